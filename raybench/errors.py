@@ -1,0 +1,69 @@
+"""What raybench raises, and nothing else does.
+
+RaybenchError
+├── UsageError            the person's input is wrong: exit status 2, one clear message, no traceback
+│   ├── GridFileError     a grid file: every problem of it at once, each with its line
+│   ├── WorkloadError     a workload that cannot be found or read
+│   └── DataError         a data set that is missing, damaged or cannot be fetched
+├── ResultsLockedError    another grid is running on the same results folder
+└── ExecutionError        the machines or Ray would not do what was asked: exit status 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class RaybenchError(Exception):
+    """The root of every error that raybench raises on purpose."""
+
+    exit_status = 1
+
+
+class UsageError(RaybenchError):
+    """The person's input is wrong; the message says what and how to mend it."""
+
+    exit_status = 2
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong with a file, and where.
+
+    `line` and `column` count from 1; line 0 means the file as a whole.
+    """
+
+    file: str
+    line: int
+    column: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place}: {self.where}: {self.message}" if self.where else f"{place}: {self.message}"
+
+
+class GridFileError(UsageError):
+    """A grid file cannot be used; `problems` holds every reason, in the order of the file."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class WorkloadError(UsageError):
+    """A workload cannot be found, or its definition cannot be read."""
+
+
+class DataError(UsageError):
+    """A data set is missing, damaged, or cannot be fetched."""
+
+
+class ResultsLockedError(UsageError):
+    """Another grid is running on the same results folder."""
+
+
+class ExecutionError(RaybenchError):
+    """The machines, or Ray, would not do what was asked."""

@@ -1,0 +1,77 @@
+"""What a workload is: a model, its data, its recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from raybench.datasets.base import Data
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A training job: which data, which model, which settings it wants.
+
+    The same class describes the workloads that raybench ships and those in a person's own file. The plan reads a
+    person's file as text and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `held_out` and
+    `data_files` must be literals there.
+
+    Attributes:
+        model: builds the model, fresh and randomly initialised. Either a function without arguments (then it is a
+            torch model), or for each framework a function or a "module:function".
+        dataset: a data set raybench knows (`raybench data list`).
+        data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
+        data_files: files that `data` reads, relative to the data folder; their digest goes into a cell's identity.
+        defaults: settings as a grid file names them, for what the grid leaves open.
+        examples: how many examples of each split are used ("train", "val"), where not all are.
+        held_out: that many examples at the end of the training set are the validation set; else the test set is.
+        mean, std: one number for each channel of pictures with values 0 to 255: (picture - mean) / std.
+        loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
+        metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None.
+        name: how it is called; in a person's file, the variable's name.
+        version: raised when the same settings would give other results.
+    """
+
+    model: Callable[[], Any] | Mapping[str, str | Callable[[], Any]]
+    dataset: str | None = None
+    data: Callable[[Path], Data] | None = None
+    data_files: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, int] = field(default_factory=dict)
+    held_out: int = 0
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    loss: Callable[[Any, Any], Any] | None = None
+    metrics: Callable[[Any, Any], Mapping[str, Any]] | None = None
+    name: str = ""
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.dataset is None) == (self.data is None):
+            raise ValueError("a workload names either a dataset or a data function of its own")
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """The frameworks this workload has a model for."""
+        return tuple(self.model) if isinstance(self.model, Mapping) else ("torch",)
+
+    def build_model(self, framework: str) -> Any:
+        """The model for a framework, fresh; imports the framework.
+
+        Raises:
+            LookupError: the workload has no model for that framework.
+        """
+        build: str | Callable[[], Any] | None
+        if isinstance(self.model, Mapping):
+            build = self.model.get(framework)
+        else:
+            build = self.model if framework == "torch" else None
+        if build is None:
+            raise LookupError(f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}")
+        if isinstance(build, str):
+            module, function = build.split(":")
+            build = getattr(import_module(module), function)
+        return build()  # type: ignore[operator]
