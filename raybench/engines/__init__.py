@@ -1,0 +1,37 @@
+"""Engines: one training loop a framework. A new framework is one new folder and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from raybench.engines.base import Engine, EngineParts
+
+_ENGINES = {"torch": "raybench.engines.torch.engine:TorchEngine"}
+
+FRAMEWORKS = tuple(_ENGINES)
+"""The frameworks this release can train with."""
+
+VERSIONS = {"torch": 1}
+"""Raised when the same cell would give other results or other times."""
+
+PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
+"""The distribution whose version is the framework's."""
+
+PRELOAD = {"torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run")}
+"""What a fork template loads, so that no trial pays for it. None of it touches a device."""
+
+
+def open_engine(framework: str, parts: EngineParts) -> Engine:
+    """The engine of a framework, for one trial; imports the framework.
+
+    Raises:
+        LookupError: no engine for that framework in this release.
+    """
+    if framework not in _ENGINES:
+        raise LookupError(f"no engine for {framework}; this release has {', '.join(FRAMEWORKS)}")
+    module, name = _ENGINES[framework].split(":")
+    engine: Engine = getattr(import_module(module), name)(parts)
+    return engine
+
+
+__all__ = ["FRAMEWORKS", "PACKAGES", "PRELOAD", "VERSIONS", "Engine", "EngineParts", "open_engine"]

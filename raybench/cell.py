@@ -1,0 +1,122 @@
+"""From what a person wrote to a cell: settings resolved, defaults filled in, everything that can change a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.identity import SCHEMA
+
+DEFAULTS: Mapping[str, Any] = {
+    "framework": "torch",
+    "epochs": 10,
+    "batch_size": 128,
+    "weight_decay": 0.0,
+    "optimizer": "sgd",
+    "momentum": 0.9,
+    "nesterov": True,
+    "betas": [0.9, 0.999],
+    "eps": 1e-8,
+    "schedule": "constant",
+    "precision": "fp32",
+    "compile": False,
+    "input": "device",
+    "augmentation": [],
+    "steps_per_epoch": None,
+    "replicas": 1,
+    "warmup_epochs": 1,
+}
+"""What holds where neither the grid, nor the device's profile, nor the workload says anything."""
+
+LEARNING_RATES = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3}
+DECAYS = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
+AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
+
+LATER: Mapping[str, Any] = {"channels_last": False, "evaluation_batch_size": None}
+"""Settings that came after the first form of a cell: in it only where they differ from this."""
+
+
+def settings_of(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """The `settings` of a cell from resolved settings (`DEFAULTS` filled in), in the one form a digest needs.
+
+    Numbers that are written in several ways become one (`1` and `1.0` for a rate), the optimiser's own settings stand
+    inside it, and what it does not use is left out.
+    """
+    name = resolved["optimizer"]
+    momentum = float(resolved["momentum"])
+    optimizer: dict[str, Any] = {
+        "name": name,
+        "learning_rate": float(resolved.get("learning_rate") or LEARNING_RATES[name]),
+    }
+    if name == "sgd":
+        optimizer |= {"momentum": momentum, "nesterov": resolved["nesterov"] and momentum > 0}
+    else:
+        optimizer |= {"betas": [float(beta) for beta in resolved["betas"]], "eps": float(resolved["eps"])}
+    settings: dict[str, Any] = {
+        "augmentation": [_augmentation(item) for item in resolved["augmentation"]],
+        "batch_size": resolved["batch_size"],
+        "compile": resolved["compile"],
+        "decay": resolved.get("decay") or DECAYS[name],
+        "epochs": resolved["epochs"],
+        "input": resolved["input"],
+        "optimizer": optimizer,
+        "precision": resolved["precision"],
+        "schedule": _schedule(resolved["schedule"]),
+        "steps_per_epoch": resolved["steps_per_epoch"],
+        "weight_decay": float(resolved["weight_decay"]),
+    }
+    return settings | {key: resolved[key] for key, default in LATER.items() if resolved.get(key, default) != default}
+
+
+def _augmentation(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return dict(item)
+    return {item: AUGMENTATION_SIZES[item]} if item in AUGMENTATION_SIZES else item
+
+
+def _schedule(setting: Any) -> Any:
+    if isinstance(setting, str):
+        return setting
+    schedule = {"stretch": False} | dict(setting) if setting["name"] == "piecewise_linear" else {"floor": 0.0} | dict(setting)
+    if "points" in schedule:
+        schedule["points"] = [[float(place), float(factor)] for place, factor in schedule["points"]]
+    else:
+        schedule |= {"decay_steps": float(schedule["decay_steps"]), "floor": float(schedule["floor"])}
+    return schedule
+
+
+def make_cell(
+    *,
+    workload: Mapping[str, Any],
+    data: Mapping[str, Any],
+    device: Mapping[str, Any],
+    engine: Mapping[str, Any],
+    resolved: Mapping[str, Any],
+    seed: int = 0,
+    target: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A cell: what `raybench.identity.cell_id` digests.
+
+    Args:
+        workload: name and version, or name and digest of a person's own file.
+        data: name, digest and the examples of each split.
+        device: kind, model, count, replicas and threads.
+        engine: name, version and the framework's major.minor.
+        resolved: every setting.
+        seed: the grid's seed; in the cell only where it is not 0.
+        target: where training stops at the target, that target.
+    """
+    settings = settings_of(resolved)
+    if target is not None:
+        settings["stop_at_target"] = dict(target)
+    cell: dict[str, Any] = {
+        "data": dict(data),
+        "device": dict(device),
+        "engine": dict(engine),
+        "framework": resolved["framework"],
+        "schema": SCHEMA,
+        "settings": settings,
+        "warmup_epochs": resolved["warmup_epochs"],
+        "workload": dict(workload),
+    }
+    return cell | ({"seed": seed} if seed else {})

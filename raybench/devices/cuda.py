@@ -1,0 +1,144 @@
+"""NVIDIA GPUs through CUDA: asynchronous, so every clock waits for them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import subprocess
+from typing import Any
+
+from raybench.devices.base import Assignment, Hardware
+from raybench.devices.cpu import Host, says_out_of_memory
+
+MIB = 1024 * 1024
+OOM_TEXTS = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
+
+
+def probe() -> list[Hardware]:
+    """The GPUs the driver lists, grouped by model; none where there is no driver. Needs no framework.
+
+    `CUDA_VISIBLE_DEVICES`, where a person set it to indices, is respected.
+    """
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    fields = "index,name,memory.total,driver_version"
+    command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return parse_nvidia_smi(asked.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
+    """The GPUs in the driver's table, one entry a model.
+
+    Args:
+        text: lines of "index, name, memory in MiB, driver version".
+        visible: the value of CUDA_VISIBLE_DEVICES, None where it is unset.
+    """
+    wanted = None if visible is None else {part.strip() for part in visible.split(",") if part.strip()}
+    by_numbers = wanted is not None and all(part.isdigit() for part in wanted)
+    found: dict[str, Hardware] = {}
+    for row in csv.reader(io.StringIO(text), skipinitialspace=True):
+        if len(row) != 4 or (by_numbers and wanted is not None and row[0] not in wanted):
+            continue
+        index, name, memory, driver = row
+        ids = (*(found[name].ids if name in found else ()), index)
+        size = int(memory) * MIB if memory.isdigit() else None
+        found[name] = Hardware("cuda", name, len(ids), size, driver, ids)
+    return list(found.values())
+
+
+class Cuda(Host):
+    """One or more NVIDIA GPUs; the first visible one is the trial's."""
+
+    kind = "cuda"
+    torch_name = "cuda"
+
+    def __init__(self, assignment: Assignment) -> None:
+        super().__init__(assignment)
+        self._tf32 = False
+
+    def hide_others(self) -> None:
+        """Show only the assigned GPUs; where none is named, those the caller already sees."""
+        if not self.assignment.visible:
+            kept = os.environ.get("CUDA_VISIBLE_DEVICES")
+            super().hide_others()
+            os.environ.pop("CUDA_VISIBLE_DEVICES")
+            if kept is not None:
+                os.environ["CUDA_VISIBLE_DEVICES"] = kept
+        else:
+            super().hide_others()
+
+    def open(self, precision: str) -> None:
+        """Threads of the host, TF32 as declared, and cuDNN's search for the fastest algorithm, paid by the first step.
+
+        Raises:
+            RuntimeError: this torch sees no GPU.
+        """
+        import torch
+
+        if not torch.cuda.is_available():
+            raise RuntimeError(f"torch {torch.__version__} sees no CUDA device (a build without CUDA, or no driver)")
+        torch.set_num_threads(self.assignment.threads)
+        self._tf32 = precision == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = self._tf32
+        torch.backends.cudnn.allow_tf32 = self._tf32
+        torch.backends.cudnn.benchmark = True
+        torch.cuda.set_device(0)
+        torch.cuda.reset_peak_memory_stats()
+
+    def synchronize(self) -> None:
+        """Wait for every stream of the device."""
+        import torch
+
+        torch.cuda.synchronize()
+
+    def mark(self) -> Any:
+        """An event in the current stream."""
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed(self, start: Any, end: Any) -> int:
+        """Nanoseconds between two events, by the device's clock (resolution about 0.5 µs)."""
+        return int(start.elapsed_time(end) * 1e6)
+
+    def peak_memory(self) -> int:
+        """The most bytes the caching allocator has handed out."""
+        import torch
+
+        return int(torch.cuda.max_memory_allocated())
+
+    def describe(self) -> Hardware:
+        """The first visible GPU and how many the trial sees."""
+        import torch
+
+        properties = torch.cuda.get_device_properties(0)
+        drivers = {entry.driver for entry in probe()}
+        driver = drivers.pop() if len(drivers) == 1 else None
+        return Hardware("cuda", properties.name, torch.cuda.device_count(), properties.total_memory, driver)
+
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, and whether TF32 is on."""
+        import torch
+
+        return super().fairness() | {
+            "tf32": bool(torch.backends.cuda.matmul.allow_tf32),
+            "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
+            "visible": list(self.assignment.visible) or [str(i) for i in range(torch.cuda.device_count())],
+        }
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Whether the GPU's or the host's memory ran out."""
+        import torch
+
+        if isinstance(error, torch.OutOfMemoryError) or says_out_of_memory(error):
+            return True
+        return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)

@@ -1,0 +1,61 @@
+"""Apple's GPU through Metal (MPS). Written to its documentation; not run on such a machine yet."""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import Any
+
+from raybench.devices.base import Hardware
+from raybench.devices.cpu import Host, model_name, says_out_of_memory, total_memory
+
+
+def probe() -> list[Hardware]:
+    """The GPU of a Mac with Apple silicon; it shares the host's memory."""
+    if platform.system() != "Darwin" or platform.machine() != "arm64":
+        return []
+    return [Hardware("mps", f"{model_name()} GPU", 1, total_memory(), platform.mac_ver()[0], ids=("0",))]
+
+
+class Mps(Host):
+    """The one GPU of an Apple machine."""
+
+    kind = "mps"
+    torch_name = "mps"
+
+    def open(self, precision: str) -> None:
+        """Check that this torch can reach the GPU.
+
+        Raises:
+            RuntimeError: it cannot.
+        """
+        import torch
+
+        super().open(precision)
+        if not torch.backends.mps.is_available():
+            raise RuntimeError(f"torch {torch.__version__} sees no MPS device")
+
+    def synchronize(self) -> None:
+        """Wait for the GPU's queue."""
+        import torch
+
+        torch.mps.synchronize()
+
+    def mark(self) -> Any:
+        """The host's clock after the queue is empty: MPS events cannot be timed in every torch."""
+        self.synchronize()
+        return time.perf_counter_ns()
+
+    def peak_memory(self) -> int:
+        """Bytes the driver holds for this process now: Metal keeps no peak."""
+        import torch
+
+        return int(torch.mps.driver_allocated_memory())
+
+    def describe(self) -> Hardware:
+        """The GPU."""
+        return probe()[0]
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Whether the shared memory ran out."""
+        return says_out_of_memory(error) or (isinstance(error, RuntimeError) and "out of memory" in str(error).lower())

@@ -1,0 +1,54 @@
+"""What every engine is given and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from raybench.datasets.base import Data
+from raybench.devices.base import Device
+from raybench.trial.job import Recipe
+from raybench.trial.ledger import Ledger
+from raybench.workloads.base import Workload
+
+
+@dataclass(frozen=True)
+class EngineParts:
+    """What an engine works with: the cell's recipe, the workload, the open device, the trial's ledger and its seed."""
+
+    recipe: Recipe
+    workload: Workload
+    device: Device
+    ledger: Ledger
+    seed: int
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What one epoch of training came to.
+
+    `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
+    tensor shapes that were new in this epoch, each of which may have cost a compilation.
+    """
+
+    steps: int
+    examples: int
+    metrics: Mapping[str, float]
+    new_shapes: int
+
+
+class Engine(Protocol):
+    """One training loop. Calls come in this order; each charges its time to the ledger it was given."""
+
+    def load(self, data: Data) -> None:
+        """Prepare the data and, for `input: device`, move them there."""
+
+    def build(self) -> None:
+        """The model and the optimiser, on the device."""
+
+    def train_epoch(self, epoch: int) -> EpochResult:
+        """One epoch (from 1); synchronised at its end."""
+
+    def evaluate(self) -> tuple[Mapping[str, float], int]:
+        """Means over the whole validation set, every example counted once; and the number of new shapes."""

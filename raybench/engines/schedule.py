@@ -1,0 +1,44 @@
+"""Learning-rate schedules, per step: factors on `learning_rate`, the same in every framework."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: int) -> Callable[[int], float]:
+    """The factor for each step (counted from 0) of a run.
+
+    - `constant`: 1.
+    - `piecewise_linear`: `points` are [epoch, factor], joined by straight lines and constant beyond the last; with
+      `stretch` the last point lies at the last epoch and the others in proportion. A step's place is its end, so
+      that a rate that rises from 0 has left 0 at the first step and reaches its last point with the last.
+    - `exponential`: floor + exp(-step / decay_steps).
+
+    Raises:
+        LookupError: an unknown name.
+    """
+    if setting == "constant":
+        return lambda step: 1.0
+    if isinstance(setting, Mapping) and setting["name"] == "exponential":
+        floor, decay_steps = setting["floor"], setting["decay_steps"]
+        return lambda step: float(floor + math.exp(-step / decay_steps))
+    if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
+        points = setting["points"]
+        scale = epochs / points[-1][0] if setting["stretch"] else 1.0
+        places = [place * scale for place, _ in points]
+        factors = [factor for _, factor in points]
+        return lambda step: _between(places, factors, (step + 1) / steps_per_epoch)
+    raise LookupError(f"unknown schedule {setting!r}")
+
+
+def _between(places: list[float], factors: list[float], at: float) -> float:
+    right = bisect_right(places, at)
+    if right == 0:
+        return float(factors[0])
+    if right == len(places):
+        return float(factors[-1])
+    share = (at - places[right - 1]) / (places[right] - places[right - 1])
+    return float(factors[right - 1] + share * (factors[right] - factors[right - 1]))

@@ -1,0 +1,173 @@
+"""The training loop in PyTorch: what a plain loop does, with the clock at its edges and no `.item()` inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+import torch
+
+from raybench.datasets.base import Data, Split
+from raybench.engines.base import EngineParts, EpochResult
+from raybench.engines.order import Augmentation, Order
+from raybench.engines.schedule import schedule
+from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
+from raybench.engines.torch.optimizers import build_optimizer
+from raybench.engines.torch.pictures import Pictures, is_pictures, reflect
+
+LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
+    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    """1 for each example whose largest logit is its class, else 0; shape [batch]."""
+    return {"accuracy": (outputs.argmax(-1) == targets).to(torch.float32)}
+
+
+class _Sums:
+    """Sums of numbers an example has, kept on the device until an epoch ends."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, torch.Tensor] = {}
+
+    def add(self, values: Mapping[str, torch.Tensor]) -> None:
+        for name, value in values.items():
+            total = value.detach().to(torch.float32).sum()
+            self._sums[name] = self._sums[name] + total if name in self._sums else total
+
+    def means(self, examples: int) -> dict[str, float]:
+        names = list(self._sums)
+        values = torch.stack([self._sums[name] for name in names]).tolist()  # the one copy to the host
+        return {name: value / examples for name, value in zip(names, values, strict=True)}
+
+
+class TorchEngine:
+    """`torch` on any device kind that torch has."""
+
+    def __init__(self, parts: EngineParts) -> None:
+        self._recipe, self._workload = parts.recipe, parts.workload
+        self._device, self._ledger, self._seed = parts.device, parts.ledger, parts.seed
+        self._on = torch.device(parts.device.torch_name)
+        self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss or cross_entropy
+        self._metrics: Callable[[Any, Any], Mapping[str, torch.Tensor]] = parts.workload.metrics or accuracy
+        self._shapes: set[tuple[str, int]] = set()
+        self._step = 0
+
+    def load(self, data: Data) -> None:
+        """Pad, and move both splits to the device or keep them on the host.
+
+        Raises:
+            ValueError: augmentation asked for what is not pictures, or a batch larger than the training set.
+        """
+        recipe, workload = self._recipe, self._workload
+        augmentation = Augmentation.from_settings(recipe.augmentation)
+        train, pictures, size = data.train, None, (0, 0)
+        if is_pictures(train.inputs):
+            size = (train.inputs.shape[1], train.inputs.shape[2])
+            layout = recipe.channels_last
+            pictures = Pictures(workload.mean, workload.std, size, augmentation, self._on, layout)
+            train = Split(reflect(train.inputs, augmentation.crop), train.targets)
+        elif augmentation:
+            raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
+        self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
+        self._evaluation_batch = min(recipe.evaluation_batch_size, len(data.val))
+        self._examples = len(data.val)
+        if recipe.input == "device":
+            self._input: Input = DeviceInput(train, data.val, pictures, self._on)
+        else:
+            self._input = HostInput(train, data.val, pictures, self._on, self._ledger)
+        self._device.synchronize()
+
+    def build(self) -> None:
+        """The model from its seed, in its memory format, and its optimiser."""
+        recipe = self._recipe
+        torch.manual_seed(self._seed)
+        model = self._workload.build_model("torch")
+        layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        self._model = model.to(device=self._on, memory_format=layout)
+        self._optimizer = build_optimizer(self._model.parameters(), recipe.optimizer, recipe.weight_decay, recipe.decay)
+        self._rate = float(recipe.optimizer["learning_rate"])
+        self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
+        self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
+        self._call = torch.compile(self._model) if recipe.compile else self._model
+        self._device.synchronize()
+
+    def _autocast(self) -> torch.autocast:
+        low = LOW_PRECISION.get(self._recipe.precision)
+        return torch.autocast(self._on.type, dtype=low, enabled=low is not None)
+
+    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        with self._autocast():
+            outputs = self._call(inputs)
+        outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
+        losses = self._loss(outputs, targets)
+        return losses, {"loss": losses, **self._metrics(outputs, targets)}
+
+    def _is_new(self, kind: str, batch: int) -> bool:
+        new = (kind, batch) not in self._shapes
+        self._shapes.add((kind, batch))
+        return new
+
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: _Sums) -> None:
+        losses, values = self._forward(inputs, targets)
+        self._optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(losses.mean()).backward()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._rate * self._factor(self._step)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._step += 1
+        with torch.no_grad():
+            sums.add(values)
+
+    def train_epoch(self, epoch: int) -> EpochResult:
+        """One epoch.
+
+        The first step of a new shape is waited for; what it took beyond the epoch's median step is `compile`. Other
+        steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
+        no median to compare with and all of it is `train`.
+        """
+        sums, marks = _Sums(), []
+        self._model.train()
+        self._device.synchronize()
+        with self._ledger.section("train"):
+            order = self._order.epoch()
+            first = self._is_new("train", self._order.batch)
+            for inputs, targets in self._input.train(order):
+                start = self._device.mark()
+                self._train_step(inputs, targets, sums)
+                marks.append((start, self._device.mark()))
+                if first and len(marks) == 1:
+                    self._device.synchronize()
+            means = sums.means(order.index.size)
+            self._device.synchronize()
+        if first:
+            self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "train")
+        return EpochResult(self._order.steps, order.index.size, means, int(first))
+
+    def _charge_compilation(self, steps: list[int], section: str) -> None:
+        if len(steps) > 1:
+            self._ledger.move(steps[0] - int(median(steps[1:])), section, "compile")
+
+    def evaluate(self) -> tuple[Mapping[str, float], int]:
+        """The whole validation set in batches of one shape; padding does not count."""
+        sums, marks = _Sums(), []
+        self._model.eval()
+        self._device.synchronize()
+        with self._ledger.section("evaluate"), torch.inference_mode():
+            first = self._is_new("evaluate", self._evaluation_batch)
+            for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
+                start = self._device.mark()
+                _, values = self._forward(inputs, targets)
+                sums.add({name: value[:counts] for name, value in values.items()})
+                marks.append((start, self._device.mark()))
+            means = sums.means(self._examples)
+            self._device.synchronize()
+        if first:
+            self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "evaluate")
+        return means, int(first)

@@ -1,0 +1,127 @@
+"""Where batches come from: a data set that lives on the device, or one streamed from the host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from queue import Queue
+from typing import Protocol
+
+import torch
+
+from raybench.datasets.base import Split
+from raybench.engines.order import EpochOrder
+from raybench.engines.torch.pictures import DrawnEpoch, Pictures, as_tensor
+from raybench.trial.ledger import Ledger
+
+AHEAD = 2
+"""Batches prepared in advance: one being copied while one is being computed."""
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+class Input(Protocol):
+    """Batches of inputs (ready for the model) and targets, on the device."""
+
+    def train(self, order: EpochOrder) -> Iterator[Batch]:
+        """One epoch in the given order."""
+
+    def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+        """The validation set in batches of one size: the last is padded; the number says how many examples count."""
+
+
+def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
+    """The places of an evaluation batch: past the end they begin again, and do not count."""
+    return torch.arange(start, start + batch) % examples, min(batch, examples - start)
+
+
+class DeviceInput:
+    """Both splits on the device, as bytes where they are pictures; a batch is a gather."""
+
+    def __init__(self, train: Split, val: Split, pictures: Pictures | None, device: torch.device) -> None:
+        self._device, self._pictures = device, pictures
+        self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
+        self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
+
+    def train(self, order: EpochOrder) -> Iterator[Batch]:
+        """One epoch in the given order."""
+        drawn = DrawnEpoch.on(order, self._device)
+        inputs, targets = self._train
+        for step in range(len(drawn.index)):
+            index = drawn.index[step]
+            if self._pictures:
+                batch = self._pictures.finish(self._pictures.gather(inputs, index, drawn, step), drawn, step)
+            else:
+                batch = inputs.index_select(0, index)
+            yield batch, targets.index_select(0, index)
+
+    def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+        """The validation set, padded to whole batches."""
+        inputs, targets = self._val
+        for start in range(0, len(targets), batch):
+            index, counts = _padded(start, batch, len(targets))
+            index = index.to(self._device)
+            values = inputs.index_select(0, index)
+            yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
+
+
+class HostInput:
+    """Both splits in the host's memory; a thread gathers and pins batches ahead of the device.
+
+    The time in which the training loop stands and waits for the thread is charged to `input_wait`.
+    """
+
+    def __init__(self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, ledger: Ledger) -> None:
+        self._device, self._pictures, self._ledger = device, pictures, ledger
+        self._train = as_tensor(train.inputs), as_tensor(train.targets)
+        self._val = as_tensor(val.inputs), as_tensor(val.targets)
+        self._pin = device.type == "cuda"
+
+    def _take(self, source: Batch, index: torch.Tensor) -> Batch:
+        inputs, targets = source[0].index_select(0, index), source[1].index_select(0, index)
+        return (inputs.pin_memory(), targets.pin_memory()) if self._pin else (inputs, targets)
+
+    def _move(self, batch: Batch) -> Batch:
+        return batch[0].to(self._device, non_blocking=True), batch[1].to(self._device, non_blocking=True)
+
+    def train(self, order: EpochOrder) -> Iterator[Batch]:
+        """One epoch in the given order."""
+        queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
+        over = threading.Event()
+
+        def prepare() -> None:
+            try:
+                for row in order.index:
+                    if over.is_set():
+                        return
+                    queue.put(self._take(self._train, torch.from_numpy(row)))
+            except BaseException as error:  # whatever it is, the loop that waits for a batch has to learn of it
+                queue.put(error)
+
+        drawn = DrawnEpoch.on(order, self._device)
+        here = torch.arange(order.index.shape[1], device=self._device)
+        thread = threading.Thread(target=prepare, name="input", daemon=True)
+        thread.start()
+        try:
+            for step in range(len(order.index)):
+                with self._ledger.section("input_wait"):
+                    got = queue.get()
+                if isinstance(got, BaseException):
+                    raise got
+                inputs, targets = self._move(got)
+                if self._pictures:
+                    inputs = self._pictures.finish(self._pictures.gather(inputs, here, drawn, step), drawn, step)
+                yield inputs, targets
+        finally:
+            over.set()
+            while thread.is_alive():
+                while not queue.empty():
+                    queue.get_nowait()
+                thread.join(0.01)
+
+    def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+        """The validation set, padded to whole batches."""
+        for start in range(0, len(self._val[1]), batch):
+            index, counts = _padded(start, batch, len(self._val[1]))
+            inputs, targets = self._move(self._take(self._val, index))
+            yield self._pictures.finish(inputs) if self._pictures else inputs, targets, counts

@@ -1,0 +1,105 @@
+"""From stored examples to a batch: gather, crop, flip, normalise and cutout, on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+
+from raybench.datasets.base import Array
+from raybench.engines.order import Augmentation, EpochOrder
+
+
+def is_pictures(inputs: Array) -> bool:
+    """Whether an array is what a workload calls pictures: uint8 [N, height, width, channels]."""
+    return inputs.dtype == np.uint8 and inputs.ndim == 4
+
+
+def reflect(inputs: Array, border: int) -> Array:
+    """Pictures with a reflected border, padded once so that a crop is only a matter of where to read."""
+    return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
+
+
+def as_tensor(values: Array) -> torch.Tensor:
+    """An array as a tensor: floats become float32, integers int64, pictures stay bytes."""
+    if not is_pictures(values):
+        values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+@dataclass(frozen=True)
+class DrawnEpoch:
+    """An epoch's order and draws as tensors on one device, each [steps, batch] or None."""
+
+    index: torch.Tensor
+    top: torch.Tensor | None
+    left: torch.Tensor | None
+    flip: torch.Tensor | None
+    cut_top: torch.Tensor | None
+    cut_left: torch.Tensor | None
+
+    @classmethod
+    def on(cls, order: EpochOrder, device: torch.device) -> DrawnEpoch:
+        """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
+        return cls(**{k: None if v is None else torch.from_numpy(v).to(device) for k, v in vars(order).items()})
+
+
+class Pictures:
+    """Turns indices into normalised batches [batch, channels, height, width].
+
+    Args:
+        mean, std: for each channel (or one for all), in units of the stored 0 to 255.
+        size: height and width of a batch's pictures, without the border that a crop reads from.
+        channels_last: the memory format of what comes out.
+    """
+
+    def __init__(
+        self,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        size: tuple[int, int],
+        augmentation: Augmentation,
+        device: torch.device,
+        channels_last: bool,
+    ) -> None:
+        self._plain = set(mean) == {0.0} and set(std) == {1.0}
+        self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
+        self._std = torch.tensor(std, dtype=torch.float32, device=device)
+        self._augmentation = augmentation
+        self._rows = torch.arange(size[0], device=device)
+        self._columns = torch.arange(size[1], device=device)
+        self._channels_last = channels_last
+
+    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: DrawnEpoch, step: int) -> torch.Tensor:
+        """The step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+
+        `index` [batch] says where in `source` they are, which is on the same device.
+        """
+        if drawn.top is None and drawn.flip is None:
+            return source.index_select(0, index)
+        rows, columns = self._rows.expand(len(index), -1), self._columns.expand(len(index), -1)
+        if drawn.flip is not None:
+            mirrored = drawn.flip[step].bool()[:, None]
+            columns = torch.where(mirrored, self._columns[-1] - columns, columns)
+        if drawn.top is not None and drawn.left is not None:
+            rows, columns = rows + drawn.top[step][:, None], columns + drawn.left[step][:, None]
+        return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+    def finish(self, pictures: torch.Tensor, drawn: DrawnEpoch | None = None, step: int = 0) -> torch.Tensor:
+        """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
+        values = pictures.to(torch.float32)
+        if not self._plain:
+            values = values.sub_(self._mean).div_(self._std)
+        if drawn is not None and drawn.cut_top is not None:
+            side = self._augmentation.cutout
+            rows = self._inside(self._rows, drawn.cut_top[step], side)
+            columns = self._inside(self._columns, cast(torch.Tensor, drawn.cut_left)[step], side)
+            values = values.masked_fill_((rows[:, :, None] & columns[:, None, :])[..., None], 0.0)
+        values = values.permute(0, 3, 1, 2)
+        return values if self._channels_last else values.contiguous()
+
+    @staticmethod
+    def _inside(places: torch.Tensor, start: torch.Tensor, side: int) -> torch.Tensor:
+        return (places >= start[:, None]) & (places < start[:, None] + side)

@@ -1,0 +1,120 @@
+"""Who runs next, and on what: one trial for each device that is free, in the order of the plan."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from raybench.devices.node import Node
+from raybench.plan import Trial
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt (from 1) at a trial."""
+
+    trial: Trial
+    attempt: int = 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """An attempt with what it was given: a node, the numbers of its cores and of its accelerators."""
+
+    work: Work
+    node: Node
+    cores: tuple[int, ...]
+    visible: tuple[str, ...]
+    exclusive: bool
+
+
+class _Free:
+    """What is free on one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.cores = [int(core) for entry in node.find("cpu") for core in entry.ids]
+        self.accelerators = {
+            (entry.kind, entry.model): list(entry.ids) for entry in node.hardware if entry.kind != "cpu"
+        }
+
+
+class Dispatcher:
+    """Keeps the plan's order on every node.
+
+    A trial that has to wait for a node holds that node: what comes later in the order does not overtake it there,
+    whatever would fit. So the shuffled repeats stay what they are, and a drift of the machine falls on all cells.
+    """
+
+    def __init__(self, work: Iterable[Work], nodes: Sequence[Node], retries: int = 0) -> None:
+        self._waiting = deque(work)
+        self._free = {node.name: _Free(node) for node in nodes}
+        self._retries = retries
+        self._running: dict[str, Placement] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Nothing waits and nothing runs."""
+        return not self._waiting and not self._running
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing waits."""
+        return not self._waiting
+
+    @property
+    def running(self) -> list[Placement]:
+        """What was placed and not released."""
+        return list(self._running.values())
+
+    def next(self) -> Placement | None:
+        """Place the first trial that may start now; None where every one has to wait."""
+        held: set[str] = set()
+        for work in self._waiting:
+            fit = work.trial.cell.fit
+            assert fit is not None, "a trial that fits nowhere is never dispatched"
+            for name in fit.nodes:
+                if name not in held and self._has_room(name, work):
+                    self._waiting.remove(work)
+                    return self._take(name, work)
+            held.update(fit.nodes)
+            if held >= self._free.keys():
+                break
+        return None
+
+    def _has_room(self, name: str, work: Work) -> bool:
+        fit, free = work.trial.cell.fit, self._free[name]
+        assert fit is not None
+        there = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
+        return len(free.cores) >= fit.cpus and len(there) >= fit.accelerators
+
+    def _take(self, name: str, work: Work) -> Placement:
+        fit, free = work.trial.cell.fit, self._free[name]
+        assert fit is not None
+        cores, free.cores = free.cores[: fit.cpus], free.cores[fit.cpus :]
+        pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
+        visible = [pool.pop(0) for _ in range(fit.accelerators)]
+        alone = fit.cpus >= free.node.cores
+        placement = Placement(work, free.node, tuple(cores), tuple(visible), alone)
+        self._running[work.trial.trial_id] = placement
+        return placement
+
+    def release(self, trial: str, lost: bool = False) -> Placement | None:
+        """Give back what an ended attempt held; one that was lost goes to the front again while retries last.
+
+        Returns:
+            The attempt's placement, or None where it was not running.
+        """
+        placement = self._running.pop(trial, None)
+        if placement is None:
+            return None
+        fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
+        assert fit is not None
+        free.cores = sorted([*free.cores, *placement.cores])
+        if placement.visible:
+            pool = free.accelerators[fit.hardware.kind, fit.hardware.model]
+            pool[:] = sorted([*pool, *placement.visible])
+        if lost and placement.work.attempt <= self._retries:
+            self._waiting.appendleft(replace(placement.work, attempt=placement.work.attempt + 1))
+        return placement

@@ -1,0 +1,29 @@
+"""Trials in this very process, one after another, without Ray: for tests and for a debugger.
+
+Nothing isolates one trial from the next here, and a timeout cannot be enforced: numbers from it are no benchmark.
+"""
+
+from __future__ import annotations
+
+from raybench.devices.node import Node, probe_node
+from raybench.execution.base import MakeJob, Sink
+from raybench.execution.dispatch import Dispatcher
+from raybench.trial.record import record
+
+
+class InlineExecutor:
+    """The executor that needs nothing."""
+
+    def nodes(self) -> list[Node]:
+        """This machine."""
+        return [probe_node()]
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
+        """Run each trial to its end."""
+        while placement := dispatcher.next():
+            for event in record(make_job(placement)):
+                sink(event)
+            dispatcher.release(placement.work.trial.trial_id)
+
+    def close(self) -> None:
+        """Nothing was started."""

@@ -1,0 +1,205 @@
+"""A fresh process for every trial: starts the fork template, watches the trial, and names its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import raybench
+from raybench.errors import ExecutionError
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+from raybench.trial.record import OUTPUT, keep
+
+START_TIMEOUT = 300.0
+"""Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
+
+TAIL = 20
+"""Lines of a dead trial's output that go into its record."""
+
+NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+"""Ray sets these for its worker; the trial sets its own threads and visibility."""
+
+
+class TemplateProcess:
+    """A running fork template of one interpreter and one framework.
+
+    Start it from a thread that outlives it: on Linux the kernel ends it with the thread that started it.
+
+    Raises:
+        ExecutionError: the framework cannot be loaded.
+    """
+
+    def __init__(self, framework: str, python: str = sys.executable) -> None:
+        self.framework = framework
+        environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_TEMPLATES}
+        package = str(Path(raybench.__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
+        self._process = subprocess.Popen(
+            [python, "-m", "raybench.execution.template", framework],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        assert self._process.stdin and self._process.stdout
+        self._out = self._process.stdout
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._out, selectors.EVENT_READ)
+        self._rest = b""
+        message = self._read(time.monotonic() + START_TIMEOUT)
+        if message is None or "ready" not in message:
+            self.close()
+            raise ExecutionError(f"{python} cannot load {framework} for a trial; its own words are above")
+        self.import_seconds = float(message["ready"])
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can run another trial."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the template and, with it, whatever trial it still has."""
+        self._process.kill()
+        self._process.wait()
+        self._selector.close()
+        for pipe in (self._process.stdin, self._out):
+            if pipe:
+                pipe.close()
+
+    def _read(self, deadline: float | None) -> dict[str, Any] | None:
+        """The next message; None when the template is gone.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        while b"\n" not in self._rest:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._selector.select(left):
+                raise TimeoutError
+            got = os.read(self._out.fileno(), 1 << 16)
+            if not got:
+                return None
+            self._rest += got
+        text, self._rest = self._rest.split(b"\n", 1)
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def run(self, job: Job) -> Iterator[Event]:
+        """Run one attempt in a process of its own and yield its events; the last is always `trial_ended`.
+
+        Closing the iterator ends the trial.
+        """
+        begun = time.monotonic()
+        deadline = begun + job.timeout if job.timeout else None
+        kills = oom_kills()
+        process, ended, code = 0, False, None
+        last: Event = {}
+        try:
+            assert self._process.stdin
+            self._process.stdin.write(json.dumps(job.to_json()).encode() + b"\n")
+            self._process.stdin.flush()
+            while code is None:
+                message = self._read(None if ended else deadline)
+                if message is None:
+                    break
+                process = message.get("pid", process)
+                code = message.get("exit")
+                if "event" in message:
+                    last = message["event"]
+                    ended = last["event"] == "trial_ended"
+                    yield last
+            if not ended:
+                memory = oom_kills() > kills
+                yield self._tell(job, *name_end(code, memory, last), begun)
+        except TimeoutError:
+            if process:
+                end_family(process)
+            code = self._reap()
+            error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s", "phase": phase_after(last)}
+            yield self._tell(job, events.TIMEOUT, error, begun)
+        except BrokenPipeError:
+            error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
+            yield self._tell(job, events.LOST, error, begun)
+        finally:
+            if code is None and process:
+                end_family(process)
+                self._reap()
+
+    def _reap(self) -> int | None:
+        """Wait for the exit code of a trial that was ended, and drop what it still said."""
+        try:
+            while message := self._read(time.monotonic() + 30):
+                if "exit" in message:
+                    return int(message["exit"])
+        except TimeoutError:
+            pass
+        self.close()
+        return None
+
+    def _tell(self, job: Job, status: str, error: Mapping[str, Any], begun: float) -> Event:
+        """The end of a trial that could not tell it itself, kept on disk like its other events."""
+        folder = Path(job.folder)
+        wall = round(time.monotonic() - begun, 6)
+        error = {**error, "output": tail(folder / OUTPUT)}
+        imported = round(self.import_seconds, 6)
+        event = events.trial_ended(job.trial, job.attempt, status, wall=wall, template_import=imported, error=error)
+        keep(folder, event)
+        return event
+
+
+def name_end(code: int | None, memory: bool, last: Event) -> tuple[str, dict[str, Any]]:
+    """The status of a trial that ended without saying so, from its exit code; negative is a signal.
+
+    SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines.
+    """
+    phase = phase_after(last)
+    if code is None:
+        return events.LOST, {"type": "ProcessGone", "message": "the trial's process is gone", "phase": phase}
+    if code == -signal.SIGKILL:
+        if memory:
+            return events.OOM, {"type": "OutOfMemory", "message": "killed by the kernel for its memory", "phase": phase}
+        return events.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
+    if code < 0:
+        name = signal.Signals(-code).name
+        return events.FAILED, {"type": name, "message": f"the process died of {name}", "phase": phase}
+    return events.FAILED, {"type": "Exit", "message": f"the process ended by itself with exit status {code}", "phase": phase}
+
+
+def phase_after(last: Event) -> str:
+    """What a trial was doing after its last event, as far as that tells."""
+    return "train" if last.get("event") == "epoch_ended" else "setup"
+
+
+def end_family(leader: int) -> None:
+    """End a trial's process and the processes it started in its session."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has killed for memory in this cgroup; 0 where it does not say."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.events").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
+
+
+def tail(path: Path) -> str:
+    """The last lines of a trial's output."""
+    try:
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:])
+    except OSError:
+        return ""

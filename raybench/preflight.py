@@ -1,0 +1,117 @@
+"""Which node can hold which trial, and why none can: before anything is asked of Ray, which would wait for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raybench.devices import KINDS, Hardware
+from raybench.devices.node import Node
+from raybench.engines import FRAMEWORKS, PACKAGES
+
+GIB = 1024**3
+
+KIND_NAMES = {"cpu": "CPU", "cuda": "CUDA GPU", "mps": "Apple GPU", "tpu": "TPU", "xla_cpu": "XLA CPU device"}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a trial asks of a node.
+
+    `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
+    number of accelerators.
+    """
+
+    kind: str
+    framework: str
+    precision: str
+    replicas: int = 1
+    count: int = 1
+    cpus: int = 0
+    accelerator_type: str | None = None
+    memory_gb: float | None = None
+    environment: str | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where a trial can run: nodes of one hardware model, and what it takes of such a node."""
+
+    hardware: Hardware
+    nodes: tuple[str, ...]
+    cpus: int
+    accelerators: int
+    framework_version: str
+
+
+def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
+    """Where a trial fits, or in words why it fits nowhere.
+
+    A cell belongs to one hardware model and one framework version: where nodes differ, the most common pair is taken.
+    """
+    reason = _impossible(need)
+    if reason:
+        return reason
+    places: list[tuple[Node, Hardware]] = []
+    reasons: list[str] = []
+    for node in nodes:
+        place = _place(need, node)
+        if isinstance(place, str):
+            reasons.append(place)
+        else:
+            places.append((node, place))
+    if not places:
+        return "; ".join(dict.fromkeys(reasons)) or "there is no node"
+
+    def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
+        node, hardware = place
+        return hardware.model, _cpus(need, node, hardware), node.packages[PACKAGES[need.framework]]
+
+    chosen, _ = Counter(map(kind_of_place, places)).most_common(1)[0]
+    alike = [place for place in places if kind_of_place(place) == chosen]
+    _, cpus, version = chosen
+    accelerators = 0 if need.kind == "cpu" else need.count
+    return Fit(alike[0][1], tuple(node.name for node, _ in alike), cpus, accelerators, version)
+
+
+def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
+    if need.cpus:
+        return need.cpus
+    return node.cores if need.kind == "cpu" else max(1, node.cores // max(1, hardware.count))
+
+
+def _impossible(need: Need) -> str | None:
+    """What this release cannot do on any machine; None where it can."""
+    if need.environment is not None:
+        return f"environment {need.environment} is not built"
+    if need.framework not in FRAMEWORKS:
+        return f"this release has no engine for {need.framework}"
+    if need.replicas != 1:
+        return f"replicas: {need.replicas} is not possible in this release"
+    if need.precision == "tf32" and need.kind in ("cpu", "mps"):
+        return f"precision tf32 needs an NVIDIA GPU, not {need.kind}"
+    return None
+
+
+def _place(need: Need, node: Node) -> Hardware | str:
+    """What a node would give a trial, or what it lacks."""
+    entries = node.find(need.kind)
+    name = KIND_NAMES.get(need.kind, need.kind)
+    if not entries or need.kind not in KINDS:
+        return f"no {name} on any node"
+    if need.accelerator_type:
+        entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
+    if not entries:
+        models = ", ".join(entry.model for entry in node.find(need.kind))
+        return f"no {need.accelerator_type} on {node.name}, only {models}"
+    most = max(entries, key=lambda entry: entry.count)
+    if need.kind != "cpu" and most.count < need.count:
+        return f"{need.count} × {name} wanted, {node.name} has {most.count}"
+    if need.cpus > node.cores:
+        return f"{need.cpus} cores wanted, {node.name} has {node.cores}"
+    if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
+        return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
+    if PACKAGES[need.framework] not in node.packages:
+        return f"{need.framework} is not installed on {node.name}"
+    return most

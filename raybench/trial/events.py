@@ -1,0 +1,68 @@
+"""The one vocabulary everything downstream speaks: what happened in a trial, as plain JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+VERSION = 1
+
+COMPLETED = "completed"
+OOM = "oom"
+DIVERGED = "diverged"
+TIMEOUT = "timeout"
+FAILED = "failed"
+LOST = "lost"
+SKIPPED = "skipped"
+KILLED = "killed"
+
+RESULTS = frozenset({COMPLETED, OOM, DIVERGED, TIMEOUT})
+"""Ends that are results: shown, counted, not tried again, and no fault of the command."""
+
+AGAIN_NEXT_TIME = frozenset({LOST, SKIPPED, KILLED})
+"""Ends after which the same file, run again, tries again."""
+
+Event = dict[str, Any]
+
+
+def now() -> str:
+    """The time, UTC, to the millisecond: 2026-11-21T09:00:00.000Z."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _event(kind: str, trial: str, attempt: int, fields: Mapping[str, Any]) -> Event:
+    return {"v": VERSION, "event": kind, "t": now(), "trial": trial, "attempt": attempt, **fields}
+
+
+def trial_started(trial: str, attempt: int, **fields: Any) -> Event:
+    """A trial's process is up: its cell, seed, host, versions and how fair the conditions are."""
+    return _event("trial_started", trial, attempt, fields)
+
+
+def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
+    """An epoch is trained and evaluated: its steps, examples, ledger and metrics."""
+    return _event("epoch_ended", trial, attempt, fields)
+
+
+def trial_ended(
+    trial: str,
+    attempt: int,
+    status: str,
+    *,
+    ledger: Mapping[str, float] | None = None,
+    wall: float | None = None,
+    template_import: float | None = None,
+    warnings: Sequence[str] = (),
+    error: Mapping[str, Any] | None = None,
+) -> Event:
+    """A trial is over: its status, its whole ledger and, where it went wrong, what went wrong."""
+    fields = {
+        "status": status,
+        "ledger": dict(ledger or {}),
+        "wall": wall,
+        "template_import": template_import,
+        "warnings": list(warnings),
+        "error": dict(error) if error else None,
+    }
+    return _event("trial_ended", trial, attempt, fields)

@@ -1,0 +1,104 @@
+"""What a trial process is told, and the recipe it reads from its cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+EVALUATION_BATCH_SIZE = 1000
+"""Pictures in one batch of evaluation, where the grid says nothing. It changes no result, only memory and time."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A metric and the bound it has to reach."""
+
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def reached(self, metrics: Mapping[str, float]) -> bool:
+        """Whether an epoch's metrics reach the target; a metric that is not there does not.
+
+        Raises:
+            LookupError: no such metric, with the ones there are.
+        """
+        if self.metric not in metrics:
+            raise LookupError(f"the target's metric {self.metric!r} is not one of {', '.join(sorted(metrics))}")
+        value = metrics[self.metric]
+        if self.at_least is not None and value < self.at_least:
+            return False
+        return self.at_most is None or value <= self.at_most
+
+
+@dataclass(frozen=True)
+class Job:
+    """One attempt at a trial, complete: it is all that crosses into the trial's process.
+
+    Attributes:
+        cell: everything that can change the result (see `raybench.identity`).
+        workload: `WorkloadInfo.to_json()`, with the source of a person's own file.
+        data_root: where the data sets are.
+        folder: where the attempt's events, its output and its traceback go.
+        cores: the CPU cores the trial owns.
+        visible: the accelerators it may see, as their driver names them.
+        exclusive: whether no other trial of the grid shares its node's cores.
+        timeout: seconds after which it is ended; 0: never.
+        labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
+        versions: what the caller knows of versions (Ray's).
+    """
+
+    trial: str
+    attempt: int
+    repeat: int
+    seed: int
+    cell: dict[str, Any]
+    workload: dict[str, Any]
+    data_root: str
+    folder: str
+    cores: list[int] = field(default_factory=list)
+    visible: list[str] = field(default_factory=list)
+    exclusive: bool = True
+    timeout: float = 0.0
+    target: Target | None = None
+    labels: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The job that `to_json` wrote."""
+        target = value.get("target")
+        return cls(**{**value, "target": Target(**target) if target else None})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a cell as an engine reads them; what a cell leaves out stands at its default here."""
+
+    epochs: int
+    batch_size: int
+    optimizer: Mapping[str, Any]
+    weight_decay: float
+    decay: str
+    schedule: str | Mapping[str, Any]
+    precision: str
+    input: str
+    compile: bool
+    augmentation: tuple[Any, ...]
+    steps_per_epoch: int | None
+    channels_last: bool = False
+    evaluation_batch_size: int = EVALUATION_BATCH_SIZE
+    stop_at_target: bool = False
+
+    @classmethod
+    def from_cell(cls, cell: Mapping[str, Any]) -> Self:
+        """The recipe in a cell's settings."""
+        settings = dict(cell["settings"])
+        settings["augmentation"] = tuple(settings["augmentation"])
+        settings["stop_at_target"] = "stop_at_target" in settings
+        return cls(**settings)

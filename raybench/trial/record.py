@@ -1,0 +1,38 @@
+"""A trial's own journal: every event is on disk where the trial runs before anyone else hears of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+from raybench.trial.ledger import Ledger
+from raybench.trial.run import run
+
+EVENTS = "events.jsonl"
+OUTPUT = "output.log"
+ERROR = "error.txt"
+
+
+def line(event: Event) -> str:
+    """An event as one line of JSON."""
+    return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def keep(folder: Path, event: Event) -> None:
+    """Append an event to the attempt's journal and, where it carries a traceback, write that beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / EVENTS).open("a", encoding="utf-8") as file:
+        file.write(line(event))
+    trace = (event.get("error") or {}).get("traceback")
+    if trace:
+        (folder / ERROR).write_text(trace, encoding="utf-8")
+
+
+def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
+    """Run an attempt as `raybench.trial.run.run` does, each event kept on disk before it is yielded."""
+    for event in run(job, ledger, template_import):
+        keep(Path(job.folder), event)
+        yield event

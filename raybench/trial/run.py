@@ -1,0 +1,182 @@
+"""A training run, timed: a job in, events out."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from raybench import datasets
+from raybench.datasets.base import Data, hold_out
+from raybench.devices import Assignment, Device, open_device
+from raybench.engines import PACKAGES, Engine, EngineParts, open_engine
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.job import Job, Recipe
+from raybench.trial.ledger import Ledger
+from raybench.workloads import WorkloadInfo, load_workload
+from raybench.workloads.base import Workload
+
+
+class Diverged(Exception):
+    """The loss is not finite."""
+
+
+def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
+    """Run one attempt and yield its events: `trial_started`, an `epoch_ended` each epoch, `trial_ended`.
+
+    Whatever happens inside becomes the status of `trial_ended`; only what stops the process itself is left for its
+    supervisor to report.
+
+    Args:
+        job: the attempt.
+        ledger: the process's account, started when the process was; a new one where there is none.
+        template_import: seconds that loading the framework took before this process began.
+    """
+    ledger = ledger or Ledger()
+    device: Device | None = None
+    warnings: list[str] = []
+    phase = "setup"
+    status, error = events.COMPLETED, None
+    try:
+        device = _open(job)
+        yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
+        recipe = Recipe.from_cell(job.cell)
+        workload = load_workload(WorkloadInfo.from_json(job.workload), Path(job.folder))
+        engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
+        phase = "data"
+        with ledger.section("data"):
+            engine.load(_data(job, workload))
+        phase = "build"
+        with ledger.section("build"):
+            engine.build()
+        for epoch in range(1, recipe.epochs + 1):
+            ledger.begin_epoch()
+            cpu = time.process_time()
+            phase = "train"
+            trained = engine.train_epoch(epoch)
+            phase = "evaluate"
+            judged, shapes = engine.evaluate()
+            phase = "train"
+            metrics = _named("train", trained.metrics) | _named("val", judged)
+            yield events.epoch_ended(
+                job.trial,
+                job.attempt,
+                epoch=epoch,
+                steps=trained.steps,
+                examples=trained.examples,
+                ledger=ledger.epoch(),
+                cpu_s=round(time.process_time() - cpu, 6),
+                metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
+                memory_peak_bytes=device.peak_memory(),
+                recompiles=trained.new_shapes + shapes,
+            )
+            if not math.isfinite(metrics["train/loss"]):
+                raise Diverged(f"the loss is {metrics['train/loss']} in epoch {epoch}")
+            if recipe.stop_at_target and job.target and job.target.reached(metrics):
+                break
+    except Diverged as caught:
+        status, error = events.DIVERGED, {"type": "Diverged", "message": str(caught)}
+    except Exception as caught:
+        memory = device.is_oom(caught) if device else isinstance(caught, MemoryError)
+        status = events.OOM if memory else events.FAILED
+        error = describe_error(caught, phase)
+    sections, wall = ledger.close()
+    yield events.trial_ended(
+        job.trial,
+        job.attempt,
+        status,
+        ledger=sections,
+        wall=wall,
+        template_import=round(template_import, 6),
+        warnings=warnings,
+        error=error,
+    )
+
+
+def describe_error(caught: BaseException, phase: str) -> dict[str, Any]:
+    """An exception as a record: its type, message, phase, the innermost place and the whole traceback."""
+    frames = traceback.extract_tb(caught.__traceback__)
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
+    return {
+        "type": type(caught).__name__,
+        "message": str(caught),
+        "phase": phase,
+        "where": where,
+        "traceback": "".join(traceback.format_exception(caught)),
+    }
+
+
+def _open(job: Job) -> Device:
+    wanted = job.cell["device"]
+    device = open_device(wanted["kind"], Assignment(job.cores, job.visible, wanted["threads"]))
+    device.hide_others()
+    device.open(job.cell["settings"]["precision"])
+    found = device.describe()
+    if found.model != wanted["model"]:
+        raise RuntimeError(f"planned for {wanted['model']!r}, but this is {found.model!r}")
+    return device
+
+
+def _opening(job: Job, device: Device) -> dict[str, Any]:
+    package = PACKAGES[job.cell["framework"]]
+    hardware = device.describe()
+    return {
+        "seed": job.seed,
+        "repeat": job.repeat,
+        "cell": job.cell,
+        **job.labels,
+        "host": {"name": platform.node(), "boot": boot_id(), "pid": os.getpid()},
+        "versions": {
+            "python": platform.python_version(),
+            package: metadata.version(package),
+            "raybench": _own_version(),
+            **job.versions,
+        },
+        "hardware": {"memory_bytes": hardware.memory_bytes, "driver": hardware.driver},
+        "fairness": {**device.fairness(), "exclusive": job.exclusive},
+    }
+
+
+def _own_version() -> str:
+    from raybench import __version__
+
+    return __version__
+
+
+def boot_id() -> str:
+    """What tells one boot of a host from the next; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
+    return {f"{prefix}/{name}": float(value) for name, value in values.items()}
+
+
+def _data(job: Job, workload: Workload) -> Data:
+    root = Path(job.data_root)
+    data = workload.data(root) if workload.data else datasets.get(str(workload.dataset)).load(root)
+    if workload.held_out:
+        data = hold_out(data.train, workload.held_out)
+    wanted = job.cell["data"]["examples"]
+    return Data(_cut(data.train, wanted["train"], "training"), _cut(data.val, wanted["val"], "validation"))
+
+
+def _cut(split: Any, wanted: int | None, what: str) -> Any:
+    if wanted is None:
+        return split
+    if wanted > len(split):
+        raise ValueError(f"{wanted} {what} examples asked for, and there are {len(split)}")
+    return split.first(wanted)
+
+
+__all__ = ["Diverged", "Engine", "boot_id", "describe_error", "run"]
