@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -44,10 +45,12 @@ class TemplateProcess:
         environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_TEMPLATES}
         package = str(Path(raybench.__file__).parent.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process
         self._process = subprocess.Popen(
             [python, "-m", "raybench.execution.template", framework],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._words,
             env=environment,
             start_new_session=True,
         )
@@ -56,10 +59,16 @@ class TemplateProcess:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._out, selectors.EVENT_READ)
         self._rest = b""
-        message = self._read(time.monotonic() + START_TIMEOUT)
-        if message is None or "ready" not in message:
+        try:
+            message = self._read(time.monotonic() + START_TIMEOUT)
+        except TimeoutError:
+            message = {}
+        if not message:
+            self._words.seek(0)
+            words = self._words.read().decode(errors="replace").strip().splitlines()[-TAIL:]
             self.close()
-            raise ExecutionError(f"{python} cannot load {framework} for a trial; its own words are above")
+            hung = f"did not load it within {START_TIMEOUT:g} s" if message == {} else "could not load it"
+            raise ExecutionError("\n".join([f"{framework}: {python} {hung}", *words]))
         self.import_seconds = float(message["ready"])
 
     @property
@@ -72,6 +81,7 @@ class TemplateProcess:
         self._process.kill()
         self._process.wait()
         self._selector.close()
+        self._words.close()
         for pipe in (self._process.stdin, self._out):
             if pipe:
                 pipe.close()

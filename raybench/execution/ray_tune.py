@@ -1,0 +1,234 @@
+"""Trials fanned out by Ray Tune, on this machine or on a cluster: each in a fresh process on a device of its own.
+
+Tune gives a trial an actor on the right node; the actor keeps a fork template and is reused, so that a further trial
+costs a fork and a few messages. Tune is asked for one trial for each device that is free (`Dispatcher`), because left to
+itself it lets small trials overtake large ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+# Ray reads these when it is imported: no telemetry, no copy of the environment under `uv run`, none of Tune's own
+# loggers and snapshots (resuming is the journal's work), and our own handling of Ctrl-C.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raybench.devices.node import Node, probe_node
+from raybench.errors import ExecutionError
+from raybench.execution.base import MakeJob, Sink
+from raybench.execution.dispatch import Dispatcher, Placement
+from raybench.execution.process import TemplateProcess
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+
+SMALL_OBJECT_STORE = 100 * 1024 * 1024
+"""Bytes of Ray's object store on a machine of our own: only events pass through it."""
+
+PROBE_TIMEOUT = 120.0
+PIN = 0.001
+"""A sliver of a node's own resource: pins a trial to that node."""
+
+
+class TrialActor(tune.Trainable):
+    """Tune's side of a trial: hands the job to the fork template beside it and returns events as results."""
+
+    _template: TemplateProcess | None = None
+    _events: Iterator[Event]
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """The cores and accelerators of the placement, on its node."""
+        return tune.PlacementGroupFactory([config["bundle"]])
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Make the job's events ready to be drawn; nothing runs yet."""
+        self._events = self._run(Job.from_json(config["job"]), config["ids_by_ray"])
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Take the next trial with the same template."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """The next event; `done` with the last."""
+        event = next(self._events)
+        return {"event": event, "done": event["event"] == "trial_ended"}
+
+    def cleanup(self) -> None:
+        """End the template, and the trial it may still have."""
+        if self._template:
+            self._template.close()
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing: what is worth keeping is in the journal."""
+
+    def _run(self, job: Job, ids_by_ray: bool) -> Iterator[Event]:
+        framework = job.cell["framework"]
+        if job.visible and ids_by_ray:
+            job = replace(job, visible=[str(number) for number in ray.get_gpu_ids()])
+        if self._template and (self._template.framework != framework or not self._template.alive):
+            self._template.close()
+            self._template = None
+        try:
+            self._template = self._template or TemplateProcess(framework)
+        except ExecutionError as error:
+            what = {"type": "ExecutionError", "message": str(error)}
+            yield events.trial_ended(job.trial, job.attempt, events.FAILED, error=what)
+            return
+        yield from self._template.run(job)
+
+
+class _PlanOrder(Searcher):
+    """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
+
+    def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, ids_by_ray: bool) -> None:
+        super().__init__()
+        self._dispatcher, self._make_job, self._ids_by_ray = dispatcher, make_job, ids_by_ray
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        if self._dispatcher.finished:
+            return str(Searcher.FINISHED)
+        placement = self._dispatcher.next()
+        if placement is None:
+            return None
+        return {
+            "job": self._make_job(placement).to_json(),
+            "bundle": _bundle(placement),
+            "ids_by_ray": self._ids_by_ray,
+        }
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Nothing: the event that ends a trial has released its device."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the journal is what a grid resumes from."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing, likewise."""
+
+
+class _Listener(tune.Callback):
+    """Passes events on as they arrive, and names the end of a trial whose actor went away."""
+
+    def __init__(self, dispatcher: Dispatcher, sink: Sink) -> None:
+        self._dispatcher, self._sink = dispatcher, sink
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
+        event = result["event"]
+        if event["event"] == "trial_ended":
+            self._dispatcher.release(event["trial"], lost=event["status"] == events.LOST)
+        self._sink(event)
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        job = trial.config["job"]
+        if self._dispatcher.release(job["trial"], lost=True):
+            error = {"type": "ActorDied", "message": "the worker or its node went away"}
+            self._sink(events.trial_ended(job["trial"], job["attempt"], events.LOST, error=error))
+
+
+def _bundle(placement: Placement) -> dict[str, float]:
+    """What a placement takes of its node, in Ray's resources."""
+    bundle: dict[str, float] = {"CPU": float(len(placement.cores))}
+    if placement.visible:
+        bundle["GPU"] = float(len(placement.visible))
+    if placement.node.address:
+        bundle[f"node:{placement.node.address}"] = PIN
+    return bundle
+
+
+class RayTuneExecutor:
+    """Ray Tune on this machine (`address` None: a Ray of its own, ended with it) or on a running cluster."""
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
+        self._folder: str | None = None
+
+    def nodes(self) -> list[Node]:
+        """This machine, read without starting Ray; or every node of the cluster, each asked on the spot."""
+        if self._address is None:
+            return [probe_node()]
+        self._connect()
+        asked = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+                task = ray.remote(num_cpus=0)(probe_node).options(scheduling_strategy=there)
+                asked[node["NodeManagerAddress"]] = task.remote(node["NodeManagerAddress"])
+        try:
+            found: list[Node] = ray.get(list(asked.values()), timeout=PROBE_TIMEOUT)
+        except ray.exceptions.RayError as error:
+            raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
+        return found
+
+    def _connect(self) -> None:
+        """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""
+        if ray.is_initialized():
+            return
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+        if self._address is not None:
+            del quiet["include_dashboard"]
+            try:
+                ray.init(self._address, **quiet)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise ExecutionError(f"no Ray cluster at {self._address}: {error}") from error
+            return
+        self._folder = tempfile.mkdtemp(prefix="rb-")
+        cores = probe_node().cores
+        with contextlib.redirect_stdout(None):
+            ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=self._folder, **quiet)
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
+        """Run through Tune until nothing is left."""
+        if dispatcher.finished:
+            return
+        self._connect()
+        storage = tempfile.mkdtemp(prefix="rb-tune-")
+        tuner = tune.Tuner(
+            TrialActor,
+            tune_config=tune.TuneConfig(
+                search_alg=_PlanOrder(dispatcher, make_job, ids_by_ray=self._address is not None),
+                num_samples=-1,
+                reuse_actors=True,
+                trial_name_creator=lambda trial: trial.config["job"]["trial"],
+                trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
+            ),
+            run_config=tune.RunConfig(
+                name="grid", storage_path=storage, verbose=0, callbacks=[_Listener(dispatcher, sink)]
+            ),
+        )
+        try:
+            tuner.fit()
+        except KeyboardInterrupt:
+            for placement in dispatcher.running:
+                work = placement.work
+                dispatcher.release(work.trial.trial_id)
+                sink(events.trial_ended(work.trial.trial_id, work.attempt, events.KILLED))
+            raise
+        finally:
+            shutil.rmtree(storage, ignore_errors=True)
+
+    def close(self) -> None:
+        """Leave the cluster, or end our own Ray and its folder."""
+        if ray.is_initialized():
+            ray.shutdown()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from raybench.engines.order import Augmentation, Order
+
+
+def order(examples=100, batch=32, steps=None, augmentation=(), seed=0):
+    return Order(examples, batch, steps, (8, 8), Augmentation.from_settings(augmentation), seed)
+
+
+def test_a_pass_takes_each_example_at_most_once_and_drops_the_ragged_batch():
+    epoch = order().epoch()
+    assert epoch.index.shape == (3, 32)
+    assert len(set(epoch.index.ravel())) == 96
+
+
+def test_epochs_differ_and_seeds_repeat_them():
+    first, second = order(), order()
+    one, two = first.epoch().index, first.epoch().index
+    assert (one != two).any()
+    assert (second.epoch().index == one).all()
+    assert (order(seed=1).epoch().index != one).any()
+
+
+def test_steps_per_epoch_goes_on_within_a_pass_and_over_its_end():
+    whole = np.concatenate([order(steps=1).epoch().index, order(steps=1).epoch().index])
+    assert whole.shape == (2, 32)
+    stream = order(steps=2)
+    taken = np.concatenate([stream.epoch().index, stream.epoch().index])
+    reference = order()
+    expected = np.concatenate([reference.epoch().index, reference.epoch().index])
+    assert (taken == expected[:4]).all()
+
+
+def test_more_steps_than_a_pass_has_draw_the_next_pass():
+    epoch = order(examples=40_000, batch=1024, steps=40).epoch()
+    assert epoch.index.shape == (40, 1024)
+    assert len(set(epoch.index[:39].ravel())) == 39 * 1024
+
+
+def test_draws_stay_inside():
+    epoch = order(augmentation=[{"crop": 2}, "flip", {"cutout": 3}], examples=4000, batch=100).epoch()
+    assert (epoch.top.min(), epoch.top.max()) == (0, 4)
+    assert set(np.unique(epoch.flip)) == {0, 1}
+    assert (epoch.cut_left.min(), epoch.cut_left.max()) == (0, 5)
+
+
+def test_a_batch_larger_than_the_set_is_refused():
+    with pytest.raises(ValueError, match="batch_size 64 is larger than the 10 examples"):
+        order(examples=10, batch=64)

@@ -1,0 +1,227 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from raybench.datasets.base import Data, Split
+from raybench.devices import Assignment, open_device
+from raybench.engines import EngineParts, open_engine
+from raybench.engines.order import Augmentation, Order
+from raybench.engines.torch.pictures import DrawnEpoch, Pictures, reflect
+from raybench.trial.job import Recipe
+from raybench.trial.ledger import Ledger
+from raybench.workloads.base import Workload
+
+HERE = torch.device("cpu")
+RECIPE = {
+    "epochs": 2,
+    "batch_size": 32,
+    "optimizer": {"name": "sgd", "learning_rate": 0.05, "momentum": 0.9, "nesterov": True},
+    "weight_decay": 1e-3,
+    "decay": "coupled",
+    "schedule": "constant",
+    "precision": "fp32",
+    "input": "device",
+    "compile": False,
+    "augmentation": (),
+    "steps_per_epoch": None,
+}
+
+
+def pictures(n=210, seed=0):
+    random = np.random.default_rng(seed)
+    inputs = random.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8)
+    return Split(inputs, (inputs[..., 0].mean((1, 2)) > 127).astype(np.int64))
+
+
+def network():
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8 * 64, 2),
+    )
+
+
+WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
+
+
+def make_engine(workload=WORKLOAD, data=None, **changes):
+    recipe = Recipe(**(RECIPE | changes))
+    device = open_device("cpu", Assignment([], [], torch.get_num_threads()))
+    ledger = Ledger()
+    engine = open_engine("torch", EngineParts(recipe, workload, device, ledger, seed=3))
+    engine.load(data or Data(pictures(), pictures(70, seed=1)))
+    engine.build()
+    return engine, ledger
+
+
+def normalised(inputs):
+    mean, std = torch.tensor(WORKLOAD.mean), torch.tensor(WORKLOAD.std)
+    return ((torch.from_numpy(inputs).float() - mean) / std).permute(0, 3, 1, 2)
+
+
+def test_an_epoch_is_what_a_plain_loop_does():
+    engine, _ = make_engine()
+    train, val = pictures(), pictures(70, seed=1)
+    torch.manual_seed(3)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
+    order = Order(len(train), 32, None, (8, 8), Augmentation(), seed=3)
+    for epoch in (1, 2):
+        trained = engine.train_epoch(epoch)
+        losses, right = [], 0
+        model.train()
+        for index in order.epoch().index:
+            outputs, targets = model(normalised(train.inputs[index])), torch.from_numpy(train.targets[index])
+            loss = torch.nn.functional.cross_entropy(outputs, targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+            right += (outputs.argmax(1) == targets).sum().item()
+        assert trained.metrics["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+        assert trained.metrics["accuracy"] == pytest.approx(right / 192)
+        assert (trained.steps, trained.examples) == (6, 192)
+    metrics, _ = engine.evaluate()
+    model.eval()
+    outputs, targets = model(normalised(val.inputs)), torch.from_numpy(val.targets)
+    assert metrics["loss"] == pytest.approx(torch.nn.functional.cross_entropy(outputs, targets).item(), rel=1e-4)
+    assert metrics["accuracy"] == pytest.approx((outputs.argmax(1) == targets).float().mean().item())
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64, 70, 1000])
+def test_evaluation_counts_every_example_once_whatever_its_batch(batch):
+    whole, _ = make_engine(evaluation_batch_size=70)
+    padded, _ = make_engine(evaluation_batch_size=batch)
+    assert padded.evaluate()[0] == pytest.approx(whole.evaluate()[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("augmentation", [(), ("flip", {"crop": 2}, {"cutout": 3})])
+def test_host_and_device_input_train_alike(augmentation):
+    results = []
+    for where in ("device", "host"):
+        engine, ledger = make_engine(input=where, augmentation=augmentation, channels_last=True)
+        results.append([engine.train_epoch(epoch).metrics for epoch in (1, 2)] + [engine.evaluate()[0]])
+        assert (ledger.close()[0]["input_wait"] > 0) == (where == "host")
+    assert results[0] == results[1]
+
+
+def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
+    engine, _ = make_engine(input="host")
+
+    def broken(*_):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(engine._input, "_take", broken)
+    with pytest.raises(OSError, match="the disk is gone"):
+        engine.train_epoch(1)
+
+
+def test_augmentation_is_crop_then_flip_then_cutout():
+    split = pictures(20)
+    augmentation = Augmentation(crop=2, flip=True, cutout=3)
+    order = Order(20, 20, None, (8, 8), augmentation, seed=0).epoch()
+    made = Pictures(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
+    drawn = DrawnEpoch.on(order, HERE)
+    source = torch.from_numpy(reflect(split.inputs, 2))
+    batch = made.finish(made.gather(source, drawn.index[0], drawn, 0), drawn, 0)
+    for place, example in enumerate(order.index[0]):
+        top, left = order.top[0, place], order.left[0, place]
+        bordered = np.pad(split.inputs[example], ((2, 2), (2, 2), (0, 0)), mode="reflect")
+        window = bordered[top : top + 8, left : left + 8]
+        if order.flip[0, place]:
+            window = window[:, ::-1]
+        expected = normalised(window[None].copy())[0]
+        row, column = order.cut_top[0, place], order.cut_left[0, place]
+        expected[:, row : row + 3, column : column + 3] = 0.0
+        assert torch.allclose(batch[place], expected, atol=1e-6)
+    assert batch.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_every_precision_learns(precision):
+    engine, _ = make_engine(precision=precision, data=Data(pictures(320), pictures(64, seed=1)))
+    first = engine.train_epoch(1).metrics["loss"]
+    for epoch in range(2, 6):
+        last = engine.train_epoch(epoch).metrics["loss"]
+    assert last < 0.7 * first
+
+
+def test_the_first_step_of_a_shape_is_compile_and_later_epochs_have_none():
+    engine, ledger = make_engine()
+    counts = []
+    for epoch in (1, 2):
+        ledger.begin_epoch()
+        counts.append(engine.train_epoch(epoch).new_shapes + engine.evaluate()[1])
+        spent = ledger.epoch()
+    assert counts == [2, 0]
+    assert spent["compile"] == 0.0
+
+
+def test_a_slow_first_step_is_compile_not_train():
+    class Slow(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.first = network(), True
+
+        def forward(self, inputs):
+            if self.first:
+                import time
+
+                time.sleep(0.4)
+                self.first = False
+            return self.inner(inputs)
+
+    engine, ledger = make_engine(workload=Workload(model=Slow, dataset="digits", name="slow"))
+    ledger.begin_epoch()
+    engine.train_epoch(1)
+    spent = ledger.epoch()
+    assert spent["compile"] > 0.35
+    assert spent["train"] < spent["compile"]
+
+
+def test_numbers_that_are_no_pictures_reach_the_model_as_they_are():
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(100, 4))
+    data = Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
+    workload = Workload(model=lambda: torch.nn.Linear(4, 2), data=lambda root: data, name="line")
+    engine, _ = make_engine(workload=workload, data=data)
+    for epoch in range(1, 20):
+        engine.train_epoch(epoch)
+    assert engine.evaluate()[0]["accuracy"] > 0.9
+    with pytest.raises(ValueError, match="augmentation is for pictures"):
+        make_engine(workload=workload, data=data, augmentation=("flip",))
+
+
+def test_a_loss_and_metrics_of_ones_own():
+    def loss(outputs, targets):
+        return (outputs[:, 0] - targets) ** 2
+
+    def metrics(outputs, targets):
+        return {"distance": (outputs[:, 0] - targets).abs()}
+
+    inputs = np.linspace(-1, 1, 128)[:, None]
+    data = Data(Split(inputs, 3 * inputs[:, 0]), Split(inputs, 3 * inputs[:, 0]))
+    workload = Workload(model=lambda: torch.nn.Linear(1, 1), data=lambda _: data, loss=loss, metrics=metrics, name="fit")
+    engine, _ = make_engine(workload=workload, data=data, weight_decay=0.0)
+    for epoch in range(1, 40):
+        engine.train_epoch(epoch)
+    judged, _ = engine.evaluate()
+    assert judged.keys() == {"loss", "distance"}
+    assert judged["distance"] < 0.05
+
+
+def test_compiled_and_eager_agree():
+    plain, _ = make_engine()
+    compiled, _ = make_engine(compile=True)
+    assert compiled.train_epoch(1).metrics["loss"] == pytest.approx(plain.train_epoch(1).metrics["loss"], rel=1e-3)
+
+
+def test_the_model_starts_from_the_seed():
+    one, _ = make_engine()
+    two, _ = make_engine()
+    states = [copy.deepcopy(engine._model.state_dict()) for engine in (one, two)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
