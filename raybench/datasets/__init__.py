@@ -1,0 +1,36 @@
+"""The data sets that raybench knows: where they are, whether they are whole, and how to read them.
+
+Nothing here is downloaded or read before it is asked for, and nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from raybench.datasets import cifar10, digits, mnist
+from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
+from raybench.datasets.folders import data_root
+from raybench.errors import DataError
+
+_KNOWN = {dataset.name: dataset for dataset in (digits.DATASET, mnist.DATASET, cifar10.DATASET)}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all data sets, the smallest first."""
+    return tuple(_KNOWN)
+
+
+def get(name: str) -> DataSet:
+    """The data set of that name.
+
+    Raises:
+        DataError: there is none; the message has the nearest name.
+    """
+    if name not in _KNOWN:
+        near = get_close_matches(name, _KNOWN, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KNOWN)}"
+        raise DataError(f"unknown data set {name!r}; {hint}")
+    return _KNOWN[name]
+
+
+__all__ = ["DataFile", "DataSet", "DataStatus", "Progress", "Source", "data_root", "get", "names"]

@@ -1,14 +1,14 @@
-"""What a data set is: arrays in memory, split in two."""
+"""What a trial trains on: arrays in memory, split in two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
+Array: TypeAlias = "npt.NDArray[Any]"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Split:
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.targets):
-            raise ValueError(f"{len(self.inputs)} inputs and {len(self.targets)} targets: there must be as many of each")
+            raise ValueError(
+                f"{len(self.inputs)} inputs and {len(self.targets)} targets: there must be as many of each"
+            )
         if len(self.inputs) == 0:
             raise ValueError("no examples")
 
@@ -49,13 +51,15 @@ class Data:
 
 
 def hold_out(train: Split, n: int) -> Data:
-    """Set the last `n` examples of a training set apart as the validation set."""
+    """Set the last `n` examples of a training set apart as the validation set.
+
+    Raises:
+        ValueError: nothing would be left on one side.
+    """
     cut = len(train) - n
-    if cut <= 0:
+    if not 0 < cut < len(train):
         raise ValueError(f"cannot hold out {n} of {len(train)} examples")
     return Data(
         Split(train.inputs[:cut], train.targets[:cut]),
         Split(train.inputs[cut:], train.targets[cut:]),
     )
-
-

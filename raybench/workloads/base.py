@@ -70,7 +70,9 @@ class Workload:
         else:
             build = self.model if framework == "torch" else None
         if build is None:
-            raise LookupError(f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}")
+            raise LookupError(
+                f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}"
+            )
         if isinstance(build, str):
             module, function = build.split(":")
             build = getattr(import_module(module), function)

@@ -1,0 +1,174 @@
+"""A data set: its files, whether they are here, whether they are the official ones, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from raybench.datasets.base import Data
+from raybench.datasets.digests import Digests, digest_of
+from raybench.errors import DataError
+
+State = Literal["ready", "missing", "incomplete"]
+Progress = Callable[[int, int], object]
+"""Called with the bytes that are here and the bytes there will be."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
+
+    Attributes:
+        path: where it lies below the data folder, with slashes.
+        size: bytes of the official file.
+        checksum: of the official file, `sha256:<hex>` or, where that is not known, `md5:<hex>`.
+        size_may_differ: a compressed file may have been packed anew and still hold the same.
+    """
+
+    path: str
+    size: int
+    checksum: str
+    size_may_differ: bool = False
+
+    def is_official(self, at: Path, digests: Digests) -> bool:
+        """Whether the file at `at` has the official checksum."""
+        algorithm, official = self.checksum.split(":")
+        return digests.of(at, algorithm) == official
+
+    def is_damaged(self, at: Path) -> bool:
+        """Whether the size alone tells that the file at `at` cannot be read."""
+        size = at.stat().st_size
+        return size == 0 or (size != self.size and not self.size_may_differ)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One download: a file of the data set itself, or a tar archive that holds some of them under their own paths.
+
+    Attributes:
+        url: the official address.
+        size: bytes.
+        checksum: `sha256:<hex>` or `md5:<hex>`.
+        files: the paths of the files that come with it.
+    """
+
+    url: str
+    size: int
+    checksum: str
+    files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The file's name at its address."""
+        return self.url.rsplit("/", 1)[-1]
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether the files are inside a tar archive."""
+        return self.name.endswith((".tar.gz", ".tgz", ".tar"))
+
+
+@dataclass(frozen=True)
+class DataStatus:
+    """What is here of a data set.
+
+    Attributes:
+        state: `ready`: every file is here; `missing`: none is; `incomplete`: some are, or one has a wrong size.
+        digest: `sha256:` and 8 hex digits over all files; None unless ready.
+        official: whether every file is the official one.
+        missing, damaged, unofficial: paths of the files that are not here, have an impossible size, or are readable
+            but not the official ones.
+    """
+
+    state: State
+    digest: str | None = None
+    official: bool = False
+    missing: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+    unofficial: tuple[str, ...] = ()
+
+
+def below(root: Path) -> Path:
+    """The folder that a data set's paths start from, where that is the data folder itself."""
+    return root
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set that raybench knows.
+
+    Attributes:
+        name: as a workload names it.
+        description: one line for people.
+        files: in the order that its digest is made in.
+        examples: how many examples each split has.
+        read: from the folder that the files' paths start from to arrays.
+        sources: where it is downloaded from; none where it comes with a package.
+        locate: from the data folder to the folder that the files' paths start from.
+        hint: what to do where it is missing and cannot be downloaded.
+    """
+
+    name: str
+    description: str
+    files: tuple[DataFile, ...]
+    examples: Mapping[str, int]
+    read: Callable[[Path], Data]
+    sources: tuple[Source, ...] = ()
+    locate: Callable[[Path], Path] = below
+    hint: str = ""
+
+    @property
+    def official_digest(self) -> str | None:
+        """The digest that the official files have; None where one of their SHA-256s is not known."""
+        checksums = [file.checksum.partition(":") for file in self.files]
+        if any(algorithm != "sha256" for algorithm, _, _ in checksums):
+            return None
+        return digest_of([value for _, _, value in checksums])
+
+    def status(self, root: Path) -> DataStatus:
+        """What is here of it. Reads every byte the first time, none after that.
+
+        Raises:
+            DataError: a file is here and cannot be read.
+        """
+        folder = self.locate(root)
+        there = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
+        missing = tuple(file.path for file in self.files if file not in there)
+        damaged = tuple(file.path for file, at in there.items() if file.is_damaged(at))
+        if missing or damaged:
+            return DataStatus("incomplete" if there else "missing", missing=missing, damaged=damaged)
+        try:
+            with Digests() as digests:
+                digest = digest_of([digests.of(at) for at in there.values()])
+                unofficial = tuple(file.path for file, at in there.items() if not file.is_official(at, digests))
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
+        return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
+
+    def fetch(self, root: Path, progress: Progress | None = None) -> None:
+        """Download what is missing. What is here, official or not, is left as it is.
+
+        Raises:
+            DataError: it cannot be had, or a file that is here is damaged.
+        """
+        from raybench.datasets.fetch import fetch
+
+        fetch(self, root, progress)
+
+    def load(self, root: Path) -> Data:
+        """Read it into memory.
+
+        Raises:
+            DataError: a file is missing or damaged.
+        """
+        folder = self.locate(root)
+        missing = [file.path for file in self.files if not (folder / file.path).is_file()]
+        if missing:
+            mend = self.hint or f"fetch it with `raybench data fetch {self.name}`, or set RAYBENCH_DATA to where it is"
+            raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {mend}")
+        try:
+            return self.read(folder)
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None

@@ -1,0 +1,91 @@
+"""Digests of files, remembered: a file is read again only when it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from raybench.datasets.folders import user_cache
+
+SETTLED_NS = 2_000_000_000
+"""A file changed less than this long ago may change again within one tick of its clock: not remembered yet."""
+
+
+def digest_of(files: Sequence[str]) -> str:
+    """One short digest of several files, from their SHA-256s (hex) in order: `sha256:` and 8 hex digits."""
+    return "sha256:" + hashlib.sha256("".join(files).encode()).hexdigest()[:8]
+
+
+def hash_file(path: Path, algorithm: str = "sha256") -> str:
+    """A file's digest in hex, read anew.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        # Not for security, so that a machine which forbids MD5 for that still knows the official checksums.
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+class Digests:
+    """Digests from memory, the memory being one JSON file in the user's cache folder.
+
+    An entry holds for a file of the same path, size, times and inode. A memory that is missing, damaged or cannot be
+    written costs time and nothing else. Use it in a `with`: it is written at the end, where there is something new.
+    """
+
+    def __init__(self, memory: Path | None = None) -> None:
+        self._memory = memory or user_cache() / "digests.json"
+        self._known: dict[str, Any] = {}
+        self._new = False
+
+    def __enter__(self) -> Digests:
+        with suppress(OSError, ValueError):
+            found = json.loads(self._memory.read_bytes())
+            self._known = found if isinstance(found, dict) else {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._new:
+            with suppress(OSError):
+                self._write()
+
+    def of(self, path: Path, algorithm: str = "sha256") -> str:
+        """A file's digest in hex.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        key = f"{algorithm}:{path.absolute()}"
+        now, state = time.time_ns(), _state(path)
+        entry = self._known.get(key)
+        if isinstance(entry, list) and entry[:-1] == state and isinstance(entry[-1], str):
+            return entry[-1]
+        digest = hash_file(path, algorithm)
+        if _state(path) == state and now - max(state[1:3]) > SETTLED_NS:
+            self._known[key] = [*state, digest]
+            self._new = True
+        return digest
+
+    def _write(self) -> None:
+        self._memory.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=".digests-", dir=self._memory.parent)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                json.dump(self._known, file)
+            Path(temporary).replace(self._memory)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _state(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev]

@@ -1,0 +1,91 @@
+"""MNIST in its official form: four gzipped idx files.
+
+Source: Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition", 1998.
+An idx file is big-endian: two zero bytes, a type (8: unsigned byte), the number of dimensions, each dimension as a
+32-bit number, then the values.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+
+from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.errors import DataError
+
+# The authors' own site does not serve the files any more; this is the mirror that PyTorch keeps of them.
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+UNSIGNED_BYTE = 8
+
+
+def _file(name: str, size: int, sha256: str) -> DataFile:
+    return DataFile(f"mnist/{name}", size, f"sha256:{sha256}", size_may_differ=True)
+
+
+TRAIN_INPUTS = _file(
+    "train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+)
+TRAIN_TARGETS = _file(
+    "train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
+)
+VAL_INPUTS = _file(
+    "t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
+)
+VAL_TARGETS = _file(
+    "t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
+)
+FILES = (TRAIN_INPUTS, TRAIN_TARGETS, VAL_INPUTS, VAL_TARGETS)
+
+
+def read(folder: Path) -> Data:
+    """60,000 and 10,000 pictures, uint8 [N, 28, 28, 1]; int64 classes 0 to 9."""
+    return Data(
+        _split(folder / TRAIN_INPUTS.path, folder / TRAIN_TARGETS.path, 60_000),
+        _split(folder / VAL_INPUTS.path, folder / VAL_TARGETS.path, 10_000),
+    )
+
+
+def _split(inputs: Path, targets: Path, examples: int) -> Split:
+    import numpy as np
+
+    pictures = _idx(inputs, (examples, 28, 28))[..., None]
+    classes = _idx(targets, (examples,)).astype(np.int64)
+    if classes.max() > 9:
+        raise DataError(f"{targets}: a class of {classes.max()} where 0 to 9 are expected")
+    return Split(pictures, classes)
+
+
+def _idx(path: Path, shape: tuple[int, ...]) -> Array:
+    """The values of a gzipped idx file that has to have this shape; never reads more than that."""
+    import numpy as np
+
+    header = bytes((0, 0, UNSIGNED_BYTE, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
+    wanted = int(np.prod(shape))
+    try:
+        with gzip.open(path, "rb") as file:
+            found = file.read(len(header))
+            values = file.read(wanted)
+            more = file.read(1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged: {error}") from None
+    if found != header:
+        raise DataError(f"{path}: not an idx file of {'×'.join(map(str, shape))} bytes: its header is {found.hex(' ')}")
+    if len(values) < wanted or more:
+        held = "more" if more else f"{len(values):,}"
+        raise DataError(f"{path}: its header promises {wanted:,} values, and it holds {held}")
+    return np.frombuffer(values, np.uint8).reshape(shape)
+
+
+DATASET = DataSet(
+    name="mnist",
+    description="70,000 handwritten digits of 28×28 pixels, grey",
+    files=FILES,
+    examples={"train": 60_000, "val": 10_000},
+    read=read,
+    sources=tuple(
+        Source(MIRROR + file.path.removeprefix("mnist/"), file.size, file.checksum, (file.path,)) for file in FILES
+    ),
+)

@@ -1,0 +1,23 @@
+"""A small CNN on scikit-learn's digits: real data, no download, done in seconds on any machine."""
+
+from __future__ import annotations
+
+from raybench.workloads.base import Workload
+
+WORKLOAD = Workload(
+    name="digits_cnn",
+    model={"torch": "raybench.workloads.digits_cnn.torch:build"},
+    dataset="digits",
+    mean=(4.88,),
+    std=(6.02,),
+    defaults={
+        "epochs": 5,
+        "batch_size": 64,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "momentum": 0.9,
+        "nesterov": True,
+        "weight_decay": 5e-4,
+        "schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [1, 1.0], [5, 0.0]], "stretch": True},
+    },
+)

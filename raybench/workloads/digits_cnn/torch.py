@@ -1,0 +1,28 @@
+"""The digits CNN in PyTorch."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def conv(inputs: int, outputs: int) -> nn.Sequential:
+    """Convolution 3×3, batch norm, ReLU; the size of the picture stays."""
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+    )
+
+
+def build() -> nn.Module:
+    """[N, 1, 8, 8] to logits [N, 10]."""
+    return nn.Sequential(
+        conv(1, 32),
+        conv(32, 32),
+        nn.MaxPool2d(2),
+        conv(32, 64),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.25),
+        nn.Linear(64 * 2 * 2, 10),
+    )

@@ -1,0 +1,22 @@
+"""The CNN of a Keras tutorial on MNIST: 99.42 % published on a TPU, 99.41 % on a T4 (99.2 % typical).
+
+Its learning rate is 1e-4 + 1e-2 · exp(-step / 2000).
+"""
+
+from __future__ import annotations
+
+from raybench.workloads.base import Workload
+
+WORKLOAD = Workload(
+    name="mnist_cnn",
+    model={"torch": "raybench.workloads.mnist_cnn.torch:build"},
+    dataset="mnist",
+    std=(255.0,),
+    defaults={
+        "epochs": 24,
+        "batch_size": 256,
+        "optimizer": "adam",
+        "learning_rate": 1e-2,
+        "schedule": {"name": "exponential", "decay_steps": 2000.0, "floor": 0.01},
+    },
+)

@@ -1,0 +1,32 @@
+"""The workloads that come with raybench: one folder each, found by being there."""
+
+from __future__ import annotations
+
+import pkgutil
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from raybench.errors import WorkloadError
+from raybench.workloads.base import Workload
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of all shipped workloads."""
+    return tuple(sorted(found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)]) if found.ispkg))
+
+
+def get(name: str) -> Workload:
+    """The shipped workload of that name; its framework is not imported.
+
+    Raises:
+        WorkloadError: there is none; the message has the nearest name.
+    """
+    if name not in names():
+        near = get_close_matches(name, names(), 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}"
+        raise WorkloadError(f"unknown workload {name!r}; {hint} (one of your own is file.py:name)")
+    workload: Workload = import_module(f"raybench.workloads.{name}").WORKLOAD
+    return workload
