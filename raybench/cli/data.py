@@ -1,0 +1,45 @@
+"""`raybench data`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group("data")
+def command() -> None:
+    """List the data sets that raybench knows, or fetch one.
+
+    They lie in the folder that RAYBENCH_DATA names, or in your cache folder. One that is there is used as it is.
+    """
+
+
+@command.command("list")
+def list_data() -> None:
+    """Show each data set, whether it is there, and its digest."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from raybench import datasets
+
+    root = datasets.data_root()
+    table = Table(title=f"data in {root}", title_justify="left", box=None, pad_edge=False)
+    for head in ("name", "state", "digest", "official", "what it is"):
+        table.add_column(head)
+    for name in datasets.names():
+        dataset = datasets.get(name)
+        status = dataset.status(root)
+        official = {True: "yes", False: "no"}[status.official] if status.state == "ready" else "–"
+        table.add_row(name, status.state, status.digest or "–", official, dataset.description)
+    Console().print(table)
+
+
+@command.command("fetch", epilog="Example: raybench data fetch cifar10")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+def fetch_data(names: tuple[str, ...]) -> None:
+    """Download data sets that are missing, and check them."""
+    from raybench import datasets
+    from raybench.cli.progress import fetch_with_progress
+
+    for dataset in [datasets.get(name) for name in names]:
+        fetch_with_progress(dataset, datasets.data_root())
+        click.echo(f"{dataset.name}: {dataset.status(datasets.data_root()).state} in {datasets.data_root()}")

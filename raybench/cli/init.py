@@ -1,0 +1,35 @@
+"""`raybench init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import raybench
+
+
+def shipped_grids() -> Path:
+    """The folder of the shipped grids: inside the installed package, or beside it in a checkout."""
+    package = Path(raybench.__file__).parent
+    inside = package / "grids"
+    return inside if inside.is_dir() else package.parent / "grids"
+
+
+@click.command("init", epilog="Example: raybench init benchmarks/grids")
+@click.argument("folder", default="grids", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace grids of the same name.")
+def command(folder: Path, force: bool) -> None:
+    """Copy the shipped grids to FOLDER (grids where it is not given), where you can edit them.
+
+    A file that is already there is kept, unless --force is given.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sorted(shipped_grids().glob("*.yaml")):
+        goal = folder / source.name
+        if goal.exists() and not force:
+            click.echo(f"kept     {goal}")
+            continue
+        goal.write_bytes(source.read_bytes())
+        click.echo(f"written  {goal}")
+    click.echo(f"Next: raybench grid {folder / 'quickstart.yaml'}")

@@ -1,0 +1,27 @@
+"""Progress of downloads, on a terminal and without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from raybench.datasets import DataSet
+
+
+def fetch_with_progress(dataset: DataSet, root: Path) -> None:
+    """Fetch a data set, with a bar where somebody is looking and a line where nobody is.
+
+    Raises:
+        DataError: it cannot be had.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(f"fetching {dataset.name} into {root}", highlight=False)
+        dataset.fetch(root)
+        return
+    columns = (TextColumn(f"fetching {dataset.name}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(dataset.name, total=None)
+        dataset.fetch(root, lambda done, total: bar.update(task, completed=done, total=total))

@@ -1,0 +1,21 @@
+"""`raybench schema`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("schema", epilog="Example: raybench schema > grid.schema.json")
+def command() -> None:
+    """Print the JSON Schema of a grid file.
+
+    With this first line in a grid file, editors with YAML support complete and check it:
+
+    \b
+      # yaml-language-server: $schema=grid.schema.json
+    """
+    from raybench.spec import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,40 @@
+"""Ray, when it is needed: importing and starting it takes seconds that a grid with nothing left to run does not owe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raybench.devices.node import Node, probe_node
+from raybench.execution.base import MakeJob, Sink
+from raybench.execution.dispatch import Dispatcher
+
+if TYPE_CHECKING:
+    from raybench.execution.ray_tune import RayTuneExecutor
+
+
+class LazyRay:
+    """`RayTuneExecutor`, made at the first call that cannot do without it."""
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
+        self._made: RayTuneExecutor | None = None
+
+    def _ray(self) -> RayTuneExecutor:
+        if self._made is None:
+            from raybench.execution.ray_tune import RayTuneExecutor
+
+            self._made = RayTuneExecutor(self._address)
+        return self._made
+
+    def nodes(self) -> list[Node]:
+        """This machine, without Ray, or the cluster's nodes."""
+        return [probe_node()] if self._address is None else self._ray().nodes()
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
+        """Run through Tune."""
+        self._ray().run(dispatcher, make_job, sink)
+
+    def close(self) -> None:
+        """End Ray, where it was started."""
+        if self._made is not None:
+            self._made.close()

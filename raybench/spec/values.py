@@ -1,0 +1,293 @@
+"""The kinds of value a grid file holds, each with the words for what it wants.
+
+Every value is plain data once validated (numbers, text, lists, dicts), so that a value on an axis, a fixed one and one
+in a rule compare equal when they mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    with_config,
+)
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def complaint(message: str) -> PydanticCustomError:
+    """An error whose message is shown as it is."""
+    return PydanticCustomError("complaint", "{message}", {"message": message})
+
+
+def wanted(words: str) -> WrapValidator:
+    """Says of whatever is wrong with a value what belongs there: "wanted {words}, not …"."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("wanted", "{words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+Framework = Literal["torch", "torch_xla", "tensorflow"]
+Kind = Literal["cpu", "cuda", "mps", "tpu", "xla_cpu"]
+
+Bool = Annotated[bool, wanted("true or false")]
+Text = Annotated[str, Field(min_length=1), wanted("text")]
+Name = Annotated[
+    str,
+    Field(pattern=NAME, max_length=100),
+    wanted("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
+]
+Device = Annotated[str, Field(min_length=1), wanted("the name of a device")]
+Count = Annotated[int, Field(ge=1), wanted("a whole number of at least 1")]
+Whole = Annotated[int, Field(ge=0), wanted("a whole number of at least 0")]
+# What every framework and NumPy take.
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1), wanted("a whole number from 0 to 4294967295")]
+CountOrNull = Annotated[
+    Annotated[int, Field(ge=1), wanted("a whole number of at least 1, or null")] | None,
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}),
+]
+Number = Annotated[float, wanted("a number")]
+Positive = Annotated[float, Field(gt=0), wanted("a number above 0")]
+NotNegative = Annotated[float, Field(ge=0), wanted("a number of at least 0")]
+Fraction = Annotated[float, Field(ge=0, lt=1), wanted("a number of at least 0 and below 1")]
+Betas = Annotated[
+    list[Annotated[float, Field(ge=0, lt=1)]],
+    Field(min_length=2, max_length=2),
+    wanted("two numbers [beta1, beta2], each at least 0 and below 1"),
+]
+
+
+def _one_word(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise complaint("wanted a name (sgd, adam or adamw), not a map; learning_rate, momentum and so on stand beside it")
+    return value
+
+
+Optimizer = Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)]
+
+# Timeout ------------------------------------------------------------------------------------------------------------
+
+_DURATION = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
+
+
+def _seconds(value: Any) -> Any:
+    """`1h30m` is 5400; what is no such text is left for the number's own check."""
+    if isinstance(value, str) and value and (found := _DURATION.fullmatch(value)):
+        hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return float(hours * 3600 + minutes * 60 + seconds)
+    return value
+
+
+Duration = Annotated[
+    float,
+    Field(gt=0),
+    BeforeValidator(_seconds),
+    wanted("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": r"^(?=.*[1-9])(?=.*[hms]$)([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$"},
+            ]
+        }
+    ),
+]
+
+# Schedule -----------------------------------------------------------------------------------------------------------
+
+Point = Annotated[
+    list[Annotated[float, Field(ge=0)]],
+    Field(min_length=2, max_length=2),
+    wanted("a point [epoch, factor], both at least 0"),
+]
+
+
+def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
+    epochs = [epoch for epoch, _ in points]
+    if len(points) < 2:
+        raise complaint("a piecewise-linear schedule needs at least two points [epoch, factor]")
+    if epochs[0] != 0:
+        raise complaint(f"the first point must be at epoch 0, not {epochs[0]:g}")
+    for before, after in zip(epochs, epochs[1:], strict=False):
+        if after <= before:
+            raise complaint(f"the epochs of the points must rise, and {after:g} follows {before:g}")
+    return points
+
+
+@with_config(STRICT)
+class PiecewiseLinear(TypedDict):
+    """Straight lines between points, per step."""
+
+    name: Annotated[
+        Literal["piecewise_linear"], Field(description="Which schedule this is.", examples=["piecewise_linear"])
+    ]
+    points: Annotated[
+        list[Point],
+        AfterValidator(_from_zero_on),
+        Field(
+            description="[epoch, factor] from epoch 0 on; the factor multiplies learning_rate and stays after the last.",
+            examples=[[[0, 0], [5, 1], [24, 0]]],
+            json_schema_extra={"minItems": 2},
+        ),
+    ]
+    stretch: NotRequired[
+        Annotated[
+            Bool,
+            Field(
+                description="Move the last point to the last epoch, and the others in proportion.", examples=[True, False]
+            ),
+        ]
+    ]
+
+
+@with_config(STRICT)
+class Exponential(TypedDict):
+    """factor = floor + exp(-step / decay_steps), per step."""
+
+    name: Annotated[Literal["exponential"], Field(description="Which schedule this is.", examples=["exponential"])]
+    decay_steps: Annotated[
+        Positive, Field(description="Steps after which the decaying part has fallen to 37 %.", examples=[2000])
+    ]
+    floor: NotRequired[
+        Annotated[NotNegative, Field(description="What is added to the decaying part.", examples=[0.01])]
+    ]
+
+
+def _schedule_meant(value: Any) -> str | None:
+    name = value.get("name") if isinstance(value, dict) else value
+    known = ("piecewise_linear", "exponential") if isinstance(value, dict) else ("constant",)
+    return f"<{name}>" if name in known else None
+
+
+Schedule = Annotated[
+    Annotated[Literal["constant"], Tag("<constant>")]
+    | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
+    | Annotated[Exponential, Tag("<exponential>")],
+    Discriminator(
+        _schedule_meant,
+        custom_error_type="wanted",
+        custom_error_message="schedule",
+        custom_error_context={
+            "words": "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}"
+        },
+    ),
+]
+
+# Augmentation and examples ------------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class Crop(TypedDict):
+    """A random crop of the picture padded on each side."""
+
+    crop: Annotated[Count, Field(description="Pixels of reflected padding on each side.", examples=[4])]
+
+
+@with_config(STRICT)
+class Cutout(TypedDict):
+    """A random square set to 0."""
+
+    cutout: Annotated[Count, Field(description="Side of the square in pixels.", examples=[8])]
+
+
+def _augmentation_meant(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return {("crop",): "<crop>", ("cutout",): "<cutout>"}.get(tuple(value))
+    return "<word>" if value in ("crop", "flip", "cutout") else None
+
+
+Augmentation = Annotated[
+    Annotated[Literal["crop", "flip", "cutout"], Tag("<word>")]
+    | Annotated[Crop, Tag("<crop>")]
+    | Annotated[Cutout, Tag("<cutout>")],
+    Discriminator(
+        _augmentation_meant,
+        custom_error_type="wanted",
+        custom_error_message="augmentation",
+        custom_error_context={"words": "crop, flip, cutout, {crop: pixels} or {cutout: pixels}"},
+    ),
+]
+
+
+def _each_once(items: list[Any]) -> list[Any]:
+    kinds = [item if isinstance(item, str) else next(iter(item)) for item in items]
+    for kind in kinds:
+        if kinds.count(kind) > 1:
+            raise complaint(f"{kind} is said more than once")
+    return items
+
+
+Augmentations = Annotated[list[Augmentation], AfterValidator(_each_once)]
+
+
+@with_config(STRICT)
+class Examples(TypedDict):
+    """How many examples of each split are used: the first ones."""
+
+    train: NotRequired[Annotated[Count, Field(description="How many examples to train on.", examples=[5000])]]
+    val: NotRequired[Annotated[Count, Field(description="How many examples to judge by.", examples=[1000])]]
+
+
+# Several values -----------------------------------------------------------------------------------------------------
+
+
+def axis_of(value: Any) -> Any:
+    """The type of an axis: a list of at least one value of this type."""
+    return Annotated[list[value], Field(min_length=1)]
+
+
+def _device_axis(value: Any) -> str:
+    return "<word>" if isinstance(value, str) else "<list>"
+
+
+def _available(value: Any) -> Any:
+    if value != "available":
+        raise complaint(f"wanted a list of devices, such as [{value}], or the word available")
+    return value
+
+
+DeviceAxis = Annotated[
+    Annotated[Literal["available"], BeforeValidator(_available), Tag("<word>")]
+    | Annotated[axis_of(Device), Tag("<list>")],
+    Discriminator(_device_axis),
+]
+
+
+def one_or_several(value: Any, is_list: bool) -> Any:
+    """The type of a condition: one value or a list of values; validated, always a list.
+
+    Args:
+        value: the type of one value.
+        is_list: one value is itself a list; then only a list of lists is several of them.
+    """
+
+    def meant(given: Any) -> str:
+        several = isinstance(given, list) and (not is_list or (given and all(isinstance(item, list) for item in given)))
+        return "<several>" if several else "<one>"
+
+    alone: Callable[[Any], list[Any]] = lambda one: [one]  # noqa: E731
+    return Annotated[
+        Annotated[value, AfterValidator(alone), Tag("<one>")] | Annotated[axis_of(value), Tag("<several>")],
+        Discriminator(meant),
+    ]

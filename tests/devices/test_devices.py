@@ -1,0 +1,95 @@
+import os
+
+import pytest
+import torch
+
+from raybench.devices import Assignment, Hardware, open_device, probe
+from raybench.devices.cpu import peak_resident, usable_cores
+from raybench.devices.cuda import parse_nvidia_smi
+from raybench.devices.node import Node, probe_node
+
+LISTING = "0, Tesla T4, 15360, 550.54\n1, Tesla T4, 15360, 550.54\n2, NVIDIA A100-SXM4-40GB, 40960, 550.54\n"
+GIB = 1024**3
+
+
+def test_this_machine_has_one_processor():
+    (cpu,) = [entry for entry in probe() if entry.kind == "cpu"]
+    assert cpu.count == len(cpu.ids) == len(usable_cores()) > 0
+    assert cpu.memory_bytes > GIB / 2
+    assert cpu.model
+
+
+def test_gpus_are_grouped_by_model():
+    t4, a100 = parse_nvidia_smi(LISTING, None)
+    assert t4 == Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550.54", ("0", "1"))
+    assert (a100.model, a100.count, a100.ids) == ("NVIDIA A100-SXM4-40GB", 1, ("2",))
+
+
+@pytest.mark.parametrize(
+    ("visible", "ids"), [(None, ["0", "1", "2"]), ("1", ["1"]), ("2,0", ["0", "2"]), ("", []), ("GPU-7c1f", ["0", "1", "2"])]
+)
+def test_what_a_person_hid_is_not_there(visible, ids):
+    found = parse_nvidia_smi(LISTING, visible)
+    assert sorted(number for entry in found for number in entry.ids) == ids
+
+
+def test_a_listing_that_makes_no_sense_is_no_gpu():
+    assert parse_nvidia_smi("No devices were found\n", None) == []
+
+
+def test_a_node_survives_the_wire():
+    node = probe_node("10.0.0.1")
+    assert Node.from_json(node.to_json()) == node
+    assert node.cores == len(usable_cores())
+    assert node.packages["torch"].startswith(torch.__version__.split("+")[0])
+
+
+def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
+    before = os.sched_getaffinity(0)
+    threads = torch.get_num_threads()
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "7")
+    try:
+        device = open_device("cpu", Assignment([usable_cores()[0]], [], 1))
+        device.hide_others()
+        device.open("fp32")
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+        assert device.fairness() == {"threads": 1, "cores": [usable_cores()[0]], "visible": [], "tf32": False}
+        assert device.describe().count == 1
+    finally:
+        os.sched_setaffinity(0, before)
+        torch.set_num_threads(threads)
+
+
+def test_tf32_is_refused_where_there_is_none():
+    with pytest.raises(ValueError, match="tf32 needs an NVIDIA GPU"):
+        open_device("cpu", Assignment([], [], 1)).open("tf32")
+
+
+def test_marks_measure_time():
+    device = open_device("cpu", Assignment([], [], 1))
+    start = device.mark()
+    sum(range(10**5))
+    device.synchronize()
+    assert device.elapsed(start, device.mark()) > 0
+
+
+def test_out_of_memory_is_recognised_and_nothing_else():
+    device = open_device("cpu", Assignment([], [], 1))
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 60)
+    assert device.is_oom(caught.value)
+    assert device.is_oom(MemoryError())
+    assert not device.is_oom(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_peak_memory_rises_with_what_is_held():
+    before = peak_resident()
+    block = bytearray(before // 2 + (64 << 20))
+    block[:] = b"x" * len(block)
+    assert peak_resident() > before
+
+
+def test_a_kind_without_an_adapter():
+    with pytest.raises(LookupError, match="no adapter for device kind tpu"):
+        open_device("tpu", Assignment([], [], 1))
