@@ -1,0 +1,174 @@
+"""A fresh process for every trial, whatever becomes of the last one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from raybench.cell import DEFAULTS, make_cell
+from raybench.devices.cpu import model_name, usable_cores
+from raybench.errors import ExecutionError
+from raybench.execution.process import TemplateProcess, name_end
+from raybench.trial.job import Job
+from raybench.trial.record import ERROR, EVENTS, OUTPUT
+from raybench.workloads import read_reference
+
+HERE = Path(__file__).parent
+
+
+def make_job(folder, attribute, timeout=0.0, **settings):
+    info = read_reference(f"troubles.py:{attribute}", HERE)
+    cores = usable_cores()
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device={"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)},
+        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
+        resolved={**DEFAULTS, "epochs": 2, "batch_size": 16, **settings},
+    )
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=timeout)
+
+
+@pytest.fixture(scope="module")
+def template():
+    process = TemplateProcess("torch")
+    yield process
+    process.close()
+
+
+def gone(pid, seconds=5.0):
+    """Whether a process is gone, or soon will be."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("attribute", "status", "kind", "says"),
+    [
+        ("fine", "completed", None, ""),
+        ("raising", "failed", "KeyError", "no such thing"),
+        ("infinite", "diverged", "Diverged", "the loss is nan in epoch 1"),
+        ("greedy", "oom", "RuntimeError", "allocate"),
+        ("dying", "failed", "SIGSEGV", "died of SIGSEGV"),
+        ("killed", "lost", "Killed", "SIGKILL"),
+        ("leaving", "failed", "Exit", "exit status 7"),
+        ("hanging", "timeout", "Timeout", "longer than 2 s"),
+    ],
+)
+def test_every_end_has_its_name(template, tmp_path, attribute, status, kind, says):
+    events = list(template.run(make_job(tmp_path, attribute, timeout=2 if attribute == "hanging" else 60)))
+    last = events[-1]
+    assert events[0]["event"] == "trial_started"
+    assert (last["event"], last["status"]) == ("trial_ended", status)
+    assert last["wall"] > 0
+    assert last["template_import"] > 0
+    if kind:
+        assert last["error"]["type"] == kind
+        assert says in last["error"]["message"]
+    kept = (tmp_path / "attempt" / EVENTS).read_text().splitlines()
+    assert len(kept) == len(events)
+    assert template.alive, "the template outlives its trials"
+
+
+def test_an_exception_names_the_line_of_the_persons_file(template, tmp_path):
+    last = list(template.run(make_job(tmp_path, "raising")))[-1]
+    where, line = last["error"]["where"].rsplit(":", 1)
+    assert Path(where).name == "troubles.py"
+    assert 'raise KeyError("no such thing")' in (HERE / "troubles.py").read_text().splitlines()[int(line) - 1]
+    assert 'raise KeyError("no such thing")' in (tmp_path / "attempt" / ERROR).read_text()
+    assert last["error"]["phase"] == "train"
+
+
+def test_output_goes_to_a_file_of_the_trials_own(template, tmp_path, capfd):
+    last = list(template.run(make_job(tmp_path, "hanging", timeout=2)))[-1]
+    assert (tmp_path / "attempt" / OUTPUT).read_text() == "about to hang\n"
+    assert last["error"]["output"] == "about to hang"
+    assert capfd.readouterr().out == ""
+
+
+def test_a_crash_leaves_its_stack_in_the_output(template, tmp_path):
+    list(template.run(make_job(tmp_path, "dying")))
+    assert "Segmentation fault" in (tmp_path / "attempt" / OUTPUT).read_text()
+
+
+def test_the_ledger_adds_up_in_a_real_trial(template, tmp_path):
+    last = list(template.run(make_job(tmp_path, "fine", epochs=5)))[-1]
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+
+
+def test_no_trial_sees_what_another_did(template, tmp_path):
+    results = [list(template.run(make_job(tmp_path / name, "fine"))) for name in "ab"]
+    pids = {events[0]["host"]["pid"] for events in results}
+    metrics = [[event["metrics"] for event in events if event["event"] == "epoch_ended"] for events in results]
+    assert len(pids) == 2
+    assert metrics[0] == metrics[1]
+
+
+def test_a_timeout_ends_the_whole_family(template, tmp_path):
+    list(template.run(make_job(tmp_path, "parent", timeout=3)))
+    child = int((tmp_path / "attempt" / OUTPUT).read_text().split()[1])
+    assert gone(child)
+
+
+def test_giving_up_on_a_trial_ends_it(template, tmp_path):
+    run = template.run(make_job(tmp_path, "hanging"))
+    pid = next(run)["host"]["pid"]
+    run.close()
+    assert gone(pid)
+    assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
+    code = (
+        "import sys, json\n"
+        "from raybench.execution.process import TemplateProcess\n"
+        "from raybench.trial.job import Job\n"
+        "template = TemplateProcess('torch')\n"
+        "for event in template.run(Job.from_json(json.load(open(sys.argv[1])))):\n"
+        "    print(template._process.pid, event['host']['pid'], flush=True)\n"
+    )
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(make_job(tmp_path, "parent").to_json()))
+    asker = subprocess.Popen([sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True)
+    template_pid, trial_pid = map(int, asker.stdout.readline().split())
+    output = tmp_path / "attempt" / OUTPUT
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not (output.exists() and output.read_text().endswith("\n")):
+        time.sleep(0.05)
+    child = int(output.read_text().split()[1])
+    asker.kill()
+    asker.wait()
+    asker.stdout.close()
+    try:
+        assert gone(template_pid)
+        assert gone(trial_pid)
+        assert gone(child), "what the trial itself started"
+    finally:
+        for pid in (child, trial_pid, template_pid):
+            if not gone(pid, 0.1):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_a_framework_that_cannot_be_loaded_says_why(monkeypatch):
+    with pytest.raises(ExecutionError, match="KeyError: 'mindspore'"):
+        TemplateProcess("mindspore")
+
+
+def test_a_sigkill_with_a_sign_of_memory_is_oom():
+    assert name_end(-signal.SIGKILL, True, {})[0] == "oom"
+    assert name_end(-signal.SIGKILL, False, {})[0] == "lost"
+    assert name_end(None, False, {})[0] == "lost"
