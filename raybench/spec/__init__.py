@@ -4,7 +4,8 @@
 """
 
 from raybench.spec.load import load_grid
-from raybench.spec.models import DeviceProfile, GridSpec, Override, Settings, Target
+from raybench.spec.models import DeviceProfile, GridSpec, Override, Target
 from raybench.spec.schema import json_schema
+from raybench.spec.settings import Settings
 
 __all__ = ["DeviceProfile", "GridSpec", "Override", "Settings", "Target", "json_schema", "load_grid"]

@@ -76,7 +76,9 @@ def _alike(path: Path, words: str) -> str:
         names = sorted(near.name for near in path.parent.iterdir() if near.suffix in (".yaml", ".yml"))
     except OSError:
         return ""
-    near = get_close_matches(path.name, names, n=1, cutoff=0.5) or (names[:1] if path.parent.name and not path.suffix else [])
+    near = get_close_matches(path.name, names, n=1, cutoff=0.5) or (
+        names[:1] if path.parent.name and not path.suffix else []
+    )
     return f"{words} {path.parent / near[0]}" if near else ""
 
 

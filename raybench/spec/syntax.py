@@ -25,7 +25,11 @@ def plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
         column = error.position - (before.rfind("\n") + 1)
-        return before.count("\n") + 1, column + 1, f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
+        return (
+            before.count("\n") + 1,
+            column + 1,
+            f"the character U+{ord(text[error.position]):04X} is not allowed in YAML",
+        )
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return 0, 0, f"not valid YAML: {error}"
     line, column = error.problem_mark.line, error.problem_mark.column

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import (
@@ -46,6 +47,17 @@ def wanted(words: str) -> WrapValidator:
     return WrapValidator(check)
 
 
+def _one_of(meant: Callable[[Any], str | None], words: str) -> BeforeValidator:
+    """Says what belongs there where a value is none of the alternatives; else one of them is meant, and judges."""
+
+    def check(value: Any) -> Any:
+        if meant(value) is None:
+            raise PydanticCustomError("wanted", "{words}", {"words": words})
+        return value
+
+    return BeforeValidator(check)
+
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 Framework = Literal["torch", "torch_xla", "tensorflow"]
@@ -80,7 +92,9 @@ Betas = Annotated[
 
 def _one_word(value: Any) -> Any:
     if isinstance(value, dict):
-        raise complaint("wanted a name (sgd, adam or adamw), not a map; learning_rate, momentum and so on stand beside it")
+        raise complaint(
+            "wanted a name (sgd, adam or adamw), not a map; learning_rate, momentum and so on stand beside it"
+        )
     return value
 
 
@@ -129,7 +143,7 @@ def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
         raise complaint("a piecewise-linear schedule needs at least two points [epoch, factor]")
     if epochs[0] != 0:
         raise complaint(f"the first point must be at epoch 0, not {epochs[0]:g}")
-    for before, after in zip(epochs, epochs[1:], strict=False):
+    for before, after in pairwise(epochs):
         if after <= before:
             raise complaint(f"the epochs of the points must rise, and {after:g} follows {before:g}")
     return points
@@ -146,7 +160,7 @@ class PiecewiseLinear(TypedDict):
         list[Point],
         AfterValidator(_from_zero_on),
         Field(
-            description="[epoch, factor] from epoch 0 on; the factor multiplies learning_rate and stays after the last.",
+            description="[epoch, factor] from epoch 0 on; factors multiply learning_rate, the last one stays.",
             examples=[[[0, 0], [5, 1], [24, 0]]],
             json_schema_extra={"minItems": 2},
         ),
@@ -155,7 +169,8 @@ class PiecewiseLinear(TypedDict):
         Annotated[
             Bool,
             Field(
-                description="Move the last point to the last epoch, and the others in proportion.", examples=[True, False]
+                description="Move the last point to the last epoch, the others in proportion.",
+                examples=[True, False],
             ),
         ]
     ]
@@ -184,13 +199,10 @@ Schedule = Annotated[
     Annotated[Literal["constant"], Tag("<constant>")]
     | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
     | Annotated[Exponential, Tag("<exponential>")],
-    Discriminator(
+    Discriminator(_schedule_meant),
+    _one_of(
         _schedule_meant,
-        custom_error_type="wanted",
-        custom_error_message="schedule",
-        custom_error_context={
-            "words": "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}"
-        },
+        "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
     ),
 ]
 
@@ -221,12 +233,8 @@ Augmentation = Annotated[
     Annotated[Literal["crop", "flip", "cutout"], Tag("<word>")]
     | Annotated[Crop, Tag("<crop>")]
     | Annotated[Cutout, Tag("<cutout>")],
-    Discriminator(
-        _augmentation_meant,
-        custom_error_type="wanted",
-        custom_error_message="augmentation",
-        custom_error_context={"words": "crop, flip, cutout, {crop: pixels} or {cutout: pixels}"},
-    ),
+    Discriminator(_augmentation_meant),
+    _one_of(_augmentation_meant, "crop, flip, cutout, {crop: pixels} or {cutout: pixels}"),
 ]
 
 
@@ -247,47 +255,3 @@ class Examples(TypedDict):
 
     train: NotRequired[Annotated[Count, Field(description="How many examples to train on.", examples=[5000])]]
     val: NotRequired[Annotated[Count, Field(description="How many examples to judge by.", examples=[1000])]]
-
-
-# Several values -----------------------------------------------------------------------------------------------------
-
-
-def axis_of(value: Any) -> Any:
-    """The type of an axis: a list of at least one value of this type."""
-    return Annotated[list[value], Field(min_length=1)]
-
-
-def _device_axis(value: Any) -> str:
-    return "<word>" if isinstance(value, str) else "<list>"
-
-
-def _available(value: Any) -> Any:
-    if value != "available":
-        raise complaint(f"wanted a list of devices, such as [{value}], or the word available")
-    return value
-
-
-DeviceAxis = Annotated[
-    Annotated[Literal["available"], BeforeValidator(_available), Tag("<word>")]
-    | Annotated[axis_of(Device), Tag("<list>")],
-    Discriminator(_device_axis),
-]
-
-
-def one_or_several(value: Any, is_list: bool) -> Any:
-    """The type of a condition: one value or a list of values; validated, always a list.
-
-    Args:
-        value: the type of one value.
-        is_list: one value is itself a list; then only a list of lists is several of them.
-    """
-
-    def meant(given: Any) -> str:
-        several = isinstance(given, list) and (not is_list or (given and all(isinstance(item, list) for item in given)))
-        return "<several>" if several else "<one>"
-
-    alone: Callable[[Any], list[Any]] = lambda one: [one]  # noqa: E731
-    return Annotated[
-        Annotated[value, AfterValidator(alone), Tag("<one>")] | Annotated[axis_of(value), Tag("<several>")],
-        Discriminator(meant),
-    ]

@@ -1,0 +1,138 @@
+"""What pydantic finds wrong, in words for the person who wrote the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from raybench.spec.models import DeviceProfile, GridSpec, Override, Target
+from raybench.spec.settings import Settings
+from raybench.spec.values import Crop, Cutout, Examples, Exponential, PiecewiseLinear
+from raybench.spec.yaml_lines import Path
+
+_SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
+_MISSING = {
+    "name": "give the grid a name, such as `name: my_grid`",
+    "workload": "say what is trained, such as `workload: digits_cnn`",
+    "kind": "say what it is: cpu, cuda, mps, tpu or xla_cpu",
+    "metric": "say which metric, such as `metric: val/accuracy`",
+    "when": "say for which cells, such as `when: {device: cuda}`",
+    "set": "say what holds there, such as `set: {precision: bf16}`",
+    "points": "give points [epoch, factor], such as `points: [[0, 0], [5, 1], [24, 0]]`",
+    "decay_steps": "say after how many steps, such as `decay_steps: 2000`",
+}
+
+
+def given(value: Any) -> str:
+    """What a person gave, named so that it can be found again."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    text = repr(value)
+    cut = text if len(text) <= 60 else f"{text[:59]}…"
+    return f"the text {cut}" if isinstance(value, str) else cut
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean batch_size?` where there is something near, else nothing."""
+    near = get_close_matches(name[:100], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
+    """An error's place in the data: pydantic's, without the names of the alternatives it tried."""
+    path: list[str | int] = []
+    for part in loc:
+        if (isinstance(data, dict) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        ):
+            path.append(part)
+            data = data[part]  # type: ignore[index]
+    return (*path, loc[-1]) if missing else tuple(path)
+
+
+def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fallback: str) -> str:
+    """One of pydantic's errors in plain words.
+
+    Args:
+        kind: pydantic's name for it.
+        path: where it is.
+        value: what was given.
+        context: pydantic's context of the error.
+        fallback: pydantic's own words.
+    """
+    what = (
+        "something else" if path[:1] == ("tracking_uri",) and value is not None else given(value)
+    )  # may hold a password
+    match kind:
+        case "extra_forbidden":
+            return _unknown(path)
+        case "missing":
+            return f"missing; {_MISSING[str(path[-1])]}"
+        case "complaint":
+            return str(context["message"])
+        case "wanted":
+            return f"wanted {context['words']}, not {what}"
+        case "literal_error":
+            return _no_choice(re.findall(r"'([^']*)'", context["expected"]), value)
+        case "list_type":
+            such = f", such as [{value}]" if isinstance(value, (int, float, str)) and len(str(value)) < 20 else ""
+            return f"wanted a list{such}, not {what}"
+        case "dict_type" | "model_type":
+            return f"wanted a map (name: value), not {what}"
+        case "too_short":
+            return "wanted at least one value, not an empty list"
+        case _:
+            return fallback
+
+
+def _no_choice(choices: list[str], value: Any) -> str:
+    if not isinstance(value, str):
+        return f"wanted one of {', '.join(choices)}, not {given(value)}"
+    return f"{given(value).removeprefix('the text ')} is not one of {', '.join(choices)}{nearest(value, choices)}"
+
+
+def _unknown(path: Path) -> str:
+    *around, name = path
+    known = known_keys(tuple(around))
+    key = str(name)
+    if key == "device" and not around:
+        return "devices are chosen on an axis: write axes: {device: [cpu, cuda]}"
+    if key in _SHORT_FOR and _SHORT_FOR[key] in known:
+        return f"unknown setting; did you mean {_SHORT_FOR[key]}?"
+    if around and key in GridSpec.model_fields:
+        return "cannot stand here; it belongs at the top level of the file"
+    near = nearest(key, known)
+    if not near and not around and key in DeviceProfile.model_fields:
+        return "cannot stand here; it belongs to a device, under devices"
+    word = "unknown setting" if len(known) > 10 else "unknown name"
+    if near:
+        return f"{word}{near}"
+    return f"{word}; `raybench schema` lists them all" if len(known) > 12 else f"{word}; known here: {', '.join(known)}"
+
+
+def known_keys(path: Path) -> list[str]:
+    """The keys a map at this path may have."""
+    match path:
+        case ():
+            return list(GridSpec.model_fields)
+        case ("devices", _):
+            return list(DeviceProfile.model_fields)
+        case ("target",):
+            return list(Target.model_fields)
+        case ("overrides", int()):
+            return list(Override.model_fields)
+        case ("overrides", int(), "set"):
+            return list(Settings.model_fields)
+        case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
+            return ["device", *Settings.model_fields]
+    names = [step for step in path if isinstance(step, str)]
+    maps = {"schedule": (PiecewiseLinear, Exponential), "augmentation": (Crop, Cutout), "examples": (Examples,)}
+    return list(dict.fromkeys(key for one in maps.get(names[-1], ()) for key in one.__annotations__))
