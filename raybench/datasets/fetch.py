@@ -78,10 +78,11 @@ def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
                 download(url, source, here, report)
                 found = _files(dataset, source, here, missing)
             except UnreachableError as error:
-                mend = f"try again with `raybench data fetch {dataset.name}`, or put its files into {root}"
-                raise DataError(
-                    f"cannot fetch {dataset.name} from {public(url)}: {error}; {mend} (RAYBENCH_DATA names another folder)"
-                ) from None
+                mend = (
+                    f"try again with `raybench data fetch {dataset.name}`, or put its files into {root} "
+                    "(RAYBENCH_DATA names another folder)"
+                )
+                raise DataError(f"cannot fetch {dataset.name} from {public(url)}: {error}; {mend}") from None
             except DataError as error:
                 raise DataError(f"{dataset.name}: {error}") from None
             for path, temporary in found.items():

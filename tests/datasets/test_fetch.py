@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import socket
+import tarfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small_data import FILES, Server, member
+
+from raybench.datasets import DataSet, get
+from raybench.errors import DataError
+
+GOOD = [member(path, content) for path, content in FILES.items()]
+
+
+def visible(root: Path) -> dict[str, bytes]:
+    """Every file below a folder but locks, which stay."""
+    found = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.endswith(".lock")}
+
+
+def test_files_come_one_by_one_with_progress(loose: DataSet, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    loose.fetch(tmp_path / "data", lambda done, total: seen.append((done, total)))
+    assert visible(tmp_path / "data") == FILES
+    total = sum(map(len, FILES.values()))
+    assert seen == sorted(seen)
+    assert seen[-1] == (total, total)
+    status = loose.status(tmp_path / "data")
+    assert (status.state, status.official, status.digest) == ("ready", True, loose.official_digest)
+
+
+def test_files_come_out_of_an_archive(packed: Callable[..., DataSet], tmp_path: Path) -> None:
+    dataset = packed(member("small", kind=tarfile.DIRTYPE), member("small/readme", b"unwanted"), *GOOD)
+    dataset.fetch(tmp_path / "data")
+    assert visible(tmp_path / "data") == FILES
+
+
+def test_a_second_fetch_asks_for_nothing(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    loose.fetch(tmp_path)
+    asked = len(server.asked)
+    loose.fetch(tmp_path)
+    assert len(server.asked) == asked == 2
+
+
+@pytest.mark.parametrize("mine", [FILES["small/a.bin"], b"A" * 1000], ids=["official", "unofficial"])
+def test_only_what_is_missing_is_fetched(loose: DataSet, server: Server, tmp_path: Path, mine: bytes) -> None:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small/a.bin").write_bytes(mine)
+    loose.fetch(tmp_path)
+    assert server.asked == ["/small/b.bin"]
+    assert visible(tmp_path)["small/a.bin"] == mine
+    assert visible(tmp_path)["small/b.bin"] == FILES["small/b.bin"]
+
+
+def test_a_damaged_file_is_named_and_left(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small/a.bin").write_bytes(b"short")
+    with pytest.raises(DataError, match=r"small: .*small/a\.bin: not the right size.*raybench data fetch small"):
+        loose.fetch(tmp_path)
+    assert visible(tmp_path) == {"small/a.bin": b"short"}
+    assert server.asked == []
+
+
+def test_another_file_than_the_official_is_refused(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    server.content["/small/a.bin"] = b"b" * 1000
+    with pytest.raises(DataError, match="not the official file: its SHA256 is"):
+        loose.fetch(tmp_path)
+    assert visible(tmp_path) == {}
+
+
+def test_a_longer_file_is_cut_off(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    server.content["/small/a.bin"] = b"a" * 1_000_000
+    with pytest.raises(DataError, match="sends more than the 1,000 bytes expected"):
+        loose.fetch(tmp_path)
+    assert visible(tmp_path) == {}
+
+
+def test_a_broken_transfer_leaves_nothing(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    server.cut = 500
+    with pytest.raises(DataError, match=r"broke off|no connection|not the official file"):
+        loose.fetch(tmp_path)
+    assert visible(tmp_path) == {}
+
+
+def test_the_server_has_no_such_file(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    server.content.clear()
+    with pytest.raises(DataError, match="the server says 404 Not Found"):
+        loose.fetch(tmp_path)
+
+
+def test_offline_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAYBENCH_DATA_MIRROR", f"http://me:secret@127.0.0.1:{unused.getsockname()[1]}/pub?token=t")
+        with pytest.raises(DataError) as caught:
+            get("cifar10").fetch(tmp_path / "data")
+    message = str(caught.value)
+    assert "secret" not in message
+    assert "token" not in message
+    for part in (
+        "cifar10",
+        "127.0.0.1",
+        "no connection",
+        str(tmp_path / "data"),
+        "RAYBENCH_DATA",
+        "data fetch cifar10",
+    ):
+        assert part in message
+
+
+def test_a_mirror_takes_the_place_of_the_official_address(
+    loose: DataSet, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.content = {f"/pub{path}": content for path, content in server.content.items()}
+    elsewhere = [replace(s, url=s.url.replace(server.url, "https://official.invalid/x")) for s in loose.sources]
+    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", f"{server.url}/pub/")
+    replace(loose, sources=tuple(elsewhere)).fetch(tmp_path)
+    assert server.asked == ["/pub/small/a.bin", "/pub/small/b.bin"]
+
+
+@pytest.mark.parametrize("mirror", ["file:///etc", "ftp://host/x", "mirror.local/data", "http://"])
+def test_a_mirror_is_an_http_address(
+    loose: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mirror: str
+) -> None:
+    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", mirror)
+    with pytest.raises(DataError, match="RAYBENCH_DATA_MIRROR has to be"):
+        loose.fetch(tmp_path)
+
+
+def test_digits_cannot_be_downloaded(tmp_path: Path) -> None:
+    dataset = replace(get("digits"), locate=lambda root: root)
+    with pytest.raises(DataError, match="digits: nothing to download; it comes with scikit-learn"):
+        dataset.fetch(tmp_path)
+
+
+def test_a_folder_that_is_a_file(loose: DataSet, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(DataError, match=r"small: cannot write to .*data"):
+        loose.fetch(tmp_path / "data")
+
+
+def test_two_at_once_download_once(loose: DataSet, server: Server, tmp_path: Path) -> None:
+    server.hold = threading.Event()
+    errors: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            loose.fetch(tmp_path)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=fetch) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    server.hold.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sorted(server.asked) == ["/small/a.bin", "/small/b.bin"]
+    assert visible(tmp_path) == FILES
+
+
+A, B = GOOD
+EVIL = {
+    "symlink": ([member("small/a.bin", kind=tarfile.SYMTYPE, link="/etc/passwd"), B], "not a regular file"),
+    "hard link": ([member("x", b"a" * 1000), member("small/a.bin", kind=tarfile.LNKTYPE, link="x"), B], "regular file"),
+    "device": ([member("small/a.bin", kind=tarfile.CHRTYPE), B], "not a regular file"),
+    "absolute": ([member("/small/a.bin", A[1]), B], "lacks small/a.bin"),
+    "dots": ([member("../small/a.bin", A[1]), member("small/../small/a.bin", A[1]), B], "lacks small/a.bin"),
+    "size": ([member("small/a.bin", b"a" * 999), B], "999 bytes where 1,000 are expected"),
+    "content": ([member("small/a.bin", b"b" * 1000), B], "not the official file"),
+    "bomb": ([member("small/zeros", b"\0" * 5_000_000), *GOOD], "unpacks to more than"),
+    "many": ([*[member(f"x{i}") for i in range(3000)], *GOOD], "unpacks to more than"),
+    "empty": ([], "lacks small/a.bin, small/b.bin"),
+}
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_an_evil_archive_leaves_nothing(packed: Callable[..., DataSet], tmp_path: Path, name: str) -> None:
+    members, message = EVIL[name]
+    with pytest.raises(DataError, match=f"^small: .*{message}"):
+        packed(*members).fetch(tmp_path / "data")
+    assert visible(tmp_path / "data") == {}
+    assert sorted(path.name for path in tmp_path.iterdir()) in (["cache", "data"], ["data"])
+
+
+def test_other_members_are_never_unpacked(packed: Callable[..., DataSet], tmp_path: Path) -> None:
+    extra = [member("../evil", b"x"), member("/tmp/evil", b"x"), member("small/c", kind=tarfile.SYMTYPE, link="/")]
+    packed(*extra, *GOOD).fetch(tmp_path / "data")
+    assert visible(tmp_path / "data") == FILES
+    assert not (tmp_path / "evil").exists()
+
+
+def test_a_torn_archive_is_damaged(packed: Callable[..., DataSet], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"small: small\.tar\.gz is damaged"):
+        packed(*GOOD, damage=True).fetch(tmp_path)
+    assert visible(tmp_path) == {}

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raybench import datasets
+from raybench.datasets import cifar10, digits, mnist
+from raybench.datasets.base import Data, Split, hold_out
+from raybench.errors import DataError
+
+REAL = Path(os.environ.get("RAYBENCH_DATA", "/nowhere"))
+
+
+def real(name: str) -> pytest.MarkDecorator:
+    here = datasets.get(name).locate(REAL) / datasets.get(name).files[0].path
+    return pytest.mark.skipif(not here.exists(), reason=f"{name} is not in RAYBENCH_DATA")
+
+
+# digits
+
+
+def test_digits_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    data = datasets.get("digits").load(tmp_path)
+    assert data.train.inputs.shape == (1437, 8, 8, 1)
+    assert data.val.inputs.shape == (360, 8, 8, 1)
+    assert data.train.inputs.dtype == np.uint8
+    assert data.train.inputs.max() == 16
+    loaded = pytest.importorskip("sklearn.datasets").load_digits()
+    everything = np.concatenate([data.train.inputs, data.val.inputs])[..., 0]
+    assert (everything == loaded.images).all()
+    assert (np.concatenate([data.train.targets, data.val.targets]) == loaded.target).all()
+
+
+def test_digits_are_official(tmp_path: Path) -> None:
+    status = datasets.get("digits").status(tmp_path)
+    assert (status.official, status.digest) == (True, datasets.get("digits").official_digest)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"1,2\n3,4\n"), "a table of 2×2 where 1797×65 is expected"),
+        (gzip.compress(b"1,2\n" * 100)[:-9], "damaged"),
+        (b"1,2,3", "damaged"),
+        (gzip.compress(b"a,b\n"), "damaged"),
+    ],
+)
+def test_damaged_digits(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / digits.FILE).write_bytes(content)
+    with pytest.raises(DataError, match=rf"digits\.csv\.gz: {message}"):
+        digits.read(tmp_path)
+
+
+def test_digits_without_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digits, "find_spec", lambda name: None)
+    assert datasets.get("digits").status(tmp_path).state == "missing"
+    with pytest.raises(DataError, match="it comes with scikit-learn: install that"):
+        datasets.get("digits").load(tmp_path)
+
+
+# MNIST
+
+
+def idx(values: np.ndarray) -> bytes:
+    return struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape) + values.tobytes()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Five pictures and their classes."""
+    pictures = np.arange(5 * 28 * 28).astype(np.uint8).reshape(5, 28, 28)
+    paths = tmp_path / "images.gz", tmp_path / "labels.gz"
+    for path, values in zip(paths, (pictures, np.array([3, 1, 4, 1, 5], np.uint8)), strict=True):
+        path.write_bytes(gzip.compress(idx(values)))
+    return paths
+
+
+def test_idx_is_read(pair: tuple[Path, Path]) -> None:
+    split = mnist._split(*pair, 5)
+    assert split.inputs.shape == (5, 28, 28, 1)
+    assert (split.inputs.ravel() == np.arange(5 * 28 * 28).astype(np.uint8)).all()
+    assert split.targets.tolist() == [3, 1, 4, 1, 5]
+    assert split.targets.dtype == np.int64
+
+
+def test_a_truncated_gzip_is_named(pair: tuple[Path, Path]) -> None:
+    pair[0].write_bytes(pair[0].read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"images\.gz: damaged"):
+        mnist._split(*pair, 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (idx(np.zeros((4, 28, 28), np.uint8)), "its header is 00 00 08 03 00 00 00 04"),
+        (idx(np.zeros((5, 28, 28), np.uint8))[:-1], "promises 3,920 values, and it holds 3,919"),
+        (idx(np.zeros((5, 28, 28), np.uint8)) + b"!", "promises 3,920 values, and it holds more"),
+        (b"", "not an idx file of 5×28×28 bytes"),
+    ],
+)
+def test_another_header_or_length_is_named(pair: tuple[Path, Path], content: bytes, message: str) -> None:
+    pair[0].write_bytes(gzip.compress(content))
+    with pytest.raises(DataError, match=rf"images\.gz: .*{message}"):
+        mnist._split(*pair, 5)
+
+
+def test_a_class_beyond_nine_is_named(pair: tuple[Path, Path]) -> None:
+    pair[1].write_bytes(gzip.compress(idx(np.array([3, 1, 10, 1, 5], np.uint8))))
+    with pytest.raises(DataError, match=r"labels\.gz: a class of 10"):
+        mnist._split(*pair, 5)
+
+
+@real("mnist")
+def test_real_mnist() -> None:
+    data = datasets.get("mnist").load(REAL)
+    assert data.train.inputs.shape == (60_000, 28, 28, 1)
+    assert data.train.targets[:5].tolist() == [5, 0, 4, 1, 9]
+    assert data.val.targets[:5].tolist() == [7, 2, 1, 0, 4]
+    assert data.train.inputs.mean() == pytest.approx(33.318, abs=1e-3)
+
+
+# CIFAR-10
+
+
+@pytest.fixture
+def batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Six files of two examples each, every channel of every example with a value of its own."""
+    monkeypatch.setattr(cifar10, "EXAMPLES", 2)
+    for name in ("TRAIN", "VAL"):
+        files = tuple(replace(file, size=2 * cifar10.RECORD) for file in getattr(cifar10, name))
+        monkeypatch.setattr(cifar10, name, files)
+    (tmp_path / cifar10.FOLDER).mkdir()
+    for place, file in enumerate(cifar10.TRAIN + cifar10.VAL):
+        records = np.zeros((2, cifar10.RECORD), np.uint8)
+        for example in range(2):
+            records[example, 0] = (2 * place + example) % 10
+            for channel in range(3):
+                at = 1 + 1024 * channel
+                records[example, at : at + 1024] = 10 * (2 * place + example) + channel
+            records[example, 1 + 5] = 255  # row 0, column 5, red
+        (tmp_path / file.path).write_bytes(records.tobytes())
+    return tmp_path
+
+
+def test_cifar_is_read_as_rows_columns_channels(batches: Path) -> None:
+    data = cifar10.read(batches)
+    assert data.train.inputs.shape == (10, 32, 32, 3)
+    assert data.val.inputs.shape == (2, 32, 32, 3)
+    assert data.train.inputs[7, 31, 31].tolist() == [70, 71, 72]
+    assert data.train.inputs[7, 0, 5].tolist() == [255, 71, 72]
+    assert data.train.inputs.flags.c_contiguous
+    assert data.train.targets.tolist() == list(range(10))
+    assert data.val.targets.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_cifar_file_of_another_length_is_named(batches: Path, change: int) -> None:
+    path = batches / cifar10.TRAIN[2].path
+    path.write_bytes((path.read_bytes() + b"!")[: 2 * cifar10.RECORD + change])
+    with pytest.raises(DataError, match=rf"data_batch_3\.bin: 6,1{46 + change} bytes where 6,146 are expected"):
+        cifar10.read(batches)
+
+
+def test_a_cifar_class_beyond_nine_is_named(batches: Path) -> None:
+    path = batches / cifar10.VAL[0].path
+    path.write_bytes(b"\x0a" + path.read_bytes()[1:])
+    with pytest.raises(DataError, match=r"test_batch\.bin: a class of 10"):
+        cifar10.read(batches)
+
+
+@real("cifar10")
+def test_real_cifar() -> None:
+    data = datasets.get("cifar10").load(REAL)
+    assert data.train.inputs.shape == (50_000, 32, 32, 3)
+    assert np.bincount(data.train.targets).tolist() == [5000] * 10
+    assert data.val.targets[:5].tolist() == [3, 8, 8, 0, 6]
+    assert data.train.inputs.mean((0, 1, 2)) == pytest.approx((125.307, 122.950, 113.865), abs=1e-3)
+
+
+# Splits
+
+
+def test_hold_out_takes_the_end() -> None:
+    data = hold_out(Split(np.arange(10), np.arange(10)), 3)
+    assert isinstance(data, Data)
+    assert data.train.targets.tolist() == list(range(7))
+    assert data.val.targets.tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("n", [0, 10, 11])
+def test_hold_out_leaves_something_on_both_sides(n: int) -> None:
+    with pytest.raises(ValueError, match=f"cannot hold out {n} of 10"):
+        hold_out(Split(np.arange(10), np.arange(10)), n)
+
+
+def test_a_split_has_as_many_targets_as_inputs() -> None:
+    with pytest.raises(ValueError, match="3 inputs and 2 targets"):
+        Split(np.arange(3), np.arange(2))
+    with pytest.raises(ValueError, match="no examples"):
+        Split(np.arange(0), np.arange(0))
