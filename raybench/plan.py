@@ -21,8 +21,6 @@ from raybench.workloads import WorkloadInfo, read_reference
 
 Point = dict[str, Any]
 
-OUTSIDE_THE_CELL = ("device", "threads", "cpus", "timeout", "examples", "replicas", "framework", "warmup_epochs")
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -188,12 +186,12 @@ class _Resolver:
             self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
         self._below = dict(DEFAULTS) | dict(info.defaults) | said(spec)
         self._fits: dict[Need, Fit | str] = {}
+        self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
         self._rules = [(rule.when, said(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> Cell:
-        profile = self._spec.profile(point["device"])
-        resolved = self._below | said(profile, ("framework", "replicas", "threads", "cpus"))
-        resolved |= {name: value for name, value in point.items() if name != "device"}
+        profile, by_profile = self._profile(point["device"])
+        resolved = self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
         for when, changes in self._rules:
             if _matches(point, when):
                 resolved |= changes
@@ -207,6 +205,12 @@ class _Resolver:
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
         return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price)
+
+    def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
+        if name not in self._profiles:
+            profile = self._spec.profile(name)
+            self._profiles[name] = profile, said(profile, ("framework", "replicas", "threads", "cpus"))
+        return self._profiles[name]
 
     def _no_model(self, framework: str) -> str | None:
         if framework in self._info.frameworks:

@@ -1,0 +1,232 @@
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from raybench.devices import Hardware
+from raybench.devices.node import Node
+from raybench.errors import UsageError, WorkloadError
+from raybench.identity import canonical
+from raybench.plan import make_plan, short
+from raybench.preflight import Need, fit
+from raybench.spec import load_grid
+
+GIB = 1024**3
+EPYC = Hardware("cpu", "AMD EPYC", 2, 16 * GIB, ids=("0", "1"))
+T4 = Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550", ("0", "1"))
+LAPTOP = Node("laptop", (EPYC,), {"torch": "2.13.0+cpu"}, "3.11.7")
+SERVER = Node("server", (replace(EPYC, count=16, ids=tuple(map(str, range(16)))), T4), {"torch": "2.13.0"}, "3.11.7")
+
+GRID = """
+name: g
+workload: digits_cnn
+epochs: 2
+axes:
+  device: [cpu, cuda]
+  batch_size: [32, 64]
+  weight_decay: [0, 5e-4]
+"""
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    def make(text, nodes=(LAPTOP,), where=()):
+        path = tmp_path / "grid.yaml"
+        path.write_text(text)
+        return make_plan(load_grid(path), nodes, tmp_path, where)
+
+    return make
+
+
+def axes(plan):
+    return [tuple(cell.axes.values()) for cell in plan.cells]
+
+
+def test_the_product_in_the_order_of_the_file(plan_of):
+    plan = plan_of(GRID)
+    assert axes(plan) == [(d, b, w) for d in ("cpu", "cuda") for b in (32, 64) for w in (0, 5e-4)]
+
+
+def test_exclude_include_and_overrides(plan_of):
+    plan = plan_of(
+        GRID
+        + "exclude:\n- {device: cuda, batch_size: [32, 64]}\n"
+        + "include:\n- {device: cpu, batch_size: 128, epochs: 5}\n"
+        + "overrides:\n- when: {weight_decay: 0}\n  set: {optimizer: adam}\n"
+    )
+    assert axes(plan)[:4] == [("cpu", b, w) for b in (32, 64) for w in (0, 5e-4)]
+    assert [cell.axes["batch_size"] for cell in plan.cells[4:]] == [128, 128]
+    assert [cell.content["settings"]["epochs"] for cell in plan.cells[4:]] == [5, 5]
+    names = {cell.axes["weight_decay"]: cell.content["settings"]["optimizer"]["name"] for cell in plan.cells}
+    assert names == {0: "adam", 5e-4: "sgd"}
+
+
+def test_the_golden_cell_comes_out_of_a_grid_file(plan_of, tmp_path):
+    """Every part of the cell but the data's digest, which is that of real files."""
+    plan = plan_of(
+        "name: g\nworkload: katnoria_cnn\nepochs: 2\nbatch_size: 256\nweight_decay: 5.0e-4\noptimizer: sgd\n"
+        "learning_rate: 0.1\naxes: {device: [cpu]}\n"
+    )
+    (cell,) = plan.cells
+    golden = {
+        "data": {"digest": None, "examples": {"train": 40000, "val": 10000}, "name": "cifar10"},
+        "device": {"count": 2, "kind": "cpu", "model": "AMD EPYC", "replicas": 1, "threads": 2},
+        "engine": {"framework_version": "2.13", "name": "torch", "version": 1},
+        "framework": "torch",
+        "schema": 1,
+        "settings": {
+            "augmentation": [],
+            "batch_size": 256,
+            "compile": False,
+            "decay": "coupled",
+            "epochs": 2,
+            "input": "device",
+            "optimizer": {"learning_rate": 0.1, "momentum": 0.9, "name": "sgd", "nesterov": True},
+            "precision": "fp32",
+            "schedule": "constant",
+            "steps_per_epoch": None,
+            "weight_decay": 0.0005,
+        },
+        "warmup_epochs": 1,
+        "workload": {"name": "katnoria_cnn", "version": 1},
+    }
+    found = json.loads(canonical(cell.content))
+    found["data"]["digest"] = None
+    assert found == golden
+    assert plan.label(plan.trials[0]) == "katnoria_cnn cpu torch b256 wd5e-4 r0"
+
+
+def test_a_profile_beats_the_grid_and_an_axis_beats_a_profile(plan_of):
+    text = GRID + "threads: 1\ndevices:\n  cuda: {kind: cuda, threads: 3}\n"
+    threads = {cell.axes["device"]: cell.content["device"]["threads"] for cell in plan_of(text, [SERVER]).cells}
+    assert threads == {"cpu": 1, "cuda": 3}
+    axis = text.replace("threads: 1\n", "").replace("axes:\n", "axes:\n  threads: [5]\n")
+    assert {cell.content["device"]["threads"] for cell in plan_of(axis, [SERVER]).cells} == {5}
+
+
+def test_one_whole_repeat_after_another_each_shuffled_by_the_seed(plan_of):
+    text = GRID + "repeats: 3\nseed: 7\n"
+    first, again = plan_of(text, [SERVER]), plan_of(text, [SERVER])
+    order = [(trial.repeat, trial.cell.cell_id) for trial in first.trials]
+    assert order == [(trial.repeat, trial.cell.cell_id) for trial in again.trials]
+    assert [repeat for repeat, _ in order] == [0] * 8 + [1] * 8 + [2] * 8
+    rounds = [[cell for repeat, cell in order if repeat == number] for number in range(3)]
+    assert all(Counter(each) == Counter(rounds[0]) for each in rounds)
+    assert len({tuple(each) for each in rounds}) == 3
+    assert {(trial.repeat, trial.seed) for trial in first.trials} == {(0, 7), (1, 8), (2, 9)}
+
+
+def test_what_no_node_has_is_skipped_with_its_reason(plan_of):
+    plan = plan_of(GRID)
+    assert {cell.skip for cell in plan.cells if cell.axes["device"] == "cuda"} == {"no CUDA GPU on any node"}
+    assert all(cell.skip is None for cell in plan.cells if cell.axes["device"] == "cpu")
+
+
+def test_available_is_what_the_machines_have(plan_of):
+    text = GRID.replace("[cpu, cuda]", "available")
+    assert {cell.axes["device"] for cell in plan_of(text).cells} == {"cpu"}
+    assert {cell.axes["device"] for cell in plan_of(text, [LAPTOP, SERVER]).cells} == {"cpu", "cuda"}
+
+
+def test_another_machine_model_makes_other_cells(plan_of):
+    other = Node("other", (replace(EPYC, model="Xeon"),), LAPTOP.packages)
+    one, two = ({cell.cell_id for cell in plan_of(GRID, [node]).cells if not cell.skip} for node in (LAPTOP, other))
+    assert one.isdisjoint(two)
+
+
+def test_names_prices_and_timeouts_make_none(plan_of):
+    plain = {cell.cell_id for cell in plan_of(GRID, [SERVER]).cells}
+    dressed = GRID.replace("name: g", "name: other\ndescription: d\ntimeout: 3m\nretries: 0")
+    dressed += "devices: {cpu: {kind: cpu, price_per_hour: 3}}\nrepeats: 5\n"
+    assert {cell.cell_id for cell in plan_of(dressed, [SERVER]).cells} == plain
+
+
+def test_where_selects(plan_of):
+    assert axes(plan_of(GRID, where=[("device", "cpu"), ("weight_decay", "5e-4")])) == [("cpu", 32, 5e-4), ("cpu", 64, 5e-4)]
+    with pytest.raises(UsageError, match="no cell of g is left"):
+        plan_of(GRID, where=[("device", "tpu")])
+
+
+def test_more_than_there_is(plan_of):
+    with pytest.raises(UsageError, match="batch_size 2048 is larger than the 1437 examples"):
+        plan_of(GRID.replace("32, 64", "2048"))
+    with pytest.raises(UsageError, match=r"examples\.train: 5000 asked for, and digits has 1437"):
+        plan_of(GRID + "examples: {train: 5000}\n")
+    with pytest.raises(WorkloadError, match="did you mean digits_cnn"):
+        plan_of(GRID.replace("digits_cnn", "digit_cnn"))
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        (Need("tpu", "torch", "fp32"), "no TPU on any node"),
+        (Need("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
+        (Need("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
+        (Need("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
+        (Need("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
+        (Need("cpu", "torch", "tf32"), "precision tf32 needs an NVIDIA GPU, not cpu"),
+        (Need("cpu", "tensorflow", "fp32"), "this release has no engine for tensorflow"),
+        (Need("cpu", "torch", "fp32", replicas=8), "replicas: 8 is not possible in this release"),
+        (Need("tpu", "torch_xla", "fp32", environment="xla"), "environment xla is not built"),
+    ],
+)
+def test_why_a_trial_fits_nowhere(need, reason):
+    assert fit(need, [SERVER]) == reason
+
+
+def test_a_framework_that_is_not_installed():
+    bare = Node("bare", (EPYC,), {})
+    assert fit(Need("cpu", "torch", "fp32"), [bare]) == "torch is not installed on bare"
+    assert fit(Need("cpu", "torch", "fp32"), [bare, LAPTOP]).nodes == ("laptop",)
+
+
+def test_a_gpu_trial_takes_its_share_of_the_cores_and_a_cpu_trial_all():
+    assert fit(Need("cuda", "torch", "fp32"), [SERVER]).cpus == 8
+    assert fit(Need("cpu", "torch", "fp32"), [SERVER]).cpus == 16
+    assert fit(Need("cuda", "torch", "fp32", accelerator_type="t4", cpus=2), [SERVER]).cpus == 2
+
+
+def test_nodes_of_one_model_share_a_cell():
+    twin = replace(LAPTOP, name="twin")
+    assert fit(Need("cpu", "torch", "fp32"), [LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(5e-4, "5e-4"), (1.25e-4, "1.25e-4"), (0.1, "0.1"), (0.0, "0"), (64, "64"), ([1, 2e-5], "[1,2e-5]")]
+)
+def test_values_are_short(value, text):
+    assert short(value) == text
+
+
+def test_a_hundred_thousand_trials_within_seconds(plan_of):
+    tens = "[" + ", ".join(f"0.{n}" for n in range(11, 21)) + "]"
+    text = (
+        "name: g\nworkload: digits_cnn\naxes:\n  batch_size: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
+        + "".join(f"  {name}: {tens}\n" for name in ("weight_decay", "learning_rate", "eps"))
+        + "  optimizer: [adam]\nrepeats: 10\n"
+    )
+    begun = time.process_time()
+    plan = plan_of(text)
+    assert len({trial.trial_id for trial in plan.trials}) == 100_000
+    assert time.process_time() - begun < 60, "seconds here; minutes would be another algorithm"
+
+
+def test_the_workloads_file_is_read_and_not_run(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import sys\nsys.exit('ran')\nfrom raybench import Workload\n"
+        "my_workload = Workload(model=print, dataset='digits', defaults={'batch_size': 99})\n"
+    )
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
+    code = (
+        "from pathlib import Path\nfrom raybench.spec import load_grid\nfrom raybench.plan import make_plan\n"
+        "from raybench.devices.node import probe_node\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "plan = make_plan(load_grid(folder / 'g.yaml'), [probe_node()], folder)\n"
+        "print(plan.cells[0].content['settings']['batch_size'], plan.cells[0].content['workload'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("99 {'name': 'my_workload', 'digest': 'sha256:")
