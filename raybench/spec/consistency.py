@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, get_args
 
-from raybench.spec.messages import given, nearest
+from raybench.spec.messages import cut, flow, nearest
 from raybench.spec.models import GridSpec
 from raybench.spec.settings import Settings
 from raybench.spec.values import Kind
@@ -14,6 +14,7 @@ from raybench.spec.yaml_lines import Path
 Finding = tuple[Path, str]
 
 KINDS: tuple[str, ...] = get_args(Kind)
+_DECLARE = f"; declare it, such as devices: {{gpu: {{kind: cuda}}}}, or use a kind: {', '.join(KINDS)}"
 
 
 def findings(spec: GridSpec, written: Mapping[str, Any], doubted: Set[Path]) -> Iterator[Finding]:
@@ -43,7 +44,7 @@ def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
         seen: set[str] = set()
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if repr(value) in seen:
-                yield ("axes", name, index), f"{_short(value)} is on the axis twice"
+                yield ("axes", name, index), f"{cut(flow(value))} is on the axis twice"
             seen.add(repr(value))
 
 
@@ -60,9 +61,9 @@ def _devices(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
             used.append((("include", index, "device"), entry["device"]))
     for path, name in used:
         if name not in declared and name not in KINDS:
-            near = nearest(name, [*declared, *KINDS])
-            way_out = near or f"; declare it under devices, or use one of {', '.join(KINDS)}"
-            yield path, f"unknown device {_short(name)}{way_out}"
+            # To difflib, gpu is nearly tpu.
+            near = nearest(name, declared) or ("" if name == "gpu" else nearest(name, KINDS))
+            yield path, f"unknown device {cut(repr(name))}{near or _DECLARE}"
 
 
 def _rules(spec: GridSpec, doubted: Set[Path]) -> Iterator[Finding]:
@@ -114,13 +115,9 @@ class _Axes:
             for index, value in enumerate(wanted):
                 if repr(value) not in keys[name] and not (included and self._include_doubted):
                     place = (*at, name, index) if len(wanted) > 1 else (*at, name)
-                    yield place, f"{_short(value)} is not on the axis {name} ({_listed(there[name])})"
-
-
-def _short(value: Any) -> str:
-    return given(value).removeprefix("the text ")
+                    yield place, f"{cut(flow(value))} is not on the axis {name} ({_listed(there[name])})"
 
 
 def _listed(values: Sequence[Any]) -> str:
-    shown = ", ".join(str(value) if isinstance(value, str) else _short(value) for value in values[:8])
+    shown = ", ".join(map(flow, values[:8]))
     return f"{shown}, …" if len(values) > 8 else shown

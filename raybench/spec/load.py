@@ -50,9 +50,9 @@ def load_grid(path: Path, changes: Sequence[str] = ()) -> GridSpec:
 def _read(path: Path) -> str:
     try:
         if path.is_dir():
-            raise _error(path, f"is a folder; name a grid file{_alike(path / 'grid.yaml', 'in it, such as')}")
+            raise _error(path, "is a folder; name a grid file in it")
         if not path.exists():
-            raise _error(path, f"there is no such file{_alike(path, 'here; did you mean')}")
+            raise _error(path, f"there is no such file{_alike(path)}")
         if not path.is_file():
             raise _error(path, "is not a regular file")
         if path.stat().st_size > MAX_BYTES:
@@ -70,16 +70,14 @@ def _read(path: Path) -> str:
         raise GridFileError([Problem(str(path), line, column, "", "not UTF-8 text; save the file as UTF-8")]) from None
 
 
-def _alike(path: Path, words: str) -> str:
-    """The name nearest to a missing file's among its folder's YAML files, after some words; else nothing."""
+def _alike(path: Path) -> str:
+    """`; did you mean grids/quickstart.yaml?` where a missing file's folder has a YAML file of a similar name."""
     try:
         names = sorted(near.name for near in path.parent.iterdir() if near.suffix in (".yaml", ".yml"))
     except OSError:
         return ""
-    near = get_close_matches(path.name, names, n=1, cutoff=0.5) or (
-        names[:1] if path.parent.name and not path.suffix else []
-    )
-    return f"{words} {path.parent / near[0]}" if near else ""
+    near = get_close_matches(path.name, names, n=1)
+    return f"; did you mean {path.parent / near[0]}?" if near else ""
 
 
 def _change(document: Document, change: str) -> None:

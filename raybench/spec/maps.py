@@ -36,7 +36,7 @@ def _device_axis(value: Any) -> str:
 
 def _available(value: Any) -> Any:
     if value != "available":
-        raise v.complaint(f"wanted a list of devices, such as [{value}], or the word available")
+        raise v.wanted_here("a list of devices, such as [cpu], or the word available")
     return value
 
 

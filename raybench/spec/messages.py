@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from raybench.spec.models import DeviceProfile, GridSpec, Override, Target
@@ -25,19 +26,43 @@ _MISSING = {
 }
 
 
+_CREDENTIALS = re.compile(r"://[^\s'\"]*@")
+_SHOWN = 8
+
+
+def flow(value: Any) -> str:
+    """A value as YAML writes it on one line; long texts, lists and maps are cut, as aliases may make them enormous."""
+    match value:
+        case None | True | False:
+            return {None: "null", True: "true", False: "false"}[value]
+        case dict():
+            pairs = [f"{flow(key)}: {flow(item)}" for key, item in islice(value.items(), _SHOWN)]
+            return "{" + ", ".join(pairs) + (", …}" if len(value) > _SHOWN else "}")
+        case list():
+            return "[" + ", ".join(map(flow, value[:_SHOWN])) + (", …]" if len(value) > _SHOWN else "]")
+        case str():
+            return cut(value if value.isprintable() else repr(value))
+    return repr(value)
+
+
+def cut(text: str) -> str:
+    """At most 60 characters of a text, without the credentials of a URI."""
+    text = _CREDENTIALS.sub("://…@", text)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
 def given(value: Any) -> str:
     """What a person gave, named so that it can be found again."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a map"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    text = repr(value)
-    cut = text if len(text) <= 60 else f"{text[:59]}…"
-    return f"the text {cut}" if isinstance(value, str) else cut
+    match value:
+        case None:
+            return "nothing"
+        case str():
+            return f"the text {cut(repr(value))}"
+        case dict():
+            return f"the map {cut(flow(value))}"
+        case list():
+            return f"the list {cut(flow(value))}"
+    return cut(flow(value))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -68,9 +93,6 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         context: pydantic's context of the error.
         fallback: pydantic's own words.
     """
-    what = (
-        "something else" if path[:1] == ("tracking_uri",) and value is not None else given(value)
-    )  # may hold a password
     match kind:
         case "extra_forbidden":
             return _unknown(path)
@@ -79,14 +101,14 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "complaint":
             return str(context["message"])
         case "wanted":
-            return f"wanted {context['words']}, not {what}"
+            return f"wanted {context['words']}, not {given(value)}"
         case "literal_error":
             return _no_choice(re.findall(r"'([^']*)'", context["expected"]), value)
         case "list_type":
-            such = f", such as [{value}]" if isinstance(value, (int, float, str)) and len(str(value)) < 20 else ""
-            return f"wanted a list{such}, not {what}"
+            entries = " (each entry begins with '- ')" if isinstance(value, dict) else ""
+            return f"wanted a list{entries}, not {given(value)}"
         case "dict_type" | "model_type":
-            return f"wanted a map (name: value), not {what}"
+            return f"wanted a map (name: value), not {given(value)}"
         case "too_short":
             return "wanted at least one value, not an empty list"
         case _:
@@ -96,7 +118,7 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
 def _no_choice(choices: list[str], value: Any) -> str:
     if not isinstance(value, str):
         return f"wanted one of {', '.join(choices)}, not {given(value)}"
-    return f"{given(value).removeprefix('the text ')} is not one of {', '.join(choices)}{nearest(value, choices)}"
+    return f"{cut(repr(value))} is not one of {', '.join(choices)}{nearest(value, choices)}"
 
 
 def _unknown(path: Path) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import yaml
 
-_WORDS = (
+_AT_THE_OPENING = (
+    ("could not find expected ':'", "a ':' is missing after this name"),
+    ("expected ',' or ']'", "the list opened here with '[' is not closed: ',' or ']' is missing {before}"),
+    ("expected ',' or '}'", "the map opened here with '{{' is not closed: ',' or '}}' is missing {before}"),
+    ("unexpected end of stream", "the quote opened here is not closed"),
+    ("unexpected document separator", "the quote opened here is not closed"),
+)
+"""Found late: what is wrong is where the thing begins."""
+
+_WHERE_FOUND = (
     ("mapping values are not allowed", "a ':' is not expected here; check the indentation, or put the value in quotes"),
-    ("could not find expected ':'", "a ':' is missing after the name on the line before, or on this one"),
     ("expected <block end>", "this does not fit the lines above; check the indentation"),
     ("sequence entries are not allowed", "a '-' is not expected here; begin a list on a line of its own"),
-    ("expected ',' or ']'", "the list opened with '[' on line {context} is not closed: ',' or ']' is missing"),
-    ("expected ',' or '}'", "the map opened with '{{' on line {context} is not closed: ',' or '}}' is missing"),
-    ("unexpected end of stream", "the quote opened on line {context} is not closed"),
-    ("found unexpected document separator", "the quote opened on line {context} is not closed"),
+    ("expected the node content, but found '<stream end>'", "ends too early: ',', ']' or '}' is missing"),
     ("expected the node content", "a value is missing here"),
     ("expected alphabetic or numeric", "'*' and '&' begin a name in YAML; put the value in quotes"),
     ("unknown escape character", "a backslash in double quotes begins an escape; use single quotes"),
@@ -40,8 +45,11 @@ def plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
         return line + 1, row.index("\t") + 1, "tabs are not allowed for indentation; use spaces"
     if row[column : column + 1] == "\t":
         return line + 1, column + 1, "a tab is not allowed here; use spaces"
-    context = error.context_mark.line + 1 if error.context_mark else line + 1
-    for known, words in _WORDS:
+    for known, words in _AT_THE_OPENING:
+        if known in problem and (begin := error.context_mark) is not None:
+            before = "in this line" if begin.line == line else f"before line {line + 1}"
+            return begin.line + 1, begin.column + 1, words.format(before=before)
+    for known, words in _WHERE_FOUND:
         if known in problem:
-            return line + 1, column + 1, words.format(context=context)
+            return line + 1, column + 1, words
     return line + 1, column + 1, f"not valid YAML: {problem}"

@@ -35,6 +35,11 @@ def complaint(message: str) -> PydanticCustomError:
     return PydanticCustomError("complaint", "{message}", {"message": message})
 
 
+def wanted_here(words: str) -> PydanticCustomError:
+    """An error shown as "wanted {words}, not …"."""
+    return PydanticCustomError("wanted", "{words}", {"words": words})
+
+
 def wanted(words: str) -> WrapValidator:
     """Says of whatever is wrong with a value what belongs there: "wanted {words}, not …"."""
 
@@ -42,7 +47,7 @@ def wanted(words: str) -> WrapValidator:
         try:
             return handler(value)
         except ValidationError:
-            raise PydanticCustomError("wanted", "{words}", {"words": words}) from None
+            raise wanted_here(words) from None
 
     return WrapValidator(check)
 
@@ -52,7 +57,7 @@ def _one_of(meant: Callable[[Any], str | None], words: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         if meant(value) is None:
-            raise PydanticCustomError("wanted", "{words}", {"words": words})
+            raise wanted_here(words)
         return value
 
     return BeforeValidator(check)
@@ -226,7 +231,7 @@ class Cutout(TypedDict):
 def _augmentation_meant(value: Any) -> str | None:
     if isinstance(value, dict):
         return {("crop",): "<crop>", ("cutout",): "<cutout>"}.get(tuple(value))
-    return "<word>" if value in ("crop", "flip", "cutout") else None
+    return "<word>" if isinstance(value, str) else None
 
 
 Augmentation = Annotated[

@@ -76,8 +76,13 @@ class Document:
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it: `exclude[0].device`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    """A path as people write it: `exclude[0].device`; of a long or unprintable key, what a terminal can bear."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{_printable(step)}" for step in path)[1:]
+
+
+def _printable(key: str) -> str:
+    shown = key if key.isprintable() else repr(key)
+    return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
 
 def read_yaml(text: str, file: str, lines: bool = True) -> Document:
@@ -138,7 +143,7 @@ class _Reader:
             return self._alias(event, place, path)
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            raise self._fatal(place, path, f"tags such as {tag[:60]} are not supported; write the plain value")
+            raise self._fatal(place, path, f"tags such as {_printable(tag)} are not supported; write the plain value")
         if len(path) > MAX_DEPTH:
             raise self._fatal(place, (), f"nested more than {MAX_DEPTH} deep")
         if event.anchor:
