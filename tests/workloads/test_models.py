@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from raybench import datasets, workloads
+
+SHAPES = {"davidnet": (3, 32, 32), "katnoria_cnn": (3, 32, 32), "mnist_cnn": (1, 28, 28), "digits_cnn": (1, 8, 8)}
+
+
+@pytest.fixture(params=SHAPES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def build(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    model = workloads.get(name).build_model("torch")
+    assert isinstance(model, nn.Module)
+    return model
+
+
+def sizes(model: nn.Module, kind: type[nn.Module], *shape: int) -> list[tuple[int, ...]]:
+    """The output shape of every layer of a kind, in the order they run."""
+    found: list[tuple[int, ...]] = []
+    for layer in model.modules():
+        if isinstance(layer, kind):
+            layer.register_forward_hook(lambda _layer, _inputs, out: found.append(tuple(out.shape[1:])))
+    model.eval()(torch.zeros(1, *shape))
+    return found
+
+
+def test_every_shipped_workload_is_here() -> None:
+    assert sorted(SHAPES) == list(workloads.names())
+
+
+@pytest.mark.parametrize(
+    ("name", "trained", "statistics"),
+    [
+        ("davidnet", 6_573_120, 4_480),
+        ("katnoria_cnn", 111_498, 448),
+        ("mnist_cnn", 250_698, 484),
+        ("digits_cnn", 75_114, 448),
+    ],
+)
+def test_parameters(name: str, trained: int, statistics: int) -> None:
+    model = build(name)
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == trained
+    running = [b for key, b in model.named_buffers() if not key.endswith("num_batches_tracked")]
+    assert sum(b.numel() for b in running) == statistics
+
+
+@pytest.mark.parametrize(("name", "mega"), [("davidnet", 758.5), ("katnoria_cnn", 6.8), ("mnist_cnn", 2.59)])
+def test_forward_flops(name: str, mega: float) -> None:
+    model = build(name).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(1, *SHAPES[name]))
+    assert counter.get_total_flops() == pytest.approx(mega * 1e6, rel=0.01)
+
+
+def test_logits(name: str) -> None:
+    out = build(name).eval()(torch.randn(3, *SHAPES[name]))
+    assert out.shape == (3, 10)
+    assert out.dtype == torch.float32
+    assert torch.isfinite(out).all()
+
+
+def test_each_model_is_fresh(name: str) -> None:
+    first, second = (workloads.get(name).build_model("torch") for _ in range(2))
+    assert not torch.equal(next(first.parameters()), next(second.parameters()))
+
+
+def test_the_loss_falls_on_a_fixed_batch(name: str) -> None:
+    model = build(name).train()
+    inputs, targets = torch.randn(16, *SHAPES[name]), torch.arange(16) % 10
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    losses = []
+    for _ in range(8):
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_both_memory_formats_agree(name: str) -> None:
+    model = build(name).eval()
+    inputs = torch.randn(2, *SHAPES[name])
+    plain = model(inputs)
+    turned = model.to(memory_format=torch.channels_last)(inputs.contiguous(memory_format=torch.channels_last))
+    torch.testing.assert_close(turned, plain, rtol=1e-4, atol=1e-4)
+
+
+# DavidNet
+
+
+def test_davidnet_sizes() -> None:
+    assert sizes(build("davidnet"), nn.MaxPool2d, 3, 32, 32) == [(128, 16, 16), (256, 8, 8), (512, 4, 4), (512, 1, 1)]
+
+
+def test_davidnet_initial_logits_are_small_and_its_batch_norm_is_torch_own() -> None:
+    model = build("davidnet")
+    norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-5, 0.1)}
+    assert all((norm.weight == 1).all() and (norm.bias == 0).all() for norm in norms)
+    inputs = torch.randn(4, 3, 32, 32)
+    head = model[8]
+    assert isinstance(head, nn.Linear)
+    torch.testing.assert_close(model.eval()(inputs), 0.125 * head(model[:8](inputs)))
+
+
+def test_davidnet_residual_adds_after_the_second_relu() -> None:
+    residual = build("davidnet").eval()[2]
+    inputs = torch.randn(2, 128, 8, 8)
+    assert (residual(inputs) - inputs).min() > -1e-6
+    assert (residual(inputs) < 0).any()
+
+
+# Keras's models
+
+
+def test_katnoria_sizes() -> None:
+    model = build("katnoria_cnn")
+    assert sizes(model, nn.Conv2d, 3, 32, 32) == [(32, 32, 32), (64, 10, 10), (128, 3, 3)]
+    assert sizes(build("katnoria_cnn"), nn.MaxPool2d, 3, 32, 32) == [(32, 10, 10), (64, 3, 3), (128, 1, 1)]
+
+
+def test_katnoria_logits_are_not_below_zero() -> None:
+    assert build("katnoria_cnn").eval()(torch.randn(64, 3, 32, 32)).min() == 0
+
+
+def test_mnist_sizes() -> None:
+    assert sizes(build("mnist_cnn"), nn.Conv2d, 1, 28, 28) == [(6, 28, 28), (12, 14, 14), (24, 7, 7)]
+
+
+def test_mnist_padding_is_tensorflow_same() -> None:
+    """SAME: ceil(size / stride) out; half of the padding, rounded down, before, the rest after."""
+    convs = [layer for layer in build("mnist_cnn").modules() if isinstance(layer, nn.Conv2d)]
+    size = 28
+    for conv in convs:
+        kernel, stride = conv.kernel_size[0], conv.stride[0]
+        out = math.ceil(size / stride)
+        total = max((out - 1) * stride + kernel - size, 0)
+        before, after = total // 2, total - total // 2
+        inputs = torch.randn(2, conv.in_channels, size, size)
+        padded = nn.functional.pad(inputs, (before, after, before, after))
+        wanted = nn.functional.conv2d(padded, conv.weight, stride=stride)
+        assert wanted.shape[-1] == out
+        torch.testing.assert_close(conv(inputs), wanted)
+        size = out
+
+
+@pytest.mark.parametrize("name", ["katnoria_cnn", "mnist_cnn"])
+def test_keras_defaults(name: str) -> None:
+    for layer in build(name).modules():
+        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
+            assert (layer.eps, layer.momentum) == (1e-3, 0.01)
+        if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            receptive = layer.weight[0, 0].numel()
+            limit = math.sqrt(6 / (receptive * (layer.weight.shape[0] + layer.weight.shape[1])))
+            assert 0.9 * limit < layer.weight.abs().max() <= limit
+            assert layer.bias is None or (layer.bias == 0).all()
+
+
+# Recipes
+
+
+def test_recipes_fit_their_data() -> None:
+    for name in workloads.names():
+        workload = workloads.get(name)
+        assert workload.name == name
+        dataset = datasets.get(str(workload.dataset))
+        assert workload.defaults["batch_size"] <= dataset.examples["train"] - workload.held_out
+        assert len(workload.mean) in (1, SHAPES[name][0])
+        assert len(workload.std) in (1, SHAPES[name][0])
+
+
+def test_mnist_learning_rate_is_the_published_one(factor: Callable[[str, int], float]) -> None:
+    for step in (0, 1, 2000, 5616):
+        rate = workloads.get("mnist_cnn").defaults["learning_rate"] * factor("mnist_cnn", step)
+        assert rate == pytest.approx(1e-4 + 1e-2 * math.exp(-step / 2000), rel=1e-12)
+
+
+def test_davidnet_learning_rate_is_the_published_one(factor: Callable[[str, int], float]) -> None:
+    epoch = 97
+    at = {0.5 * epoch: 0.04, 5 * epoch: 0.4, 14.5 * epoch: 0.2, 24 * epoch: 0.0}
+    for place, rate in at.items():
+        assert 0.4 * factor("davidnet", int(place) - 1) == pytest.approx(rate, abs=0.4 / epoch / 5)
+
+
+@pytest.fixture
+def factor() -> Callable[[str, int], float]:
+    from raybench.engines.schedule import schedule
+
+    steps = {"davidnet": 50_000 // 512, "mnist_cnn": 60_000 // 256}
+
+    def find(name: str, step: int) -> float:
+        defaults = workloads.get(name).defaults
+        return schedule(defaults["schedule"], steps[name], defaults["epochs"])(step)
+
+    return find
+
+
+def test_digits_cnn_learns_the_digits() -> None:
+    """The workload's own recipe in a plain loop, with no part of the engine."""
+    workload = workloads.get("digits_cnn")
+    data = datasets.get("digits").load(datasets.data_root())
+
+    def tensors(split: datasets.base.Split) -> tuple[torch.Tensor, torch.Tensor]:
+        inputs = torch.from_numpy(split.inputs).float().sub(workload.mean[0]).div(workload.std[0])
+        return inputs.permute(0, 3, 1, 2).contiguous(), torch.from_numpy(split.targets)
+
+    (inputs, targets), (val_inputs, val_targets) = tensors(data.train), tensors(data.val)
+    model = build("digits_cnn")
+    batch, epochs = workload.defaults["batch_size"], workload.defaults["epochs"]
+    optimizer = torch.optim.SGD(
+        model.parameters(), workload.defaults["learning_rate"], 0.9, weight_decay=5e-3, nesterov=True
+    )
+    steps = epochs * (len(inputs) // batch)
+    decay = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.1, steps, pct_start=1 / epochs, anneal_strategy="linear", cycle_momentum=False
+    )
+    for _ in range(epochs):
+        order = torch.randperm(len(inputs))
+        for at in range(0, len(inputs) - batch + 1, batch):
+            index = order[at : at + batch]
+            loss = nn.functional.cross_entropy(model(inputs[index]), targets[index])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            decay.step()
+    with torch.no_grad():
+        right = (model.eval()(val_inputs).argmax(1) == val_targets).float().mean()
+    assert right > 0.96
