@@ -60,8 +60,6 @@ def _read(path: Path) -> str:
         content = path.read_bytes()
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}") from None
-    except ValueError:  # a null character in the name
-        raise _error(path, "is no file name") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

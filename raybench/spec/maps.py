@@ -24,6 +24,9 @@ from typing_extensions import TypedDict
 from raybench.spec import values as v
 from raybench.spec.settings import NULLABLE, Settings
 
+# For editors; the loader says which value stands twice, with its line.
+_DISTINCT = Field(json_schema_extra={"uniqueItems": True})
+
 
 def axis_of(value: Any) -> Any:
     """The type of an axis: a list of at least one value of this type."""
@@ -42,7 +45,7 @@ def _available(value: Any) -> Any:
 
 DeviceAxis = Annotated[
     Annotated[Literal["available"], BeforeValidator(_available), Tag("<word>")]
-    | Annotated[list[v.Device], Field(min_length=1), Tag("<list>")],
+    | Annotated[list[v.Device], Field(min_length=1), _DISTINCT, Tag("<list>")],
     Discriminator(_device_axis),
 ]
 
@@ -113,7 +116,7 @@ _Axes = _map_of(
     "Axes",
     "Every setting that varies, with its values: the grid is their product.",
     DeviceAxis,
-    lambda kind, _: axis_of(kind),
+    lambda kind, _: Annotated[axis_of(kind), _DISTINCT],
     several=True,
 )
 _Condition = _map_of(

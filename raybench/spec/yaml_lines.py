@@ -113,7 +113,7 @@ class _Reader:
         self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
         self._anchors: dict[str, _Node | None] = {}
         self._aliased = 0
-        self._inside_alias = 0
+        self._alias_at: Place | None = None
         self._result = Document(None)
 
     def document(self) -> Document:
@@ -196,14 +196,14 @@ class _Reader:
         self._result.values[path] = node.place
         content = node.content
         if isinstance(content, _Node):
-            self._inside_alias += 1
+            outer, self._alias_at = self._alias_at, self._alias_at or node.place
             value = self._expand(content, path)
-            self._inside_alias -= 1
+            self._alias_at = outer
             self._result.values[path] = node.place
             return value
-        self._aliased += bool(self._inside_alias)
-        if self._aliased > MAX_ALIASED:
-            raise self._fatal(node.place, (), f"aliases stand for more than {MAX_ALIASED:,} values; write them out")
+        self._aliased += self._alias_at is not None
+        if self._alias_at and self._aliased > MAX_ALIASED:
+            raise self._fatal(self._alias_at, (), f"aliases stand for more than {MAX_ALIASED:,} values; write them out")
         if isinstance(content, list):
             return [self._expand(item, (*path, index)) for index, item in enumerate(content)]
         if isinstance(content, dict):
