@@ -26,13 +26,20 @@ def findings(spec: GridSpec, written: Mapping[str, Any], doubted: Set[Path]) -> 
         doubted: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
     """
     yield from _twice(spec, written)
-    yield from _devices(spec, written)
-    yield from _rules(spec, doubted)
-    if spec.stop_at_target and spec.target is None and ("target",) not in doubted:
+    if not _misspelt("devices", written, doubted):
+        yield from _devices(spec, written)
+    if not _misspelt("axes", written, doubted):
+        yield from _rules(spec, doubted)
+    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, doubted):
         yield (
             ("stop_at_target",),
             "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}",
         )
+
+
+def _misspelt(section: str, written: Mapping[str, Any], doubted: Set[Path]) -> bool:
+    """Whether an unknown key of the file may well be this section, which is not there."""
+    return section not in written and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in doubted)
 
 
 def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
@@ -106,10 +113,11 @@ class _Axes:
 
     def check(self, at: Path, rule: Mapping[str, Sequence[Any]], included: bool) -> Iterator[Finding]:
         there, keys = (self._more if included else self._axes), self._keys[included]
-        unsure = self._doubted or (included and self._include_doubted)
         for name, wanted in rule.items():
+            if self._doubted and name not in self._axes:
+                continue
             if name not in there:
-                if not unsure:
+                if not (included and self._include_doubted):
                     yield (*at, name), f"{name} is no axis of this grid; its axes are {', '.join(there)}"
                 continue
             for index, value in enumerate(wanted):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -195,9 +196,10 @@ class Exponential(TypedDict):
 
 
 def _schedule_meant(value: Any) -> str | None:
-    name = value.get("name") if isinstance(value, dict) else value
-    known = ("piecewise_linear", "exponential") if isinstance(value, dict) else ("constant",)
-    return f"<{name}>" if name in known else None
+    if isinstance(value, dict):
+        near = get_close_matches(str(value.get("name"))[:100], ("piecewise_linear", "exponential"), n=1)
+        return f"<{near[0]}>" if near else None
+    return "<constant>" if value == "constant" else None
 
 
 Schedule = Annotated[

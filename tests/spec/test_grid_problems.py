@@ -64,6 +64,8 @@ ONE_FAULT = {
     "timeout: 5x": "3:10: timeout: wanted seconds above 0, or a text such as 90s, 30m, 2h or 1h30m, not the text '5x'",
     "schedule: linear": "3:11: schedule: wanted constant, {name: piecewise_linear, points: [[epoch, factor], …]} "
     "or {name: exponential, decay_steps: …}, not the text 'linear'",
+    "schedule: {name: exponentail, decay_steps: 2}": "3:18: schedule.name: "
+    "'exponentail' is not one of exponential; did you mean exponential?",
     "schedule: {name: exponential}": "3:11: schedule.decay_steps: missing; "
     "say after how many steps, such as `decay_steps: 2000`",
     "schedule: {name: piecewise_linear, points: [[0, 1]]}": "3:44: schedule.points: "
@@ -172,6 +174,26 @@ stop_at_target: true
         "x.yaml:14:20: baseline.epochs",
         "x.yaml:15:17: stop_at_target",
     ]
+
+
+def test_a_misspelt_section_is_one_fault(complaints):
+    text = """\
+axis: {device: [gpu], epochs: [1, 2]}
+include: [{epochs: 3, device: gpu}]
+exclude: [{epochs: 2}]
+baseline: {device: gpu, epochs: 1}
+device: {gpu: {kind: cuda}}
+tagret: {metric: val/accuracy, at_least: 0.9}
+stop_at_target: true
+"""
+    assert [line.split(": ")[1] for line in complaints(text)] == ["axis", "device", "tagret"]
+    (said,) = complaints(
+        text.replace("axis", "axes")
+        .replace("device: {", "devices: {")
+        .replace("epochs: [1", "epoch: [1")
+        .replace("tagret", "target")
+    )
+    assert said == "x.yaml:3:23: axes.epoch: unknown setting; did you mean epochs?"
 
 
 def test_fifty_are_printed_and_all_are_kept(tmp_path):
