@@ -76,7 +76,7 @@ def _idx(path: Path, shape: tuple[int, ...]) -> Array:
     if len(values) < wanted or more:
         held = "more" if more else f"{len(values):,}"
         raise DataError(f"{path}: its header promises {wanted:,} values, and it holds {held}")
-    return np.frombuffer(values, np.uint8).reshape(shape)
+    return np.frombuffer(bytearray(values), np.uint8).reshape(shape)  # over bytes it would be read-only
 
 
 DATASET = DataSet(

@@ -70,9 +70,7 @@ def test_a_repacked_file_may_have_another_size_but_not_none(root: Path) -> None:
 def test_load_names_what_is_missing(root: Path) -> None:
     assert len(small().load(root).train) == 1000
     (root / "small/a.bin").unlink()
-    with pytest.raises(
-        DataError, match=r"^small: small/a\.bin not found in .*`raybench data fetch small`"
-    ):
+    with pytest.raises(DataError, match=r"^small: small/a\.bin not found in .*`raybench data fetch small`"):
         small().load(root)
 
 

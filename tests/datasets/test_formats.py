@@ -31,6 +31,7 @@ def test_digits_are_those_of_scikit_learn(tmp_path: Path) -> None:
     assert data.val.inputs.shape == (360, 8, 8, 1)
     assert data.train.inputs.dtype == np.uint8
     assert data.train.inputs.max() == 16
+    assert data.train.inputs.flags.writeable
     loaded = pytest.importorskip("sklearn.datasets").load_digits()
     everything = np.concatenate([data.train.inputs, data.val.inputs])[..., 0]
     assert (everything == loaded.images).all()
@@ -87,6 +88,7 @@ def test_idx_is_read(pair: tuple[Path, Path]) -> None:
     assert (split.inputs.ravel() == np.arange(5 * 28 * 28).astype(np.uint8)).all()
     assert split.targets.tolist() == [3, 1, 4, 1, 5]
     assert split.targets.dtype == np.int64
+    assert split.inputs.flags.writeable
 
 
 def test_a_truncated_gzip_is_named(pair: tuple[Path, Path]) -> None:
@@ -155,6 +157,7 @@ def test_cifar_is_read_as_rows_columns_channels(batches: Path) -> None:
     assert data.train.inputs[7, 31, 31].tolist() == [70, 71, 72]
     assert data.train.inputs[7, 0, 5].tolist() == [255, 71, 72]
     assert data.train.inputs.flags.c_contiguous
+    assert data.train.inputs.flags.writeable
     assert data.train.targets.tolist() == list(range(10))
     assert data.val.targets.tolist() == [0, 1]
 
