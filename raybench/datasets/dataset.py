@@ -134,12 +134,12 @@ class DataSet:
             DataError: a file is here and cannot be read.
         """
         folder = self.locate(root)
-        there = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
-        missing = tuple(file.path for file in self.files if file not in there)
-        damaged = tuple(file.path for file, at in there.items() if file.is_damaged(at))
-        if missing or damaged:
-            return DataStatus("incomplete" if there else "missing", missing=missing, damaged=damaged)
         try:
+            there = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
+            missing = tuple(file.path for file in self.files if file not in there)
+            damaged = tuple(file.path for file, at in there.items() if file.is_damaged(at))
+            if missing or damaged:
+                return DataStatus("incomplete" if there else "missing", missing=missing, damaged=damaged)
             with Digests() as digests:
                 digest = digest_of([digests.of(at) for at in there.values()])
                 unofficial = tuple(file.path for file, at in there.items() if not file.is_official(at, digests))
