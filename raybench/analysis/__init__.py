@@ -1,0 +1,1 @@
+"""From events to results, statistics and tables: pure functions that start nothing and write nothing."""

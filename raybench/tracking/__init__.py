@@ -1,0 +1,1 @@
+"""What is kept of a grid: the journal, and its projection in MLflow."""

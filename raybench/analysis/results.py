@@ -1,0 +1,234 @@
+"""From events to what they tell: one record for every attempt at a trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.job import Target
+
+Key = tuple[str, int]
+"""What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
+
+LARGEST = 2**63
+"""A whole number in a journal is smaller than this; a longer one is damage."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch (from 1) of an attempt, as its `epoch_ended` tells it.
+
+    Attributes:
+        t: when it ended, UTC, as in the journal.
+        steps: optimiser steps taken.
+        examples: examples trained on.
+        ledger: seconds in each section.
+        cpu_s: CPU seconds of the process.
+        metrics: such as `val/accuracy`; finite numbers only.
+        memory_peak_bytes: of the device, since the trial began.
+        recompiles: shapes that were new in this epoch.
+    """
+
+    epoch: int
+    t: str | None
+    steps: int
+    examples: int
+    ledger: Mapping[str, float]
+    cpu_s: float | None
+    metrics: Mapping[str, float]
+    memory_peak_bytes: int | None
+    recompiles: int | None
+
+
+@dataclass
+class Attempt:
+    """One try at a trial, as far as its events tell.
+
+    A field that no event has told keeps its empty value: an attempt whose start was lost still has its epochs.
+
+    Attributes:
+        attempt: from 1; 0 where the trial was skipped and never ran.
+        cell: everything that can change the result (`raybench.identity`).
+        label: what a person calls it.
+        grid: the grid it was run for.
+        profile: the device profile's name.
+        target: the quality to reach, where one was asked for.
+        started, ended: when, UTC, as in the journal.
+        status: how it ended; None while it runs, or where nobody told.
+        ledger: seconds in each section, over the whole process.
+        wall: seconds from the start of the process to its end.
+        template_import: seconds that loading the framework took before the process began.
+        error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
+    """
+
+    trial: str
+    attempt: int
+    cell: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    label: str | None = None
+    grid: str | None = None
+    profile: str | None = None
+    target: Target | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    fairness: Mapping[str, Any] = field(default_factory=dict)
+    started: str | None = None
+    ended: str | None = None
+    status: str | None = None
+    ledger: Mapping[str, float] = field(default_factory=dict)
+    wall: float | None = None
+    template_import: float | None = None
+    warnings: list[str] = field(default_factory=list)
+    error: Mapping[str, Any] | None = None
+    _epochs: dict[int, Epoch] = field(default_factory=dict, repr=False)
+
+    @property
+    def key(self) -> Key:
+        """What names it."""
+        return self.trial, self.attempt
+
+    @property
+    def cell_id(self) -> str:
+        """The identity of its cell, read off the trial's."""
+        return self.trial.rpartition("-r")[0] or self.trial
+
+    @property
+    def repeat(self) -> int:
+        """The repeat (from 0), read off the trial's identity."""
+        number = self.trial.rpartition("-r")[2]
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """Its epochs, in order; one that was told twice counts once, as told last."""
+        return [self._epochs[number] for number in sorted(self._epochs)]
+
+    @property
+    def warmup_epochs(self) -> int:
+        """How many epochs at the beginning do not count as steady."""
+        told = _whole(self.cell.get("warmup_epochs"))
+        return 1 if told is None else told
+
+    def metric(self, name: str) -> float | None:
+        """A metric of the last epoch; None where there is none."""
+        return self.epochs[-1].metrics.get(name) if self._epochs else None
+
+    def take(self, event: Event) -> None:
+        """Take in one of its events; what this version does not know is left aside."""
+        kind = event.get("event")
+        if kind == "trial_started":
+            self._start(event)
+        elif kind == "epoch_ended":
+            self._epoch(event)
+        elif kind == "trial_ended" and self.status is None:
+            self._end(event)
+        elif kind == "trial_skipped":
+            self.status, self.ended = events.SKIPPED, _text(event.get("t"))
+            self.error = {"type": "Skipped", "message": _text(event.get("reason")) or ""}
+
+    def _start(self, event: Event) -> None:
+        self.cell = _mapping(event.get("cell"))
+        self.seed = _whole(event.get("seed"))
+        self.label, self.grid = _text(event.get("label")), _text(event.get("grid"))
+        self.profile = _text(event.get("profile"))
+        self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
+        self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))
+        self.fairness = _mapping(event.get("fairness"))
+        self.started = _text(event.get("t"))
+
+    def _epoch(self, event: Event) -> None:
+        number = _whole(event.get("epoch")) or 0
+        if number < 1:
+            return
+        self._epochs[number] = Epoch(
+            epoch=number,
+            t=_text(event.get("t")),
+            steps=_whole(event.get("steps")) or 0,
+            examples=_whole(event.get("examples")) or 0,
+            ledger=_numbers(event.get("ledger")),
+            cpu_s=_number(event.get("cpu_s")),
+            metrics=_numbers(event.get("metrics")),
+            memory_peak_bytes=_whole(event.get("memory_peak_bytes")),
+            recompiles=_whole(event.get("recompiles")),
+        )
+
+    def _end(self, event: Event) -> None:
+        self.status = _text(event.get("status")) or events.FAILED
+        self.ended = _text(event.get("t"))
+        self.ledger = _numbers(event.get("ledger"))
+        self.wall, self.template_import = _number(event.get("wall")), _number(event.get("template_import"))
+        told = event.get("warnings")
+        self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
+        self.error = _mapping(event.get("error")) or None
+
+
+def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
+    """Take one event into the records.
+
+    Returns:
+        The attempt it belongs to; None for an event of another kind, which changes nothing.
+    """
+    kind, trial = event.get("event"), event.get("trial")
+    number = 0 if kind == "trial_skipped" else _whole(event.get("attempt")) or 0
+    known_kind = kind == "trial_skipped" or (number > 0 and kind in ("trial_started", "epoch_ended", "trial_ended"))
+    if not isinstance(trial, str) or not trial or not known_kind:
+        return None
+    attempt = known.setdefault((trial, number), Attempt(trial, number))
+    attempt.take(event)
+    return attempt
+
+
+def attempts(told: Iterable[Event]) -> dict[Key, Attempt]:
+    """Every attempt that events tell of, in the order in which it is first named.
+
+    Events and fields this version does not know are left aside, and so is a value of the wrong type: a journal that
+    a newer version wrote, or that lost a line, is read as far as it goes.
+    """
+    known: dict[Key, Attempt] = {}
+    for event in told:
+        fold(known, event)
+    return known
+
+
+def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
+    """The attempt with the highest number of each trial; that a trial was skipped counts only where it never ran."""
+    found: dict[str, Attempt] = {}
+    for record in records:
+        if record.trial not in found or record.attempt > found[record.trial].attempt:
+            found[record.trial] = record
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    usable = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+    return value if usable else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    whole = _whole(value)
+    return None if whole is None else float(whole)
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    found = {str(name): _number(number) for name, number in _mapping(value).items()}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def _target(value: Any) -> Target | None:
+    told = _mapping(value)
+    metric = _text(told.get("metric"))
+    return Target(metric, _number(told.get("at_least")), _number(told.get("at_most"))) if metric else None

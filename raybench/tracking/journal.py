@@ -1,0 +1,106 @@
+"""The journal: every event of a grid, one JSON object a line, the truth that everything else is made from."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+from raybench.trial.events import Event
+from raybench.trial.record import line
+
+log = logging.getLogger("raybench")
+
+ON_DISK_AT_ONCE = frozenset({"trial_ended", "grid_ended"})
+"""Events after which the disk itself has to have everything; what comes before them may be repeated."""
+
+
+class Journal:
+    """A journal, open to be appended to, by any thread.
+
+    A line that a crash left torn is closed with a newline: it is damaged, and what follows is not.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._lock = Lock()
+        self._file = path.open("ab")
+        if _torn(path):
+            self._file.write(b"\n")
+
+    def append(self, event: Event) -> None:
+        """Write one event; it is flushed when this returns.
+
+        Raises:
+            ValueError: it holds a number that is not finite, or the journal is closed.
+            TypeError: it holds something JSON cannot say.
+        """
+        text = line(event).encode("utf-8", errors="replace")
+        with self._lock:
+            self._file.write(text)
+            self._file.flush()
+            if event.get("event") in ON_DISK_AT_ONCE:
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close it; more than once is no harm."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
+
+
+def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
+    """Every event of a journal, in order.
+
+    A last line without its newline is what somebody is writing right now, or was when he died: it counts where it is
+    whole. Any other line that is no JSON object is left out and reported. Nothing in a journal is ever run.
+
+    Args:
+        path: the journal.
+        damaged: gets the numbers (from 1) of the lines left out; without it they are logged as a warning.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+    """
+    bad: list[int] = [] if damaged is None else damaged
+    with path.open("rb") as file:
+        for number, text in enumerate(file, 1):
+            event = _event(text)
+            if event is not None:
+                yield event
+            elif text.endswith(b"\n") and text.strip():
+                bad.append(number)
+    if bad and damaged is None:
+        shown = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
+        log.warning("%s: left out %d damaged line%s (%s)", path, len(bad), "s" if len(bad) > 1 else "", shown)
+
+
+def _event(text: bytes) -> Event | None:
+    try:
+        value = json.loads(text)
+    # ValueError: no JSON, no UTF-8, or a number too long; RecursionError: brackets without end.
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

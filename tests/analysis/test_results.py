@@ -1,0 +1,158 @@
+import pytest
+
+from raybench.analysis.results import Attempt, attempts, fold, latest
+from raybench.trial import events
+from raybench.trial.job import Target
+
+TRIAL = "960070f40c0c-r2"
+
+
+def epoch(number, trial=TRIAL, attempt=1, **fields):
+    return events.epoch_ended(
+        trial, attempt, epoch=number, steps=1, examples=8, ledger={"train": 1.0}, metrics={}, **fields
+    )
+
+
+def test_an_attempt_is_folded_from_its_events(golden_events):
+    (attempt,) = attempts(golden_events).values()
+    assert (attempt.trial, attempt.cell_id, attempt.repeat, attempt.attempt) == (
+        "960070f40c0c-r0",
+        "960070f40c0c",
+        0,
+        1,
+    )
+    assert (attempt.status, attempt.seed, attempt.wall, attempt.template_import) == ("completed", 0, 9.8, 2.412)
+    assert (attempt.started, attempt.ended) == ("2026-11-21T09:00:00.000Z", "2026-11-21T09:00:09.800Z")
+    assert attempt.host["pid"] == 4711 and attempt.versions["ray"] == "2.60.0" and attempt.fairness["cores"] == [0, 1]
+    assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
+    assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}
+    assert attempt.epochs[0].recompiles == 2 and attempt.epochs[1].memory_peak_bytes == 612368384
+    assert attempt.metric("val/accuracy") == 0.561
+    assert attempt.error is None and attempt.warmup_epochs == 1
+
+
+def test_a_running_attempt_has_no_status(golden_events):
+    (attempt,) = attempts(golden_events[:-1]).values()
+    assert attempt.status is None and attempt.wall is None and len(attempt.epochs) == 2
+
+
+def test_a_lost_start_leaves_the_rest(golden_events):
+    (attempt,) = attempts(golden_events[1:]).values()
+    assert attempt.cell == {} and attempt.started is None
+    assert attempt.status == "completed" and attempt.metric("val/accuracy") == 0.561
+    assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("960070f40c0c", 0, 1)
+
+
+def test_epochs_told_twice_or_out_of_order_count_once_and_in_order():
+    (attempt,) = attempts([epoch(2), epoch(1), epoch(2, cpu_s=3.0)]).values()
+    assert [one.epoch for one in attempt.epochs] == [1, 2]
+    assert attempt.epochs[1].cpu_s == 3.0
+
+
+def test_the_first_end_holds():
+    told = [events.trial_ended(TRIAL, 1, "completed", wall=2.0), events.trial_ended(TRIAL, 1, "lost")]
+    (attempt,) = attempts(told).values()
+    assert (attempt.status, attempt.wall) == ("completed", 2.0)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {},
+        {"event": "from_the_future", "trial": TRIAL, "attempt": 1},
+        {"event": "grid_started", "t": "2026-11-21T09:00:00.000Z"},
+        {"event": "trial_started"},
+        {"event": "trial_started", "trial": 3, "attempt": 1},
+        {"event": "trial_started", "trial": TRIAL, "attempt": "1"},
+        {"event": "trial_started", "trial": TRIAL, "attempt": True},
+        {"event": ["trial_started"], "trial": TRIAL, "attempt": 1},
+    ],
+)
+def test_what_is_not_known_is_left_aside(strange):
+    known: dict = {}
+    assert fold(known, strange) is None and known == {}
+
+
+def test_values_of_the_wrong_type_do_not_get_in():
+    told = [
+        {
+            "event": "trial_started",
+            "trial": TRIAL,
+            "attempt": 1,
+            "cell": [],
+            "seed": "0",
+            "host": None,
+            "label": 7,
+            "new": 1,
+        },
+        {"event": "epoch_ended", "trial": TRIAL, "attempt": 1, "epoch": "one"},
+        {
+            "event": "epoch_ended",
+            "trial": TRIAL,
+            "attempt": 1,
+            "epoch": 1,
+            "steps": 10**400,
+            "ledger": {"train": "1"},
+            "metrics": {"val/loss": float("nan"), "val/accuracy": 0.5, "flag": True, "long": 10**400},
+        },
+        {
+            "event": "trial_ended",
+            "trial": TRIAL,
+            "attempt": 1,
+            "status": 3,
+            "wall": "long",
+            "warnings": "none",
+            "error": "x",
+        },
+    ]
+    (attempt,) = attempts(told).values()
+    (only,) = attempt.epochs
+    assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == ({}, None, None, None)
+    assert (only.steps, only.ledger, only.metrics) == (0, {}, {"val/accuracy": 0.5})
+    assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
+
+
+def test_what_a_person_calls_it_and_what_he_wants_of_it():
+    told = events.trial_started(
+        TRIAL, 1, label="mine", grid="g", profile="gpu", target={"metric": "val/accuracy", "at_least": 0.94}
+    )
+    (attempt,) = attempts([told]).values()
+    assert (attempt.label, attempt.grid, attempt.profile) == ("mine", "g", "gpu")
+    assert attempt.target == Target("val/accuracy", at_least=0.94)
+
+
+def test_a_target_that_ends_training_is_in_the_cell():
+    cell = {"settings": {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}}
+    (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
+    assert attempt.target == Target("val/loss", at_most=0.1)
+
+
+def test_a_skipped_trial_is_a_record_until_it_runs():
+    skipped = {
+        "event": "trial_skipped",
+        "t": events.now(),
+        "trial": TRIAL,
+        "cell_id": "960070f40c0c",
+        "reason": "no TPU",
+    }
+    (record,) = latest(attempts([skipped]).values()).values()
+    assert (record.attempt, record.status, record.error) == (0, "skipped", {"type": "Skipped", "message": "no TPU"})
+    ran = latest(attempts([events.trial_ended(TRIAL, 1, "completed"), skipped]).values())
+    assert ran[TRIAL].status == "completed"
+
+
+def test_the_latest_attempt_of_each_trial():
+    told = [
+        events.trial_ended("a-r0", 2, "completed"),
+        events.trial_ended("a-r0", 1, "lost"),
+        events.trial_ended("a-r1", 1, "failed"),
+    ]
+    found = latest(attempts(told).values())
+    assert {trial: (one.attempt, one.status) for trial, one in found.items()} == {
+        "a-r0": (2, "completed"),
+        "a-r1": (1, "failed"),
+    }
+
+
+def test_identity_of_an_odd_trial_name():
+    assert (Attempt("plain", 1).cell_id, Attempt("plain", 1).repeat) == ("plain", 0)
