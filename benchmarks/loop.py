@@ -67,7 +67,13 @@ def plain_loop(data: Data, batch: int, precision: str, device: torch.device) -> 
 def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -> Callable[[int], None]:
     """raybench's own: the engine as a trial uses it."""
     workload = workloads.get("davidnet")
-    asked = {"batch_size": batch, "precision": precision, "steps_per_epoch": steps, "schedule": "constant", "learning_rate": 0.01}
+    asked = {
+        "batch_size": batch,
+        "precision": precision,
+        "steps_per_epoch": steps,
+        "schedule": "constant",
+        "learning_rate": 0.01,
+    }
     cell = {"settings": settings_of(dict(DEFAULTS) | dict(workload.defaults) | asked)}
     device = open_device(kind, Assignment([], [], torch.get_num_threads()))
     device.open(precision)
@@ -111,7 +117,9 @@ def main() -> None:
         print(f"{name:<9} {images / statistics.median(times):8.1f} images/s (median of {len(times)} rounds)")
     print(f"time raybench / plain: median {statistics.median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}")
     if options.json:
-        options.json.write_text(json.dumps({**vars(options), "json": None, "seconds": seconds, "ratios": ratios}, indent=1))
+        options.json.write_text(
+            json.dumps({**vars(options), "json": None, "seconds": seconds, "ratios": ratios}, indent=1)
+        )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-BARE = '''
+BARE = """
 import logging, os, sys
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
 import ray
@@ -46,7 +46,8 @@ def trial(config):
     tune.report({"loss": loss.item(), "accuracy": right})
 
 folder, trials, temporary = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, _temp_dir=temporary)
+ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, log_to_driver=False,
+         logging_level=logging.ERROR, _temp_dir=temporary)
 tuner = tune.Tuner(
     tune.with_resources(trial, {"cpu": os.cpu_count()}),
     param_space={"rate": tune.grid_search([0.01 + 0.001 * n for n in range(trials)])},
@@ -56,7 +57,7 @@ tuner = tune.Tuner(
 results = tuner.fit()
 assert len(results) == trials and not results.errors
 ray.shutdown()
-'''
+"""
 
 GRID = """
 name: overhead
@@ -73,7 +74,11 @@ axes:
 def run_raybench(folder: Path, trials: int) -> None:
     grid = folder / "overhead.yaml"
     grid.write_text(GRID.format(rates=", ".join(str(round(0.01 + 0.001 * n, 6)) for n in range(trials))))
-    subprocess.run([sys.executable, "-m", "raybench", "grid", str(grid), "--results", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "raybench", "grid", str(grid), "--results", str(folder)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def run_bare(folder: Path, trials: int) -> None:

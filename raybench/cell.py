@@ -77,12 +77,11 @@ def _augmentation(item: Any) -> Any:
 def _schedule(setting: Any) -> Any:
     if isinstance(setting, str):
         return setting
-    schedule = {"stretch": False} | dict(setting) if setting["name"] == "piecewise_linear" else {"floor": 0.0} | dict(setting)
-    if "points" in schedule:
-        schedule["points"] = [[float(place), float(factor)] for place, factor in schedule["points"]]
-    else:
-        schedule |= {"decay_steps": float(schedule["decay_steps"]), "floor": float(schedule["floor"])}
-    return schedule
+    if setting["name"] == "piecewise_linear":
+        points = [[float(place), float(factor)] for place, factor in setting["points"]]
+        return {"name": setting["name"], "points": points, "stretch": setting.get("stretch", False)}
+    floor = float(setting.get("floor", 0.0))
+    return {"name": setting["name"], "decay_steps": float(setting["decay_steps"]), "floor": floor}
 
 
 def make_cell(

@@ -13,10 +13,10 @@ from raybench import datasets, engines
 from raybench.cell import DEFAULTS, make_cell
 from raybench.devices import KINDS
 from raybench.devices.node import Node
-from raybench.errors import UsageError
+from raybench.errors import UsageError, WorkloadError
 from raybench.identity import cell_id, trial_id
 from raybench.preflight import Fit, Need, fit
-from raybench.spec import DeviceProfile, GridSpec, Settings
+from raybench.spec import DeviceProfile, GridSpec, Settings, wrong_settings
 from raybench.workloads import WorkloadInfo, read_reference
 
 Point = dict[str, Any]
@@ -112,6 +112,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     info = read_reference(spec.workload, base)
     if info.dataset is not None:
         datasets.get(info.dataset)
+    _check_defaults(info)
     digest, official = _data(info, data_root)
     resolver = _Resolver(spec, info, nodes, digest, official)
     points = [point for point in expand(spec, nodes) if _selected(point, where)]
@@ -167,6 +168,18 @@ def _data(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]
     dataset = datasets.get(info.dataset)
     status = dataset.status(root)
     return status.digest or dataset.official_digest, dataset.examples
+
+
+def _check_defaults(info: WorkloadInfo) -> None:
+    """What a workload's recipe says has to be what a grid file may say.
+
+    Raises:
+        WorkloadError: it is not; one line for each thing that is wrong.
+    """
+    wrong = wrong_settings(info.defaults)
+    if wrong:
+        where = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{where}: {words}" for words in wrong))
 
 
 class _Resolver:
@@ -249,7 +262,11 @@ class _Resolver:
         target = self._spec.target if self._spec.stop_at_target else None
         return make_cell(
             workload=self._info.identity(),
-            data={"name": self._info.dataset or self._info.name, "digest": self._digest, "examples": self._examples(resolved)},
+            data={
+                "name": self._info.dataset or self._info.name,
+                "digest": self._digest,
+                "examples": self._examples(resolved),
+            },
             device=device,
             engine=engine,
             resolved=resolved,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from raybench import datasets
-from raybench.analysis.comparison import PlannedCell, Row, compare
+from raybench.analysis.comparison import Row
 from raybench.analysis.results import Attempt, attempts, latest
-from raybench.execution.base import Executor, MakeJob
-from raybench.execution.dispatch import Dispatcher, Placement, Work
-from raybench.plan import Plan, Trial, make_plan
+from raybench.execution.base import Executor
+from raybench.execution.dispatch import Work
+from raybench.plan import Plan, make_plan
 from raybench.spec import GridSpec
-from raybench.tracking.journal import Journal, read
+from raybench.tracking.journal import read
 from raybench.tracking.lock import locked
 from raybench.tracking.store import Store, resolve
 from raybench.trial import events
 from raybench.trial.events import Event
-from raybench.trial.job import Job, Target
 from raybench.workloads import read_reference
 
 JOURNAL = "journal.jsonl"
@@ -148,4 +147,6 @@ def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -
         interrupted, warnings = False, []
         if todo:
             interrupted, warnings = _run(plan, todo, executor, view, folder, store, root, list(known.values()))
-        return outcome(plan, load_attempts(journal_path), options, store, journal_path, len(todo), interrupted, warnings)
+        return outcome(
+            plan, load_attempts(journal_path), options, store, journal_path, len(todo), interrupted, warnings
+        )

@@ -91,7 +91,10 @@ def test_one_setting_written_in_two_ways_is_one_cell():
     assert cell_id(cell(weight_decay=0)) == cell_id(cell(weight_decay=0.0))
     assert cell_id(cell(momentum=0)) == cell_id(cell(momentum=0.0, nesterov=False))
     points = [[0, 0], [5, 1]]
-    same = [{"name": "piecewise_linear", "points": points}, {"name": "piecewise_linear", "points": points, "stretch": False}]
+    same = [
+        {"name": "piecewise_linear", "points": points},
+        {"name": "piecewise_linear", "points": points, "stretch": False},
+    ]
     assert cell_id(cell(schedule=same[0])) == cell_id(cell(schedule=same[1]))
 
 

@@ -146,7 +146,10 @@ def test_names_prices_and_timeouts_make_none(plan_of):
 
 
 def test_where_selects(plan_of):
-    assert axes(plan_of(GRID, where=[("device", "cpu"), ("weight_decay", "5e-4")])) == [("cpu", 32, 5e-4), ("cpu", 64, 5e-4)]
+    assert axes(plan_of(GRID, where=[("device", "cpu"), ("weight_decay", "5e-4")])) == [
+        ("cpu", 32, 5e-4),
+        ("cpu", 64, 5e-4),
+    ]
     with pytest.raises(UsageError, match="no cell of g is left"):
         plan_of(GRID, where=[("device", "tpu")])
 
@@ -196,7 +199,8 @@ def test_nodes_of_one_model_share_a_cell():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(5e-4, "5e-4"), (1.25e-4, "1.25e-4"), (0.1, "0.1"), (0.0, "0"), (64, "64"), ([1, 2e-5], "[1,2e-5]")]
+    ("value", "text"),
+    [(5e-4, "5e-4"), (1.25e-4, "1.25e-4"), (0.1, "0.1"), (0.0, "0"), (64, "64"), ([1, 2e-5], "[1,2e-5]")],
 )
 def test_values_are_short(value, text):
     assert short(value) == text
@@ -230,3 +234,17 @@ def test_the_workloads_file_is_read_and_not_run(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("99 {'name': 'my_workload', 'digest': 'sha256:")
+
+
+def test_a_workloads_defaults_have_to_be_settings(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "my_workload = Workload(model=print, dataset='digits', defaults={'batchsize': 99, 'optimizer': 'adm'})\n"
+    )
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
+    with pytest.raises(WorkloadError) as caught:
+        make_plan(load_grid(tmp_path / "g.yaml"), [LAPTOP], tmp_path)
+    assert sorted(str(caught.value).splitlines()) == [
+        f"{tmp_path}/mine.py: the defaults of my_workload: batchsize: unknown setting; did you mean batch_size?",
+        f"{tmp_path}/mine.py: the defaults of my_workload: optimizer: "
+        "'adm' is not one of sgd, adam, adamw; did you mean adam?",
+    ]

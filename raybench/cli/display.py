@@ -191,7 +191,12 @@ class Display:
         rows: list[RenderableType] = [head]
         for running in self._running.values():
             line = Table.grid(padding=(0, 1))
-            line.add_row(Spinner("dots"), Text(running.label, style="bold"), Text(running.words()), Text(running.device, style="dim"))
+            line.add_row(
+                Spinner("dots"),
+                Text(running.label, style="bold"),
+                Text(running.words()),
+                Text(running.device, style="dim"),
+            )
             rows.append(line)
         if self._phase:
             rows.append(Text(self._phase, style="dim"))

@@ -28,7 +28,13 @@ RETRIED = ("oom", "diverged", "timeout", "failed", "lost", "killed", "completed"
 @opt.where
 @opt.repeats
 @click.option("--fresh", is_flag=True, help="Run everything again, also what is done.")
-@click.option("--retry", multiple=True, metavar="STATUS", type=click.Choice(RETRIED), help="Run trials that ended so again: --retry failed.")
+@click.option(
+    "--retry",
+    multiple=True,
+    metavar="STATUS",
+    type=click.Choice(RETRIED),
+    help="Run trials that ended so again: --retry failed.",
+)
 @click.option("--skip-missing", is_flag=True, help="What no machine here can run is no reason for exit status 3.")
 @opt.results
 @opt.tracking_uri

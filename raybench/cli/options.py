@@ -23,7 +23,9 @@ changes: Decorator = click.option(
 where: Decorator = click.option(
     "--where", multiple=True, metavar="AXIS=VALUE", help="Only these cells: --where device=cpu. May be given again."
 )
-repeats: Decorator = click.option("--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of the file's.")
+repeats: Decorator = click.option(
+    "--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of the file's."
+)
 results: Decorator = click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
@@ -31,8 +33,12 @@ results: Decorator = click.option(
     show_default=True,
     help="The results folder: journals, trials, and MLflow's store where nothing else is named.",
 )
-tracking_uri: Decorator = click.option("--tracking-uri", metavar="URI", help="The MLflow store, instead of the file's or MLFLOW_TRACKING_URI.")
-address: Decorator = click.option("--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine.")
+tracking_uri: Decorator = click.option(
+    "--tracking-uri", metavar="URI", help="The MLflow store, instead of the file's or MLFLOW_TRACKING_URI."
+)
+address: Decorator = click.option(
+    "--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine."
+)
 
 
 def pairs(texts: tuple[str, ...]) -> list[tuple[str, str]]:

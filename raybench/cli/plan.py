@@ -92,7 +92,13 @@ def _show_cells(plan: Plan, done: Any, estimator: Estimator, everything: bool) -
         state = f"[yellow]skipped: {cell.skip}[/]" if cell.skip else counted
         seconds = estimator.seconds(cell.content)
         takes = "–" if cell.skip else _takes(cell)
-        table.add_row(cell.cell_id, *(short(value) for value in cell.axes.values()), takes, state, duration(seconds) if seconds else "–")
+        table.add_row(
+            cell.cell_id,
+            *(short(value) for value in cell.axes.values()),
+            takes,
+            state,
+            duration(seconds) if seconds else "–",
+        )
     Console().print(table)
     if len(cells) < len(plan.cells):
         click.echo(f"… and {len(plan.cells) - len(cells):,} more cells: --all shows them")

@@ -10,7 +10,13 @@ import click
 
 
 @click.command("ui", epilog="Example: raybench ui --port 5001")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=Path("raybench-results"), help="The results folder.", show_default=True)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("raybench-results"),
+    help="The results folder.",
+    show_default=True,
+)
 @click.option("--tracking-uri", metavar="URI", help="The MLflow store, where it is not the results folder's own.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=5000, show_default=True, help="The port to listen on.")

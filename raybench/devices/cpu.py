@@ -17,10 +17,8 @@ OOM_TEXTS = ("can't allocate memory", "not enough memory", "cannot allocate memo
 
 def usable_cores() -> list[int]:
     """The cores this process may run on: its affinity, cut to the cgroup's quota where one is set."""
-    if hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-    else:
-        cores = list(range(os.cpu_count() or 1))
+    known = hasattr(os, "sched_getaffinity")
+    cores = sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
     return cores[: max(1, _cgroup_quota(len(cores)))]
 
 
@@ -42,7 +40,9 @@ def model_name() -> str:
     except OSError:
         pass
     if platform.system() == "Darwin":
-        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+        )
         if asked.stdout.strip():
             return asked.stdout.strip()
     return platform.processor() or platform.machine()
@@ -135,6 +135,7 @@ class Host:
             "cores": usable_cores(),
             "visible": list(self.assignment.visible),
             "tf32": False,
+            "niceness": os.nice(0),
         }
 
     def is_oom(self, error: BaseException) -> bool:

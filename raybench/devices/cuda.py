@@ -102,7 +102,7 @@ class Cuda(Host):
         """An event in the current stream."""
         import torch
 
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 

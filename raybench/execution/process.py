@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -182,7 +183,11 @@ def name_end(code: int | None, memory: bool, last: Event) -> tuple[str, dict[str
     if code < 0:
         name = signal.Signals(-code).name
         return events.FAILED, {"type": name, "message": f"the process died of {name}", "phase": phase}
-    return events.FAILED, {"type": "Exit", "message": f"the process ended by itself with exit status {code}", "phase": phase}
+    return events.FAILED, {
+        "type": "Exit",
+        "message": f"the process ended by itself with exit status {code}",
+        "phase": phase,
+    }
 
 
 def phase_after(last: Event) -> str:
@@ -192,10 +197,8 @@ def phase_after(last: Event) -> str:
 
 def end_family(leader: int) -> None:
     """End a trial's process and the processes it started in its session."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def oom_kills() -> int:

@@ -1,8 +1,8 @@
 """Trials fanned out by Ray Tune, on this machine or on a cluster: each in a fresh process on a device of its own.
 
 Tune gives a trial an actor on the right node; the actor keeps a fork template and is reused, so that a further trial
-costs a fork and a few messages. Tune is asked for one trial for each device that is free (`Dispatcher`), because left to
-itself it lets small trials overtake large ones.
+costs a fork and a few messages. Tune is asked for one trial for each device that is free (`Dispatcher`), because left
+to itself it lets small trials overtake large ones.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
+# Ray runs its workers, and so everything they start, at niceness 15: any other process would starve a timed trial.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray import tune
@@ -47,7 +49,7 @@ PIN = 0.001
 """A sliver of a node's own resource: pins a trial to that node."""
 
 
-class TrialActor(tune.Trainable):
+class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     """Tune's side of a trial: hands the job to the fork template beside it and returns events as results."""
 
     _template: TemplateProcess | None = None
@@ -96,7 +98,7 @@ class TrialActor(tune.Trainable):
         yield from self._template.run(job)
 
 
-class _PlanOrder(Searcher):
+class _PlanOrder(Searcher):  # type: ignore[misc]
     """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
 
     def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, ids_by_ray: bool) -> None:
@@ -125,7 +127,7 @@ class _PlanOrder(Searcher):
         """Nothing, likewise."""
 
 
-class _Listener(tune.Callback):
+class _Listener(tune.Callback):  # type: ignore[misc]
     """Passes events on as they arrive, and names the end of a trial whose actor went away."""
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink) -> None:

@@ -55,8 +55,8 @@ def redirect_output(path: Path) -> None:
     os.dup2(file, 1)
     os.dup2(file, 2)
     os.close(file)
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def run_child(message: dict[str, Any], started: int, imported: float, out: TextIO) -> NoReturn:
@@ -104,7 +104,7 @@ def main(framework: str) -> None:
         importlib.import_module(module)
     imported = time.perf_counter() - begun
     say(out, ready=imported)
-    while text := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]  # unbuffered: the child shares it
+    while text := sys.stdin.buffer.readline():
         message = json.loads(text)
         started = time.perf_counter_ns()
         child = os.fork()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from raybench.errors import Problem
 from raybench.spec.consistency import findings
 from raybench.spec.messages import message_of, path_of
 from raybench.spec.models import GridSpec
+from raybench.spec.settings import Settings
 from raybench.spec.yaml_lines import Document, Path, dotted
 
 
@@ -39,6 +40,21 @@ def validate(document: Document) -> tuple[GridSpec | None, list[Problem]]:
             return None, problems
     problems += [_problem(document, path, message) for path, message in findings(spec, data, doubted)]
     return spec, problems
+
+
+def wrong_settings(settings: Mapping[str, Any]) -> list[str]:
+    """What is wrong with settings that come from elsewhere than a grid file, such as a workload's own recipe."""
+    try:
+        Settings.model_validate(dict(settings))
+    except ValidationError as error:
+        found = []
+        for detail in error.errors(include_url=False):
+            path = path_of(detail["loc"], settings, missing=detail["type"] == "missing")
+            at = ("overrides", 0, "set", *path)  # where a grid file has settings and nothing else
+            message = message_of(detail["type"], at, detail["input"], detail.get("ctx", {}), detail["msg"])
+            found.append(f"{dotted(path)}: {message}")
+        return found
+    return []
 
 
 def _problem(document: Document, path: Path, message: str, key: bool = False) -> Problem:

@@ -54,9 +54,14 @@ class Workload:
             raise ValueError("a workload names either a dataset or a data function of its own")
 
     @property
+    def models(self) -> Mapping[str, str | Callable[[], Any]]:
+        """What builds the model in each framework; a bare function builds a torch model."""
+        return self.model if isinstance(self.model, Mapping) else {"torch": self.model}
+
+    @property
     def frameworks(self) -> tuple[str, ...]:
         """The frameworks this workload has a model for."""
-        return tuple(self.model) if isinstance(self.model, Mapping) else ("torch",)
+        return tuple(self.models)
 
     def build_model(self, framework: str) -> Any:
         """The model for a framework, fresh; imports the framework.
@@ -64,15 +69,11 @@ class Workload:
         Raises:
             LookupError: the workload has no model for that framework.
         """
-        build: str | Callable[[], Any] | None
-        if isinstance(self.model, Mapping):
-            build = self.model.get(framework)
-        else:
-            build = self.model if framework == "torch" else None
-        if build is None:
+        if framework not in self.models:
             raise LookupError(
                 f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}"
             )
+        build = self.models[framework]
         if isinstance(build, str):
             module, function = build.split(":")
             build = getattr(import_module(module), function)

@@ -26,7 +26,8 @@ def test_gpus_are_grouped_by_model():
 
 
 @pytest.mark.parametrize(
-    ("visible", "ids"), [(None, ["0", "1", "2"]), ("1", ["1"]), ("2,0", ["0", "2"]), ("", []), ("GPU-7c1f", ["0", "1", "2"])]
+    ("visible", "ids"),
+    [(None, ["0", "1", "2"]), ("1", ["1"]), ("2,0", ["0", "2"]), ("", []), ("GPU-7c1f", ["0", "1", "2"])],
 )
 def test_what_a_person_hid_is_not_there(visible, ids):
     found = parse_nvidia_smi(LISTING, visible)
@@ -54,7 +55,13 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
         device.hide_others()
         device.open("fp32")
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-        assert device.fairness() == {"threads": 1, "cores": [usable_cores()[0]], "visible": [], "tf32": False}
+        assert device.fairness() == {
+            "threads": 1,
+            "cores": [usable_cores()[0]],
+            "visible": [],
+            "tf32": False,
+            "niceness": os.nice(0),
+        }
         assert device.describe().count == 1
     finally:
         os.sched_setaffinity(0, before)

@@ -205,7 +205,9 @@ def test_a_loss_and_metrics_of_ones_own():
 
     inputs = np.linspace(-1, 1, 128)[:, None]
     data = Data(Split(inputs, 3 * inputs[:, 0]), Split(inputs, 3 * inputs[:, 0]))
-    workload = Workload(model=lambda: torch.nn.Linear(1, 1), data=lambda _: data, loss=loss, metrics=metrics, name="fit")
+    workload = Workload(
+        model=lambda: torch.nn.Linear(1, 1), data=lambda _: data, loss=loss, metrics=metrics, name="fit"
+    )
     engine, _ = make_engine(workload=workload, data=data, weight_decay=0.0)
     for epoch in range(1, 40):
         engine.train_epoch(epoch)

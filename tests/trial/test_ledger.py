@@ -42,7 +42,10 @@ def test_time_before_the_ledger_is_setup():
     clock = Clock()
     clock.pass_ms(100)
     ledger = Ledger(started=0, clock=clock)
-    assert ledger.close() == ({**dict.fromkeys(["data", "build", "compile", "train", "input_wait", "evaluate", "other"], 0.0), "setup": 0.1}, 0.1)
+    assert ledger.close() == (
+        {**dict.fromkeys(["data", "build", "compile", "train", "input_wait", "evaluate", "other"], 0.0), "setup": 0.1},
+        0.1,
+    )
 
 
 def test_no_more_is_moved_than_there_is():

@@ -116,7 +116,7 @@ class TorchEngine:
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: _Sums) -> None:
         losses, values = self._forward(inputs, targets)
         self._optimizer.zero_grad(set_to_none=True)
-        self._scaler.scale(losses.mean()).backward()
+        torch.autograd.backward(self._scaler.scale(losses.mean()))
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate * self._factor(self._step)
         self._scaler.step(self._optimizer)

@@ -71,7 +71,9 @@ class HostInput:
     The time in which the training loop stands and waits for the thread is charged to `input_wait`.
     """
 
-    def __init__(self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, ledger: Ledger) -> None:
+    def __init__(
+        self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, ledger: Ledger
+    ) -> None:
         self._device, self._pictures, self._ledger = device, pictures, ledger
         self._train = as_tensor(train.inputs), as_tensor(train.targets)
         self._val = as_tensor(val.inputs), as_tensor(val.targets)

@@ -43,7 +43,12 @@ class DrawnEpoch:
     @classmethod
     def on(cls, order: EpochOrder, device: torch.device) -> DrawnEpoch:
         """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
-        return cls(**{k: None if v is None else torch.from_numpy(v).to(device) for k, v in vars(order).items()})
+
+        def move(drawn: Array | None) -> torch.Tensor | None:
+            return None if drawn is None else torch.from_numpy(drawn).to(device)
+
+        index = torch.from_numpy(order.index).to(device)
+        return cls(index, *map(move, (order.top, order.left, order.flip, order.cut_top, order.cut_left)))
 
 
 class Pictures:

@@ -1,0 +1,87 @@
+import re
+
+import pytest
+
+from raybench.analysis.comparison import Row, Spread
+from raybench.analysis.speedup import Speedup
+from raybench.analysis.table import text
+
+ROWS = [
+    Row(
+        "a",
+        {"device": "cpu", "weight_decay": 0.0005, "epochs": 2},
+        "3/3 completed",
+        Spread(4.05, 4.0, 4.1, 3),
+        metric=Spread(0.561, 0.55, 0.57, 3),
+        is_baseline=True,
+    ),
+    Row(
+        "b",
+        {"device": "gpu", "weight_decay": 0.0005, "epochs": 2},
+        "2/3 completed, 1 oom",
+        Spread(2.0, 1.98, 2.02, 2),
+        metric=Spread(0.56, 0.55, 0.57, 2),
+        speedup=Speedup(2.0249, 1.968, 2.083, 3.83),
+    ),
+    Row("c", {"device": "tpu", "weight_decay": 0.0005, "epochs": 2}, "skipped: no TPU on any node"),
+]
+
+
+def line(table, word):
+    (found,) = [row for row in table.splitlines() if row.startswith(word)]
+    return re.split(r"\s{2,}", found.strip())
+
+
+def test_a_row_a_cell_with_units_in_the_heads():
+    table = text(ROWS, "cifar_cpu, 3 repeats")
+    assert line(table, "device") == ["device", "status", "s/epoch", "val/accuracy", "speed-up"]
+    assert line(table, "cpu") == ["cpu", "3/3 completed", "4.05 (4.00–4.10)", "0.561 (0.550–0.570)", "baseline"]
+    assert "2.02 × (1.97–2.08)" in table and "skipped: no TPU on any" in table
+    assert "weight_decay 5e-4, epochs 2\ncifar_cpu, 3 repeats\n" in table, (
+        "what is the same everywhere is in the caption"
+    )
+
+
+def test_it_fits_eighty_columns():
+    table = text(ROWS, width=80)
+    assert max(map(len, table.splitlines())) <= 80
+    for word in ("4.05", "2/3 completed", "1 oom", "0.561", "2.02 ×", "1.97–2.08"):
+        assert word in table
+
+
+def test_columns_in_which_nothing_would_stand_are_left_out():
+    table = text(ROWS[2:])
+    assert line(table, "status") == ["status"]
+    assert "device tpu" in table
+
+
+def test_prices_and_one_run():
+    row = Row(
+        "a", {"device": "gpu"}, "1/1 completed", Spread(2331.4, 2331.4, 2331.4, 1), epoch_price=0.0002, total_price=1.25
+    )
+    table = text([row])
+    assert line(table, "status") == ["status", "s/epoch", "price/epoch", "price/run"]
+    assert line(table, "1/1") == ["1/1 completed", "2330", "0.000200", "1.25"]
+
+
+def test_a_warm_up_epoch_is_marked():
+    table = text([Row("a", {}, "1/1 completed", Spread(0.0178, 0.0178, 0.0178, 1), from_warmup=True)])
+    assert "0.0178*" in table and "* no epoch after the warm-up" in table
+
+
+def test_an_axis_that_only_some_have_is_shown():
+    table = text(
+        [Row("a", {"batch_size": 64}, "1/1 completed"), Row("b", {"batch_size": 64, "epochs": 2}, "1/1 completed")]
+    )
+    assert line(table, "epochs") == ["epochs", "status"]
+    assert line(table, "–") == ["–", "1/1 completed"]
+
+
+@pytest.mark.parametrize("odd", ["[red]x[/]", "[/nothing]", "a very long value " * 20])
+def test_what_a_person_writes_is_no_markup(odd):
+    table = text([Row("a", {"x": odd}, "failed"), Row("b", {"x": 1}, "failed")])
+    assert odd.split()[0] in table
+
+
+def test_no_rows():
+    assert text([]).strip() == ""
