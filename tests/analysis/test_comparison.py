@@ -10,13 +10,14 @@ WARM = 9.0
 def trial(cell, repeat, seconds=(), status="completed", accuracy=0.5, wall=60.0, attempt=1):
     """A trial's events: a warm-up epoch, then epochs of so many seconds."""
     name = f"{cell}-r{repeat}"
-    yield events.trial_started(name, attempt, cell={"warmup_epochs": 1})
+    told = [events.trial_started(name, attempt, cell={"warmup_epochs": 1})]
     for number, train in enumerate([WARM, *seconds] if seconds else [], 1):
         metrics = {"val/accuracy": accuracy, "val/loss": 2.0}
-        yield events.epoch_ended(
-            name, attempt, epoch=number, steps=1, examples=8, ledger={"train": train}, metrics=metrics
+        account = {"train": train}
+        told.append(
+            events.epoch_ended(name, attempt, epoch=number, steps=1, examples=8, ledger=account, metrics=metrics)
         )
-    yield events.trial_ended(name, attempt, status, wall=wall, template_import=0.0)
+    return [*told, events.trial_ended(name, attempt, status, wall=wall, template_import=0.0)]
 
 
 def known(*trials):
@@ -94,7 +95,7 @@ def test_repeats_nobody_asked_for_are_left_aside():
 
 
 def test_what_has_not_run_or_not_ended_is_said():
-    running = list(trial("cpu", 1, [4.0]))[:-1]
+    running = trial("cpu", 1, [4.0])[:-1]
     (row,) = compare(CELLS[:1], known(trial("cpu", 0, [4.0]), running))
     assert row.status == "1/3 completed, 1 not run, 1 unfinished"
     assert row.steady.runs == 1
@@ -112,7 +113,7 @@ def test_a_skipped_cell_says_why():
 
 
 def test_a_steady_time_from_a_warm_up_epoch_says_so():
-    told = list(trial("cpu", 0, [4.0]))
+    told = trial("cpu", 0, [4.0])
     (row,) = compare([PlannedCell("cpu", {}, 1)], known([*told[:2], told[-1]]))
     assert row.from_warmup and row.steady.value == WARM
 

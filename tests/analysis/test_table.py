@@ -61,7 +61,7 @@ def test_prices_and_one_run():
     )
     table = text([row])
     assert line(table, "status") == ["status", "s/epoch", "price/epoch", "price/run"]
-    assert line(table, "1/1") == ["1/1 completed", "2330", "0.000200", "1.25"]
+    assert line(table, "1/1") == ["1/1 completed", "2331", "0.000200", "1.25"]
 
 
 def test_a_warm_up_epoch_is_marked():

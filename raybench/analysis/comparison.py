@@ -1,0 +1,159 @@
+"""What a grid has come to: a row for each of its cells, each beside its baseline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from raybench.analysis import rules
+from raybench.analysis.results import Attempt
+from raybench.analysis.speedup import Speedup, speedup
+from raybench.identity import trial_id
+from raybench.trial import events
+
+ACCURACY = "val/accuracy"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell that was asked for.
+
+    Attributes:
+        axes: where it lies in the grid: each axis and its value.
+        repeats: how many runs of it are wanted.
+        skip: why it cannot run here; None where it can.
+        price_per_hour: what its device costs, in any one currency for the whole grid.
+    """
+
+    cell_id: str
+    axes: Mapping[str, Any]
+    repeats: int
+    skip: str | None = None
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One number a run, over the repeats of a cell: the middle one (see `Row`), the least, the most, and how many."""
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell's results. Times, metrics and prices are those of completed runs; every run is in the status.
+
+    Attributes:
+        status: such as "3/3 completed", "2/3 completed, 1 oom", "skipped: no TPU on any node".
+        steady: steady seconds an epoch, with the median over repeats.
+        from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
+        metric: the metric of the last epoch, with the mean over repeats.
+        is_baseline: whether others are compared with this one.
+        speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and where that cell
+            is not in the grid or has no completed run.
+        epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
+    """
+
+    cell_id: str
+    axes: Mapping[str, Any]
+    status: str
+    steady: Spread | None = None
+    from_warmup: bool = False
+    metric: Spread | None = None
+    is_baseline: bool = False
+    speedup: Speedup | None = None
+    epoch_price: float | None = None
+    total_price: float | None = None
+
+
+def compare(
+    cells: Sequence[PlannedCell],
+    latest: Mapping[str, Attempt],
+    baseline: Mapping[str, Any] | None = None,
+    metric: str = ACCURACY,
+) -> list[Row]:
+    """A row for each cell, in order.
+
+    Args:
+        cells: the cells of the grid.
+        latest: the latest attempt of each trial (`raybench.analysis.results.latest`); others are left aside.
+        baseline: axes and the value that the baseline has there; without it nothing is compared.
+        metric: the metric that is shown.
+    """
+    baseline = baseline or {}
+    runs = [_runs(cell, latest) for cell in cells]
+    times = [_times(mine) for mine in runs]
+    places = {_frozen(cell.axes): number for number, cell in enumerate(cells)}
+    rows = []
+    for number, (cell, mine) in enumerate(zip(cells, runs, strict=True)):
+        steady = _spread(times[number], median)
+        origin = places.get(_frozen({**cell.axes, **baseline})) if baseline else None
+        compared = origin is not None and origin != number
+        totals = [seconds for run in _completed(mine) if (seconds := rules.total(run)) is not None]
+        rows.append(
+            Row(
+                cell_id=cell.cell_id,
+                axes=cell.axes,
+                status=_status(cell, mine),
+                steady=steady,
+                from_warmup=any(map(rules.steady_from_warmup, _completed(mine))),
+                metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
+                is_baseline=origin == number,
+                speedup=speedup(times[origin], times[number]) if compared and origin is not None else None,
+                epoch_price=_price(cell, steady.value if steady else None),
+                total_price=_price(cell, median(totals) if totals else None),
+            )
+        )
+    return rows
+
+
+def _runs(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
+    names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
+    return [latest[name] for name in names if name in latest]
+
+
+def _completed(runs: Sequence[Attempt]) -> list[Attempt]:
+    return [run for run in runs if run.status == events.COMPLETED]
+
+
+def _times(runs: Sequence[Attempt]) -> list[float]:
+    return [seconds for run in _completed(runs) if (seconds := rules.steady(run)) is not None]
+
+
+def _spread(values: Sequence[float], middle: Any) -> Spread | None:
+    return Spread(middle(values), min(values), max(values), len(values)) if values else None
+
+
+def _price(cell: PlannedCell, seconds: float | None) -> float | None:
+    return None if cell.price_per_hour is None or seconds is None else cell.price_per_hour * seconds / 3600
+
+
+def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
+    counts = Counter(run.status or "unfinished" for run in runs)
+    reasons = [str(run.error["message"]) for run in runs if run.status == events.SKIPPED and run.error]
+    if cell.skip or (reasons and counts[events.SKIPPED] == len(runs)):
+        # What ran while it could stays shown.
+        del counts[events.SKIPPED]
+        if not counts:
+            return f"skipped: {cell.skip or reasons[0]}"
+    elif len(runs) < cell.repeats:
+        counts["not run"] = cell.repeats - len(runs)
+    done = counts.pop(events.COMPLETED, 0)
+    others = [f"{count} {status}" for status, count in sorted(counts.items())]
+    return ", ".join([f"{done}/{cell.repeats} completed", *others])
+
+
+def _frozen(value: Any) -> Hashable:
+    """A value that can be a key and is equal where JSON's is: lists and maps compare by what they hold."""
+    if isinstance(value, Mapping):
+        return frozenset((name, _frozen(item)) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    hashable: Hashable = value
+    return hashable

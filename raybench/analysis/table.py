@@ -1,0 +1,105 @@
+"""The comparison as a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.comparison import ACCURACY, Row, Spread
+from raybench.plan import short
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NOTHING = "–"
+WARMUP_MARK = "*"
+WARMUP_NOTE = f"{WARMUP_MARK} no epoch after the warm-up: this is a warm-up epoch."
+WIDTH = 100
+"""Columns of a table that goes to a file."""
+
+
+def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
+    """A row a cell: its axes, its status, its steady epoch, its metric, its speed-up, its price.
+
+    Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
+    in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
+    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch.
+    """
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
+    shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
+    notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
+    columns: list[tuple[str, str, list[str]]] = [
+        *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
+        ("status", "left", [row.status for row in rows]),
+        ("s/epoch", "right", [_steady(row) for row in rows]),
+        (metric, "right", [_spread(row.metric, 3) for row in rows]),
+        ("speed-up", "right", [_speedup(row) for row in rows]),
+        ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
+        ("price/run", "right", [_price(row.total_price) for row in rows]),
+    ]
+    if any(row.from_warmup for row in rows):
+        notes.append(WARMUP_NOTE)
+    kept = [column for column in columns if any(cell not in (NOTHING, "") for cell in column[2])]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for head, justify, _ in kept:
+        table.add_column(Text(head), justify="right" if justify == "right" else "left", overflow="fold")
+    for number in range(len(rows)):
+        table.add_row(*(Text(cells[number]) for _, _, cells in kept))
+    # Below the table and not its caption, which would be wrapped to the table's width.
+    return Group(table, *(Text(note, style="dim") for note in notes if note))
+
+
+def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = WIDTH) -> str:
+    """The same table as plain text, without colours."""
+    from rich.console import Console
+
+    page = StringIO()
+    Console(file=page, width=width, color_system=None).print(render(rows, caption, metric))
+    return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines()) + "\n"
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, as people write it: 3.92, 0.0178; all digits before the point: 2331."""
+    from decimal import Decimal
+
+    if abs(value) >= 10**digits:
+        return f"{value:.0f}"
+    return f"{Decimal(f'{value:.{digits - 1}e}'):f}" if value else "0"
+
+
+def _spread(spread: Spread | None, digits: int) -> str:
+    if spread is None:
+        return NOTHING
+    if spread.runs == 1:
+        return f"{spread.value:.{digits}f}"
+    return f"{spread.value:.{digits}f} ({spread.low:.{digits}f}–{spread.high:.{digits}f})"
+
+
+def _steady(row: Row) -> str:
+    if row.steady is None:
+        return NOTHING
+    mark = WARMUP_MARK if row.from_warmup else ""
+    if row.steady.runs == 1:
+        return f"{_figure(row.steady.value)}{mark}"
+    return f"{_figure(row.steady.value)}{mark} ({_figure(row.steady.low)}–{_figure(row.steady.high)})"
+
+
+def _speedup(row: Row) -> str:
+    if row.is_baseline:
+        return "baseline"
+    found = row.speedup
+    if found is None:
+        return NOTHING
+    if found.low is None or found.high is None:
+        return f"{_figure(found.ratio)} ×"
+    return f"{_figure(found.ratio)} × ({_figure(found.low)}–{_figure(found.high)})"
+
+
+def _price(price: Any) -> str:
+    return NOTHING if price is None else _figure(price)

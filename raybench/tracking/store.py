@@ -1,0 +1,123 @@
+"""Which MLflow store: one absolute URI, decided once, and never shown with what is secret in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from raybench.errors import UsageError
+
+ENVIRONMENT = "MLFLOW_TRACKING_URI"
+DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+SERVERS = ("http", "https", "databricks")
+SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+HIDDEN = "***"
+
+# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own.
+_USER = re.compile(r"(?<=://)\S*@")
+_QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
+
+
+@dataclass(frozen=True)
+class Store:
+    """An MLflow tracking store.
+
+    Attributes:
+        uri: absolute, with its credentials: not for eyes; `str()` of a store has it redacted.
+        path: the database's file, where it is one.
+        artifacts: the URI under which new experiments keep their artifacts; None where a server decides.
+    """
+
+    uri: str = field(repr=False)
+    path: Path | None = None
+    artifacts: str | None = None
+
+    def __str__(self) -> str:
+        return redact(self.uri)
+
+
+def resolve(results: Path, argument: str | None = None, grid_file: str | None = None) -> Store:
+    """The store: the argument, else the grid file's, else MLFLOW_TRACKING_URI, else sqlite in the results folder.
+
+    Nothing is opened or made. A relative path of a sqlite store is meant from the working folder.
+
+    Raises:
+        UsageError: it is no URI of a database or a server; the message says where it comes from.
+    """
+    named = [
+        ("--tracking-uri", argument),
+        ("the grid file's tracking_uri", grid_file),
+        (ENVIRONMENT, os.environ.get(ENVIRONMENT)),
+    ]
+    results = results.absolute()
+    for source, uri in named:
+        if uri:
+            return _store(uri.strip(), source, results)
+    own = results / "mlflow.db"
+    return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
+
+
+def is_server(uri: str) -> bool:
+    """Whether a URI names an MLflow server, which has a UI and artifacts of its own, and no database."""
+    return _scheme(uri) in SERVERS
+
+
+def redact(uri: str) -> str:
+    """A URI without user, password and the values of its query: `postgresql://***@db/runs?sslkey=***`."""
+    return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(f"{HIDDEN}@", uri))
+
+
+def redact_text(text: str, uri: str) -> str:
+    """A text, such as another library's message, without anything secret of a store's URI or of MLflow's variables."""
+    text = text.replace(uri, redact(uri))
+    for secret in sorted(_secrets(uri), key=len, reverse=True):
+        # Short ones only as whole words: a password of one letter would take the text apart.
+        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        text = re.sub(pattern, HIDDEN, text)
+    return redact(text)
+
+
+def _scheme(uri: str) -> str:
+    return re.split(r"[+:]", uri, maxsplit=1)[0].lower() if ":" in uri or uri == "databricks" else ""
+
+
+def _store(uri: str, source: str, results: Path) -> Store:
+    scheme = _scheme(uri)
+    if scheme in SERVERS:
+        return Store(uri)
+    if scheme == "sqlite":
+        driver, _, place = uri.partition(":///")
+        file, mark, query = place.partition("?")
+        if not file or file == ":memory:":
+            raise UsageError(
+                f"{source}: {redact(uri)} names no file: say sqlite:///runs.db, or sqlite:////home/me/runs.db"
+            )
+        path = Path(file).absolute()
+        return Store(f"{driver}:///{path.as_posix()}{mark}{query}", path, _artifacts(path.parent))
+    if scheme in DATABASES:
+        return Store(uri, artifacts=_artifacts(results))
+    near = Path(uri if "://" not in uri and scheme != "file" else "runs").stem or "runs"
+    raise UsageError(
+        f"{source}: {redact(uri)} is no MLflow store of a database or a server (MLflow has given up stores in plain "
+        f"folders): say sqlite:///{near}.db, http://localhost:5000 or postgresql://…"
+    )
+
+
+def _artifacts(folder: Path) -> str:
+    return (folder / "mlartifacts").as_uri()
+
+
+def _secrets(uri: str) -> set[str]:
+    found = {os.environ.get(name, "") for name in SECRET_VARIABLES}
+    user = _USER.search(uri)
+    if user:
+        parts = user.group()[:-1].split(":", 1)
+        found |= {*parts, *map(unquote, parts)}
+    values = [match.group()[len(match.group(1)) :] for match in _QUERY.finditer(uri)]
+    # repr of a secret with a quote or a backslash is how an exception shows it.
+    found |= {*values, *map(unquote, values)}
+    found |= {repr(secret)[1:-1] for secret in found}
+    return found - {""}
