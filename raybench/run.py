@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from raybench import datasets
-from raybench.analysis.comparison import Row
-from raybench.analysis.results import Attempt, attempts, latest
+from raybench.analysis.comparison import PlannedCell, Row, compare
+from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.execution.base import Executor
-from raybench.execution.dispatch import Work
+from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.plan import Plan, make_plan
 from raybench.spec import GridSpec
-from raybench.tracking.journal import read
+from raybench.tracking.journal import Journal, read
 from raybench.tracking.lock import locked
-from raybench.tracking.store import Store, resolve
+from raybench.tracking.projection import Summary
+from raybench.tracking.store import Store, redact_text, resolve
+from raybench.tracking.writer import MlflowWriter, attempt_folder
 from raybench.trial import events
 from raybench.trial.events import Event
+from raybench.trial.job import Job, Target
 from raybench.workloads import read_reference
 
 JOURNAL = "journal.jsonl"
+RESULTS = Path("raybench-results")
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Options:
         skip_missing: what no node can hold is no reason for a bad exit status.
     """
 
-    results: Path = Path("raybench-results")
+    results: Path = RESULTS
     tracking_uri: str | None = None
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
@@ -59,33 +67,45 @@ class View(Protocol):
         """Something happened in a trial."""
 
     def end(self, words: str = "") -> None:
-        """No trial runs any more; words say what is still being done."""
+        """No trial runs any more; words say what is still being done, and without words nothing is."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a grid has come to: the plan, every trial's latest attempt, and the rows of the comparison."""
+    """What a grid has come to.
+
+    Attributes:
+        latest: the latest attempt of each trial that was ever tried.
+        rows: the comparison, a row a cell.
+        ran: how many trials were to be run this time.
+        folder: the grid's own folder, in the results folder.
+        warnings: what a person should know that is no result.
+    """
 
     plan: Plan
-    latest: dict[str, Attempt]
+    latest: Mapping[str, Attempt]
     rows: list[Row]
     ran: int
-    journal: Path
+    folder: Path
     store: Store
     interrupted: bool = False
     skip_missing: bool = False
-    warnings: list[str] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def journal(self) -> Path:
+        """Every event of the grid."""
+        return self.folder / JOURNAL
 
     @property
     def exit_status(self) -> int:
-        """The first that applies: 130 stopped by a person, 1 failed or lost, 3 skipped or not run, 0."""
+        """The first that applies: 130 stopped by a person, 1 one failed or was lost, 3 one could not run here, 0."""
         if self.interrupted:
             return 130
-        ends = [self.latest[t.trial_id].status if t.trial_id in self.latest else None for t in self.plan.trials]
-        if events.FAILED in ends or events.LOST in ends:
+        ends = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
+        if ends & {events.FAILED, events.LOST}:
             return 1
-        missing = any(trial.cell.skip for trial in self.plan.trials)
-        return 3 if missing and not self.skip_missing else 0
+        return 3 if any(cell.skip for cell in self.plan.cells) and not self.skip_missing else 0
 
 
 def grid_folder(results: Path, name: str) -> Path:
@@ -93,22 +113,33 @@ def grid_folder(results: Path, name: str) -> Path:
     return results.absolute() / name
 
 
-def load_attempts(journal: Path) -> dict[tuple[str, int], Attempt]:
+def load_attempts(journal: Path) -> dict[Key, Attempt]:
     """Everything a journal tells; nothing where there is none."""
     return attempts(read(journal)) if journal.exists() else {}
 
 
-def missing(plan: Plan, known: dict[str, Attempt], options: Options) -> list[Work]:
+def missing(plan: Plan, known: Mapping[str, Attempt], options: Options) -> list[Work]:
     """What is still to be run, in the plan's order, each with the number of its next attempt."""
-    again = events.AGAIN_NEXT_TIME | set(options.retry)
+    again = events.AGAIN_NEXT_TIME | {None} | set(options.retry)
     todo = []
     for trial in plan.trials:
         last = known.get(trial.trial_id)
-        if trial.cell.skip:
-            continue
-        if last is None or last.status is None or last.status in again or options.fresh:
+        if not trial.cell.skip and (last is None or last.status in again or options.fresh):
             todo.append(Work(trial, 1 + (last.attempt if last else 0)))
     return todo
+
+
+def planned_cells(plan: Plan) -> list[PlannedCell]:
+    """The plan's cells as the comparison wants them."""
+    return [PlannedCell(c.cell_id, c.axes, plan.spec.repeats, c.skip, c.price_per_hour) for c in plan.cells]
+
+
+def baseline_of(plan: Plan) -> dict[str, Any]:
+    """What the others are compared with: the file's baseline, or the first device where there are several."""
+    if plan.spec.baseline:
+        return dict(plan.spec.baseline)
+    devices = list(dict.fromkeys(cell.profile for cell in plan.cells))
+    return {"device": devices[0]} if len(devices) > 1 else {}
 
 
 def ensure_data(spec: GridSpec, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> None:
@@ -119,10 +150,8 @@ def ensure_data(spec: GridSpec, root: Path, fetch: Callable[[datasets.DataSet, P
     """
     base = spec.source_path.parent if spec.source_path else Path()
     name = read_reference(spec.workload, base).dataset
-    if name is not None:
-        dataset = datasets.get(name)
-        if dataset.status(root).state != "ready":
-            fetch(dataset, root)
+    if name is not None and datasets.get(name).status(root).state != "ready":
+        fetch(datasets.get(name), root)
 
 
 def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -> Outcome:
@@ -133,20 +162,133 @@ def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -
         ResultsLockedError: another grid runs on the results folder.
         ExecutionError: the machines would not do what was asked.
     """
-    root = datasets.data_root()
-    ensure_data(spec, root, view.fetch)
-    folder = grid_folder(options.results, spec.name)
-    journal_path = folder / JOURNAL
     store = resolve(options.results, options.tracking_uri, spec.tracking_uri)
-    with ExitStack() as stack:
-        stack.enter_context(closing(executor))
-        plan = make_plan(spec, executor.nodes(), root, options.where)
-        stack.enter_context(locked(options.results))
-        known = load_attempts(journal_path)
-        todo = missing(plan, latest(known.values()), options)
-        interrupted, warnings = False, []
-        if todo:
-            interrupted, warnings = _run(plan, todo, executor, view, folder, store, root, list(known.values()))
-        return outcome(
-            plan, load_attempts(journal_path), options, store, journal_path, len(todo), interrupted, warnings
+    root = datasets.data_root()
+    folder = grid_folder(options.results, spec.name)
+    with closing(executor):
+        nodes = executor.nodes()
+        plan = make_plan(spec, nodes, root, options.where)
+        if any(cell.fit for cell in plan.cells):
+            ensure_data(spec, root, view.fetch)
+            plan = make_plan(spec, nodes, root, options.where)  # what was fetched has a digest now
+        with locked(options.results):
+            known = load_attempts(folder / JOURNAL)
+            todo = missing(plan, latest(known.values()), options)
+            session = _Session(plan, folder, root, store, known)
+            session.run(todo, executor, view)
+            return session.outcome(len(todo), options.skip_missing)
+
+
+class _Session:
+    """One execution of a grid."""
+
+    def __init__(self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt]) -> None:
+        self._plan, self._folder, self._root, self._store, self._known = plan, folder, root, store, known
+        self._interrupted = False
+        self._warnings: list[str] = []
+
+    def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
+        """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
+        skipped = self._newly_skipped()
+        if not todo and not skipped:
+            return
+        with Journal(self._folder / JOURNAL) as journal:
+            for event in skipped:
+                journal.append(event)
+            if not todo:
+                return
+            begun = events.now()
+            view.begin(self._plan, todo, list(self._known.values()))
+            writer = MlflowWriter(self._store, self._plan.spec.name, self._folder, warn=self._warnings.append)
+
+            def sink(event: Event) -> None:
+                journal.append(event)
+                writer.put(event)
+                view.event(event)
+
+            try:
+                writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
+                executor.run(Dispatcher(todo, self._plan.nodes, self._plan.spec.retries), self._job, sink)
+            except KeyboardInterrupt:
+                self._interrupted = True
+            finally:
+                view.end("bringing MLflow up to date")
+                writer.put_summary(self._summary(begun))
+                writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} runs left"))
+                view.end()
+
+    def _newly_skipped(self) -> list[Event]:
+        """What cannot run here, where the journal does not say so yet."""
+        told = latest(self._known.values())
+        return [
+            events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
+            for trial in self._plan.trials
+            if trial.cell.skip and trial.trial_id not in told
+        ]
+
+    def _job(self, placement: Placement) -> Job:
+        trial, attempt = placement.work.trial, placement.work.attempt
+        spec = self._plan.spec
+        target = spec.target.model_dump() if spec.target else None
+        return Job(
+            trial=trial.trial_id,
+            attempt=attempt,
+            repeat=trial.repeat,
+            seed=trial.seed,
+            cell=trial.cell.content,
+            workload=self._plan.workload.to_json(),
+            data_root=str(self._root.absolute()),
+            folder=str(attempt_folder(self._folder, trial.trial_id, attempt)),
+            cores=list(placement.cores),
+            visible=list(placement.visible),
+            exclusive=placement.exclusive,
+            timeout=trial.cell.timeout,
+            target=Target(**target) if target else None,
+            labels={
+                "label": self._plan.label(trial),
+                "grid": spec.name,
+                "profile": trial.cell.profile,
+                **({"target": target} if target else {}),
+            },
+        )
+
+    def _rows(self) -> tuple[dict[str, Attempt], list[Row]]:
+        found = latest(load_attempts(self._folder / JOURNAL).values())
+        return found, compare(planned_cells(self._plan), found, baseline_of(self._plan))
+
+    def _summary(self, begun: str) -> Summary:
+        """What the grid's own run in MLflow carries: the file, the effective grid, the plan and the comparison."""
+        from raybench.analysis.table import text
+
+        found, rows = self._rows()
+        plan = [
+            {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
+            for t in self._plan.trials
+        ]
+        effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
+        files = {
+            "grid.json": effective,
+            "plan.json": {"order_seed": self._plan.spec.seed, "trials": plan},
+            "comparison.json": [asdict(row) for row in rows],
+        }
+        ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
+        texts = {name: json.dumps(value, indent=1, default=str) for name, value in files.items()}
+        texts["grid.yaml"] = redact_text(self._plan.spec.source_text or "", self._store.uri)
+        texts["comparison.txt"] = text(rows)
+        execution = f"{begun} {platform.node()} {os.getpid()}"
+        return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
+
+    def outcome(self, ran: int, skip_missing: bool) -> Outcome:
+        """The grid as it stands now, from its journal."""
+        found, rows = self._rows()
+        return Outcome(
+            plan=self._plan,
+            latest={trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found},
+            rows=rows,
+            ran=ran,
+            folder=self._folder,
+            store=self._store,
+            interrupted=self._interrupted,
+            skip_missing=skip_missing,
+            warnings=tuple(self._warnings),
         )

@@ -76,4 +76,4 @@ class Estimator:
         nearest = min(map(distance, known))
         near = [cost for cost in known if distance(cost) == nearest]
         examples = settings["epochs"] * steps * batch
-        return median(cost.once + cost.per_example * examples for cost in near)
+        return float(median(cost.once + cost.per_example * examples for cost in near))

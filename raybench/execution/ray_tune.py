@@ -98,7 +98,14 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         yield from self._template.run(job)
 
 
-class _PlanOrder(Searcher):  # type: ignore[misc]
+class _NotForDisk:
+    """Tune writes its searcher and callbacks to disk to restore a run from; ours is restored from the journal."""
+
+    def __reduce__(self) -> tuple[type[object], tuple[()]]:
+        return object, ()
+
+
+class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
     """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
 
     def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, ids_by_ray: bool) -> None:
@@ -127,7 +134,7 @@ class _PlanOrder(Searcher):  # type: ignore[misc]
         """Nothing, likewise."""
 
 
-class _Listener(tune.Callback):  # type: ignore[misc]
+class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
     """Passes events on as they arrive, and names the end of a trial whose actor went away."""
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink) -> None:

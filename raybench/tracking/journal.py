@@ -20,6 +20,11 @@ ON_DISK_AT_ONCE = frozenset({"trial_ended", "grid_ended"})
 """Events after which the disk itself has to have everything; what comes before them may be repeated."""
 
 
+def attempt_folder(grid_folder: Path, trial: str, attempt: int) -> Path:
+    """Where, beside a grid's journal, an attempt keeps its own events, its output and its traceback."""
+    return grid_folder / "trials" / trial / f"attempt-{attempt}"
+
+
 class Journal:
     """A journal, open to be appended to, by any thread.
 

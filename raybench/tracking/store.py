@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from raybench.errors import UsageError
+from raybench.errors import RaybenchError, UsageError
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -19,6 +19,10 @@ HIDDEN = "***"
 # Up to the last @: a password may hold an unescaped slash, question mark or @ of its own.
 _USER = re.compile(r"(?<=://)\S*@")
 _QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
+
+
+class StoreError(RaybenchError):
+    """The MLflow store cannot be reached or used; the message holds nothing secret of its URI."""
 
 
 @dataclass(frozen=True)

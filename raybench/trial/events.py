@@ -40,6 +40,11 @@ def trial_started(trial: str, attempt: int, **fields: Any) -> Event:
     return _event("trial_started", trial, attempt, fields)
 
 
+def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
+    """No machine here can hold the trial, and why; it never ran, so that it has no attempt."""
+    return {"v": VERSION, "event": "trial_skipped", "t": now(), "trial": trial, "cell_id": cell, "reason": reason}
+
+
 def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     """An epoch is trained and evaluated: its steps, examples, ledger and metrics."""
     return _event("epoch_ended", trial, attempt, fields)

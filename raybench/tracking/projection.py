@@ -1,0 +1,142 @@
+"""What one attempt looks like as one MLflow run: names, parameters, metrics, tags, status. It needs no MLflow itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from raybench.analysis import rules
+from raybench.analysis.results import Attempt, Epoch
+from raybench.identity import leaves
+from raybench.plan import short
+from raybench.trial import events
+
+TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybench.status", "raybench.grid"
+SUMMARY = "raybench.summary"
+
+EPOCH_TIME = "time/epoch_s"
+"""Every epoch that is in MLflow has this metric."""
+
+RUNNING = "running"
+PARAMETER_LENGTH = 6000
+NAME_LENGTH = 250
+DIGEST_LENGTH = 36
+
+FINISHED = events.RESULTS
+"""Ends that MLflow shows as FINISHED: whatever is a result."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one execution of a grid comes to, as a run of its own.
+
+    Attributes:
+        execution: names the execution; the same one is written once.
+        files: from a file's name to its text: the grid file, the plan, the comparison.
+        counts: from a status to how many trials ended so.
+        started, ended: when, UTC, as in the journal.
+    """
+
+    execution: str
+    files: Mapping[str, str]
+    counts: Mapping[str, int]
+    started: str | None = None
+    ended: str | None = None
+
+
+def run_name(attempt: Attempt) -> str:
+    """`katnoria_cnn cpu torch b256 wd5e-4 r0`, or the label the driver gave it; `a2` behind it is a second attempt."""
+    again = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
+    if attempt.label or not attempt.cell:
+        return (attempt.label or attempt.trial) + again
+    cell = dict(leaves(attempt.cell))
+    parts = [
+        cell.get("workload.name"),
+        attempt.profile or cell.get("device.kind"),
+        cell.get("framework"),
+        f"b{cell.get('settings.batch_size')}",
+        f"wd{short(cell.get('settings.weight_decay'))}",
+        f"r{attempt.repeat}",
+    ]
+    return " ".join(str(part) for part in parts if part) + again
+
+
+def parameters(attempt: Attempt) -> dict[str, str]:
+    """Every leaf of the cell by its dotted name, the repeat, and the trial's own seed; all but texts as JSON."""
+    told: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
+    if attempt.seed is not None:
+        told["seed"] = attempt.seed
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+    return {_name(name): text[:PARAMETER_LENGTH] for name, text in texts.items()}
+
+
+def epoch_metrics(epoch: Epoch) -> dict[str, float]:
+    """An epoch's times in seconds, its throughput, its metrics, the device's peak memory; `EPOCH_TIME` comes last."""
+    seconds = rules.epoch_seconds(epoch)
+    found = {f"time/{name}_s": epoch.ledger.get(name, 0.0) for name in ("train", "evaluate", "compile")}
+    if seconds > 0:
+        found["throughput/examples_per_s"] = epoch.examples / seconds
+    found |= {_name(name): value for name, value in epoch.metrics.items()}
+    if epoch.memory_peak_bytes is not None:
+        found["memory/peak_bytes"] = float(epoch.memory_peak_bytes)
+    return found | {EPOCH_TIME: seconds}
+
+
+def summary_metrics(attempt: Attempt) -> dict[str, float]:
+    """What an ended attempt comes to; what it did not live to see is left out."""
+    accuracies = [epoch.metrics["val/accuracy"] for epoch in attempt.epochs if "val/accuracy" in epoch.metrics]
+    found = {
+        "summary/steady_epoch_s": rules.steady(attempt),
+        "summary/total_s": rules.total(attempt),
+        "summary/best_val_accuracy": max(accuracies, default=None),
+        "summary/time_to_target_s": rules.time_to_target(attempt, attempt.target) if attempt.target else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def tags(attempt: Attempt, grid: str) -> dict[str, str]:
+    """What runs are found by."""
+    cell = dict(leaves(attempt.cell))
+    found = {
+        GRID: attempt.grid or grid,
+        "raybench.cell_id": attempt.cell_id,
+        TRIAL: attempt.trial,
+        ATTEMPT: str(attempt.attempt),
+        STATUS: attempt.status or RUNNING,
+    }
+    device = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
+    return found | {name: str(value) for name, value in device.items() if value is not None}
+
+
+def state(status: str) -> str:
+    """MLflow's own status of a run that ended so: FINISHED for every result, KILLED, or FAILED."""
+    if status in FINISHED:
+        return "FINISHED"
+    return "KILLED" if status == events.KILLED else "FAILED"
+
+
+def data_set(attempt: Attempt) -> tuple[str, str] | None:
+    """Name and digest of what it trained on; None where its start was lost."""
+    cell = dict(leaves(attempt.cell))
+    name = cell.get("data.name")
+    return (str(name)[:NAME_LENGTH], str(cell.get("data.digest") or "unknown")[:DIGEST_LENGTH]) if name else None
+
+
+def milliseconds(*times: str | None) -> int | None:
+    """The first of these times of a journal that is one, in milliseconds since 1970; None where none is."""
+    for told in times:
+        try:
+            return round(datetime.fromisoformat(told or "").timestamp() * 1000)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _name(name: str) -> str:
+    """A name MLflow takes: what it does not allow becomes `_`, and what a path would make of it is gone."""
+    parts = re.sub(r"[^\w.\- /]", "_", name).split("/")
+    return "/".join(part for part in parts if part not in ("", ".", ".."))[:NAME_LENGTH] or "_"

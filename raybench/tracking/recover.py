@@ -1,0 +1,53 @@
+"""Attempts whose driver went away: what their own record still tells, and then their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from raybench.analysis.results import Attempt, attempts
+from raybench.tracking.journal import Journal, attempt_folder, read
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.record import EVENTS
+
+GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
+
+
+def recover(journal: Journal, known: Iterable[Attempt]) -> list[Event]:
+    """Give every attempt that has no end one, so that nothing looks as if it were still running.
+
+    A trial writes its events where it runs before anyone else hears of them: what the driver did not live to write
+    comes from there. Where that record has no end either, the attempt was lost. Call it while holding the results
+    folder (`raybench.tracking.lock`), when nothing can be running.
+
+    Returns:
+        The events that were added to the journal.
+    """
+    added: list[Event] = []
+    for attempt in known:
+        if attempt.status is None:
+            added += _missing(attempt, attempt_folder(journal.path.parent, *attempt.key) / EVENTS)
+    for event in added:
+        journal.append(event)
+    return added
+
+
+def _missing(attempt: Attempt, record: Path) -> list[Event]:
+    own = [event for event in read(record, []) if _belongs(event, attempt)] if record.is_file() else []
+    there = {epoch.epoch for epoch in attempt.epochs}
+    found = [
+        event
+        for event in own
+        if (event["event"] == "trial_started" and attempt.started is None)
+        or (event["event"] == "epoch_ended" and event.get("epoch") not in there)
+        or event["event"] == "trial_ended"
+    ]
+    told = attempts(found).get(attempt.key)
+    if told is None or told.status is None:
+        found.append(events.trial_ended(*attempt.key, events.LOST, error=GONE))
+    return found
+
+
+def _belongs(event: Event, attempt: Attempt) -> bool:
+    return (event.get("trial"), event.get("attempt")) == attempt.key and "event" in event

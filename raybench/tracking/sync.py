@@ -1,0 +1,66 @@
+"""From the journal to MLflow, whenever a person wants it: what is missing is written, what is there is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raybench.analysis.results import attempts
+from raybench.tracking.journal import attempt_folder, read
+from raybench.tracking.store import Store
+from raybench.trial import events
+
+
+@dataclass
+class SyncReport:
+    """What a sync has done, in runs.
+
+    Attributes:
+        created: were not in MLflow at all.
+        updated: were there, and not complete.
+        unchanged: were complete.
+        damaged: the numbers of the journal's lines that cannot be read.
+    """
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    damaged: list[int] = field(default_factory=list)
+
+
+def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    """Bring a grid's runs up to its journal.
+
+    Once a run has a last status it is complete and stays as it is; so a second sync changes nothing. A run that is
+    there and not complete gets the epochs it lacks and, where its trial ended, its end. A skipped trial never ran and
+    has no run.
+
+    Args:
+        journal: the grid's journal; the trials' files are beside it.
+        store: where to.
+        grid: the grid's name, which is the experiment's.
+        progress: gets how many attempts are done, of how many.
+
+    Raises:
+        StoreError: the store cannot be reached or used; what was written until then stays.
+        OSError: the journal cannot be read.
+    """
+    report = SyncReport()
+    told = [attempt for attempt in attempts(read(journal, report.damaged)).values() if attempt.status != events.SKIPPED]
+    from raybench.tracking.mlflow import Runs
+
+    runs = Runs(store, grid)
+    known = runs.find()
+    for number, attempt in enumerate(told, 1):
+        run = known.get(attempt.key)
+        if run is None:
+            report.created += 1
+        elif run.ended or (attempt.status is None and run.epochs >= {epoch.epoch for epoch in attempt.epochs}):
+            report.unchanged += 1
+        else:
+            report.updated += 1
+        runs.write(attempt, run, attempt_folder(journal.parent, *attempt.key))
+        if progress:
+            progress(number, len(told))
+    return report
