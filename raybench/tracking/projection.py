@@ -1,4 +1,4 @@
-"""What one attempt looks like as one MLflow run: names, parameters, metrics, tags, status. It needs no MLflow itself."""
+"""What one attempt looks like as one MLflow run: names, parameters, metrics, tags, status. It needs no MLflow."""
 
 from __future__ import annotations
 

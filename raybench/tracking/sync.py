@@ -28,6 +28,10 @@ class SyncReport:
     unchanged: int = 0
     damaged: list[int] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        words = f"{self.created} runs created, {self.updated} brought up to date, {self.unchanged} unchanged"
+        return words + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
+
 
 def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
     """Bring a grid's runs up to its journal.

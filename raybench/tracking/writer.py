@@ -13,8 +13,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from raybench.analysis.results import Attempt, Key, fold
-from raybench.tracking.projection import Summary
 from raybench.tracking.journal import attempt_folder
+from raybench.tracking.projection import Summary
 from raybench.tracking.store import Store, StoreError
 from raybench.trial import events
 from raybench.trial.events import Event

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+
+from raybench.errors import UsageError
+from raybench.tracking.store import Store, is_server, redact, redact_text, resolve
+
+SERVER, DATABASE = "http://mlflow.example:5000", "postgresql://bob:s3cret@db.example/runs"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    for name in ("URI", "USERNAME", "PASSWORD", "TOKEN"):
+        monkeypatch.delenv(f"MLFLOW_TRACKING_{name}", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_first_that_is_named_counts(monkeypatch, tmp_path):
+    assert resolve(Path("results")).uri == f"sqlite:///{tmp_path}/results/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://environment")
+    assert resolve(Path("results")).uri == "http://environment"
+    assert resolve(Path("results"), None, "http://file").uri == "http://file"
+    assert resolve(Path("results"), "http://argument", "http://file").uri == "http://argument"
+
+
+def test_the_own_store_lies_in_the_results_folder_and_nothing_is_made(tmp_path):
+    store = resolve(Path("my results"))
+    assert store.path == tmp_path / "my results" / "mlflow.db"
+    assert store.artifacts == (tmp_path / "my results" / "mlartifacts").as_uri()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_database_becomes_absolute(tmp_path):
+    store = resolve(Path("results"), "sqlite:///mine/runs.db?timeout=9")
+    assert store.uri == f"sqlite:///{tmp_path}/mine/runs.db?timeout=9"
+    assert store.path == tmp_path / "mine" / "runs.db"
+    assert store.artifacts == (tmp_path / "mine" / "mlartifacts").as_uri()
+    assert resolve(Path("results"), "sqlite:////a/b.db").uri == "sqlite:////a/b.db"
+
+
+def test_where_artifacts_go(tmp_path):
+    assert resolve(Path("results"), SERVER).artifacts is None
+    assert resolve(Path("results"), DATABASE).artifacts == (tmp_path / "results" / "mlartifacts").as_uri()
+    assert is_server(SERVER) and is_server("databricks") and is_server("databricks://profile")
+    assert not is_server(DATABASE) and not is_server("sqlite:////a/b.db")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["./mlruns", "file:///tmp/mlruns", "runs.db", "sqlite://", "sqlite:///:memory:", "ftp://x/y"]
+)
+@pytest.mark.parametrize("source", ["--tracking-uri", "the grid file's tracking_uri", "MLFLOW_TRACKING_URI"])
+def test_what_is_no_store_is_said_with_where_it_comes_from(monkeypatch, wrong, source):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", wrong)
+    arguments = {"--tracking-uri": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
+        source, (None, None)
+    )
+    with pytest.raises(UsageError) as caught:
+        resolve(Path("results"), *arguments)
+    assert str(caught.value).startswith(f"{source}: {wrong} ") and "sqlite:///" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        (SERVER, SERVER),
+        (DATABASE, "postgresql://***@db.example/runs"),
+        ("postgresql+psycopg://bob:p/w?x@y@db:5432/runs", "postgresql+psycopg://***@db:5432/runs"),
+        ("http://token@host/path", "http://***@host/path"),
+        ("https://host/p?token=abc&user=bob#key=k", "https://host/p?token=***&user=***#key=***"),
+        ("mysql://bob:s3cret@[::1/x", "mysql://***@[::1/x"),
+    ],
+)
+def test_a_uri_is_shown_without_its_secrets(uri, shown):
+    assert redact(uri) == str(Store(uri)) == shown
+    assert "s3cret" not in repr(Store(uri))
+
+
+def test_messages_of_libraries_lose_the_secrets(monkeypatch):
+    uri = "postgresql://bob:p%40ss/w@db.example/runs?sslpassword=hush"
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
+    told = (
+        f"cannot connect to {uri} (or http://else:where@h): user \"bob\", password 'p@ss/w' or p%40ss/w, "
+        "sslpassword hush, Bearer t0ken; bobsleigh"
+    )
+    text = redact_text(told, uri)
+    for secret in ("p@ss", "p%40ss", "hush", "t0ken", '"bob"', "where"):
+        assert secret not in text
+    assert "db.example/runs" in text and "bobsleigh" in text
+
+
+def test_a_secret_of_one_letter_does_not_take_a_message_apart():
+    assert redact_text("a bad password: a", "mysql://a:a@h/d") == "*** bad password: ***"
