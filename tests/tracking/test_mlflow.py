@@ -1,0 +1,307 @@
+"""The projection on a real sqlite store and on a real server."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from raybench.analysis.results import attempts
+from raybench.tracking import projection
+from raybench.tracking.mlflow import MlflowClient, Runs
+from raybench.tracking.projection import Summary
+from raybench.tracking.store import StoreError, resolve
+from raybench.tracking.sync import sync
+from raybench.trial import events
+
+TRIAL = "960070f40c0c-r0"
+TIMES = {1: 1795251605450, 2: 1795251609780}
+
+
+@pytest.fixture(scope="module")
+def own_store(tmp_path_factory):
+    """A new sqlite store, which takes seconds to make."""
+    folder = tmp_path_factory.mktemp("store")
+    return resolve(folder, f"sqlite:///{folder}/mlflow.db")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A real MLflow server, and the environment that says who may ask it."""
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = [
+        "server",
+        "--backend-store-uri",
+        f"sqlite:///{folder}/mlflow.db",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", *arguments, "--artifacts-destination", str(folder / "artifacts")],
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/health", timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+                time.sleep(0.2)
+        yield resolve(folder, url)
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(30)
+
+
+@pytest.fixture(params=["own_store", "server"])
+def store(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def journal(tmp_path, golden_journal):
+    """The golden journal, with the trial's files beside it."""
+    folder = tmp_path / "trials" / TRIAL / "attempt-1"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_bytes(golden_journal.read_bytes())
+    (folder / "output.log").write_text("epoch 1\nepoch 2\n")
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(golden_journal.read_bytes())
+    return path
+
+
+def all_runs(store, grid):
+    client = MlflowClient(store.uri)
+    return client, client.search_runs([client.get_experiment_by_name(grid).experiment_id])
+
+
+def only_run(store, grid):
+    client, (run,) = all_runs(store, grid)
+    return client, run
+
+
+def everything(store, grid):
+    """All that MLflow has of a grid, as plain values."""
+    client, runs = all_runs(store, grid)
+    points = {
+        (run.info.run_id, name): [
+            (m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name)
+        ]
+        for run in runs
+        for name in run.data.metrics
+    }
+    return {run.info.run_id: run.to_dictionary() for run in runs}, points
+
+
+def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golden_events):
+    grid = "golden"
+    assert str(sync(journal, store, grid)).startswith("1 runs created")
+    client, run = only_run(store, grid)
+    assert run.info.run_name == "katnoria_cnn cpu torch b256 wd5e-4 r0"
+    assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795251600000, 1795251609800)
+    assert run.data.params == {
+        "data.digest": "sha256:5d3f0a1c",
+        "data.examples.train": "40000",
+        "data.examples.val": "10000",
+        "data.name": "cifar10",
+        "device.count": "2",
+        "device.kind": "cpu",
+        "device.model": "AMD EPYC",
+        "device.replicas": "1",
+        "device.threads": "2",
+        "engine.framework_version": "2.13",
+        "engine.name": "torch",
+        "engine.version": "1",
+        "framework": "torch",
+        "schema": "1",
+        "settings.augmentation": "[]",
+        "settings.batch_size": "256",
+        "settings.compile": "false",
+        "settings.decay": "coupled",
+        "settings.epochs": "2",
+        "settings.input": "device",
+        "settings.optimizer.learning_rate": "0.1",
+        "settings.optimizer.momentum": "0.9",
+        "settings.optimizer.name": "sgd",
+        "settings.optimizer.nesterov": "true",
+        "settings.precision": "fp32",
+        "settings.schedule": "constant",
+        "settings.steps_per_epoch": "null",
+        "settings.weight_decay": "0.0005",
+        "warmup_epochs": "1",
+        "workload.name": "katnoria_cnn",
+        "workload.version": "1",
+        "repeat": "0",
+        "seed": "0",
+    }
+    tags = {name: text for name, text in run.data.tags.items() if name.startswith("raybench.")}
+    assert tags == {
+        "raybench.grid": grid,
+        "raybench.cell_id": "960070f40c0c",
+        "raybench.trial_id": TRIAL,
+        "raybench.attempt": "1",
+        "raybench.status": "completed",
+        "raybench.device_kind": "cpu",
+        "raybench.device_name": "AMD EPYC",
+    }
+    by_epoch = {
+        "time/epoch_s": [4.621, 3.921],
+        "time/train_s": [3.992, 3.912],
+        "time/evaluate_s": [0.405, 0.401],
+        "time/compile_s": [0.618, 0.0],
+        "train/loss": [1.602, 1.318],
+        "train/accuracy": [0.421, 0.527],
+        "val/loss": [1.391, 1.244],
+        "val/accuracy": [0.502, 0.561],
+        "memory/peak_bytes": [612368384.0, 612368384.0],
+    }
+    summary = {"summary/steady_epoch_s": 3.921, "summary/total_s": 12.212, "summary/best_val_accuracy": 0.561}
+    assert set(run.data.metrics) == {*by_epoch, *summary, "throughput/examples_per_s"}
+    for name, values in by_epoch.items():
+        points = sorted((m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name))
+        assert points == [(step, value, TIMES[step]) for step, value in enumerate(values, 1)], name
+    throughput = client.get_metric_history(run.info.run_id, "throughput/examples_per_s")
+    assert [round(point.value) for point in sorted(throughput, key=lambda point: point.step)] == [8642, 10185]
+    assert {name: run.data.metrics[name] for name in summary} == summary
+    ((dataset,),) = [[one.dataset for one in run.inputs.dataset_inputs]]
+    assert (dataset.name, dataset.digest) == ("cifar10", "sha256:5d3f0a1c")
+    assert sorted(file.path for file in client.list_artifacts(run.info.run_id)) == ["events.jsonl", "output.log"]
+    text = client.download_artifacts(run.info.run_id, "events.jsonl", str(journal.parent))
+    assert [json.loads(line) for line in Path(text).read_text().splitlines()] == golden_events
+
+
+def test_a_second_sync_changes_nothing(store, journal):
+    sync(journal, store, "twice")
+    before = everything(store, "twice")
+    report = sync(journal, store, "twice")
+    assert (report.created, report.updated, report.unchanged) == (0, 0, 1)
+    assert everything(store, "twice") == before
+
+
+def test_a_run_left_running_gets_what_it_lacks_and_its_end(store, journal, golden_events):
+    grid = "left_running"
+    Runs(store, grid).write(attempts(golden_events[:2])[TRIAL, 1])
+    client, run = only_run(store, grid)
+    assert (run.info.status, run.data.tags["raybench.status"]) == ("RUNNING", "running")
+    assert run.data.metrics["time/epoch_s"] == 4.621 and run.data.params["settings.batch_size"] == "256"
+    report = sync(journal, store, grid)
+    assert (report.created, report.updated, report.unchanged) == (0, 1, 0)
+    client, run = only_run(store, grid)
+    assert (run.info.status, run.data.tags["raybench.status"]) == ("FINISHED", "completed")
+    history = client.get_metric_history(run.info.run_id, "time/epoch_s")
+    assert sorted((point.step, point.value) for point in history) == [(1, 4.621), (2, 3.921)]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_trial_that_still_runs_is_written_as_far_as_it_is(own_store, tmp_path, journal, cut):
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:cut]))
+    grid = f"cut_{cut}"
+    sync(journal, own_store, grid)
+    before = everything(own_store, grid)
+    assert sync(journal, own_store, grid).unchanged == 1
+    assert everything(own_store, grid)[1] == before[1]
+    assert next(iter(before[0].values()))["info"]["status"] == "RUNNING"
+    assert sum(len(points) for (_, name), points in before[1].items() if name == "time/epoch_s") == cut - 1
+
+
+def test_every_end_has_its_state(own_store):
+    runs = Runs(own_store, "ends")
+    told = [events.COMPLETED, events.OOM, events.DIVERGED, events.TIMEOUT, events.FAILED, events.LOST, events.KILLED]
+    for repeat, status in enumerate(told):
+        error = {"type": "X", "message": "m", "traceback": "Traceback: m"} if status == events.FAILED else None
+        (attempt,) = attempts([events.trial_ended(f"c-r{repeat}", 1, status, error=error)]).values()
+        runs.write(attempt)
+    client, found = all_runs(own_store, "ends")
+    states = {run.data.tags["raybench.status"]: run.info.status for run in found}
+    assert states == {
+        **dict.fromkeys(["completed", "oom", "diverged", "timeout"], "FINISHED"),
+        **dict.fromkeys(["failed", "lost"], "FAILED"),
+        "killed": "KILLED",
+    }
+    (failed,) = [run for run in found if run.data.tags["raybench.status"] == "failed"]
+    assert [file.path for file in client.list_artifacts(failed.info.run_id)] == ["error.txt"]
+
+
+def test_many_epochs_and_settings_go_in_batches(own_store):
+    cell = {"settings": {f"s{number}": number for number in range(250)} | {"long": "x" * 9000}}
+    told = [events.trial_started("c-r0", 1, cell=cell, seed=3)]
+    for number in range(1, 401):
+        metrics = {"val/accuracy": number / 400, "val/top-5 (%)": 1.0, "val//odd/../é": 2.0}
+        told.append(
+            events.epoch_ended("c-r0", 1, epoch=number, steps=1, examples=8, ledger={"train": 1.0}, metrics=metrics)
+        )
+    Runs(own_store, "many").write(attempts(told)["c-r0", 1])
+    client, run = only_run(own_store, "many")
+    assert len(run.data.params) == 253 and len(run.data.params["settings.long"]) == 6000
+    assert {"val/top-5 ___", "val/odd/é"} <= set(run.data.metrics)
+    assert len(client.get_metric_history(run.info.run_id, "time/epoch_s")) == 400
+    assert Runs(own_store, "many").find()["c-r0", 1].epochs == set(range(1, 401))
+
+
+def test_the_summary_is_one_run_an_execution(store):
+    runs = Runs(store, "summed")
+    summary = Summary(
+        "execution 1",
+        {"grid.yaml": "name: summed\n", "comparison.json": "[]"},
+        {"completed": 3, "oom": 1},
+        "2026-11-21T09:00:00.000Z",
+        "2026-11-21T09:10:00.000Z",
+    )
+    runs.write_summary(summary)
+    runs.write_summary(summary)
+    client, run = only_run(store, "summed")
+    assert (run.info.run_name, run.info.status) == ("grid summed", "FINISHED")
+    assert run.info.end_time - run.info.start_time == 600_000
+    assert run.data.metrics == {"trials/completed": 3, "trials/oom": 1}
+    assert sorted(file.path for file in client.list_artifacts(run.info.run_id)) == ["comparison.json", "grid.yaml"]
+    assert runs.find() == {}, "it is no trial's"
+
+
+def test_a_deleted_experiment_is_said_plainly(own_store):
+    Runs(own_store, "deleted")
+    client = MlflowClient(own_store.uri)
+    client.delete_experiment(client.get_experiment_by_name("deleted").experiment_id)
+    with pytest.raises(StoreError, match="was deleted in MLflow: bring it back with"):
+        Runs(own_store, "deleted")
+
+
+def test_a_dead_server_is_one_line_without_secrets(tmp_path):
+    with pytest.raises(StoreError) as caught:
+        Runs(resolve(tmp_path, "http://bob:s3cret@127.0.0.1:9/p?token=hush"), "dead")
+    assert "127.0.0.1:9" in str(caught.value) and "\n" not in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in ("bob", "s3cret", "hush"))
+
+
+def test_names_of_a_run(golden_events):
+    (attempt,) = attempts(golden_events).values()
+    attempt.profile = "epyc"
+    assert projection.run_name(attempt) == "katnoria_cnn epyc torch b256 wd5e-4 r0"
+    attempt.label = "as the driver says r0"
+    attempt.attempt = 2
+    assert projection.run_name(attempt) == "as the driver says r0 a2"
+    (bare,) = attempts(golden_events[1:]).values()
+    assert projection.run_name(bare) == TRIAL
+
+
+def test_the_time_to_a_target_is_in_the_summary(golden_events):
+    golden_events[0]["target"] = {"metric": "val/accuracy", "at_least": 0.55, "at_most": None}
+    (attempt,) = attempts(golden_events).values()
+    assert projection.summary_metrics(attempt)["summary/time_to_target_s"] == 8.542

@@ -1,0 +1,58 @@
+import shutil
+
+import pytest
+
+from raybench.analysis.results import attempts
+from raybench.tracking.journal import Journal, attempt_folder, read
+from raybench.tracking.recover import recover
+
+KEY = ("960070f40c0c-r0", 1)
+
+
+@pytest.fixture
+def own_record(tmp_path, golden_journal):
+    """The record a trial kept where it ran."""
+    folder = attempt_folder(tmp_path, *KEY)
+    folder.mkdir(parents=True)
+    return shutil.copy(golden_journal, folder / "events.jsonl")
+
+
+def recovered(tmp_path, told):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        for event in told:
+            journal.append(event)
+    with Journal(path) as journal:
+        added = recover(journal, list(attempts(read(path)).values()))
+    assert list(read(path)) == [*told, *added]
+    return added, attempts(read(path))[KEY]
+
+
+@pytest.mark.parametrize("heard", [1, 2, 3])
+def test_what_the_driver_did_not_hear_comes_from_the_trial_s_own_record(tmp_path, golden_events, own_record, heard):
+    added, attempt = recovered(tmp_path, golden_events[:heard])
+    assert added == golden_events[heard:]
+    assert attempt.status == "completed" and attempt.wall == 9.8 and len(attempt.epochs) == 2
+
+
+def test_a_lost_start_is_found_again(tmp_path, golden_events, own_record):
+    _, attempt = recovered(tmp_path, golden_events[1:2])
+    assert attempt.started == "2026-11-21T09:00:00.000Z" and attempt.cell["framework"] == "torch"
+
+
+def test_without_a_record_it_was_lost(tmp_path, golden_events):
+    added, attempt = recovered(tmp_path, golden_events[:2])
+    assert [event["status"] for event in added] == ["lost"]
+    assert attempt.status == "lost" and "went away" in attempt.error["message"] and len(attempt.epochs) == 1
+
+
+def test_a_record_torn_before_its_end_is_used_as_far_as_it_goes(tmp_path, golden_events, own_record):
+    own_record.write_bytes(own_record.read_bytes()[:-30])
+    added, attempt = recovered(tmp_path, golden_events[:1])
+    assert [event["event"] for event in added] == ["epoch_ended", "epoch_ended", "trial_ended"]
+    assert attempt.status == "lost" and len(attempt.epochs) == 2
+
+
+def test_what_has_ended_is_left_alone(tmp_path, golden_events, own_record):
+    added, _ = recovered(tmp_path, golden_events)
+    assert added == []
