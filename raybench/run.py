@@ -212,7 +212,6 @@ class _Session:
             except KeyboardInterrupt:
                 self._interrupted = True
             finally:
-                view.end("bringing MLflow up to date")
                 writer.put_summary(self._summary(begun))
                 writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} runs left"))
                 view.end()

@@ -66,7 +66,7 @@ def group() -> None:
 def main() -> None:
     """The entry point: one clear message and the right exit status for what a person can mend."""
     try:
-        status = group.main(standalone_mode=False)
+        status = group.main(prog_name="raybench", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:

@@ -192,7 +192,7 @@ class Display:
         for running in self._running.values():
             line = Table.grid(padding=(0, 1))
             line.add_row(
-                Spinner("dots"),
+                running.spinner,
                 Text(running.label, style="bold"),
                 Text(running.words()),
                 Text(running.device, style="dim"),

@@ -1,0 +1,186 @@
+"""A grid from its file to its comparison, in this process: what is run, what is not run again, how it ends."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from raybench.errors import ResultsLockedError, UsageError
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+from raybench.tracking.lock import locked
+
+TROUBLES = Path(__file__).parent / "execution" / "troubles.py"
+
+
+class Quiet:
+    """A view that remembers."""
+
+    def __init__(self):
+        self.events = []
+
+    def fetch(self, dataset, root):
+        raise AssertionError("nothing is to be fetched")
+
+    def begin(self, plan, todo, done):
+        self.todo = [work.trial.trial_id for work in todo]
+
+    def event(self, event):
+        self.events.append(event)
+
+    def end(self, words=""):
+        pass
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    """Runs a grid text in a folder of its own and returns the outcome and what the view was told."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+    def run(text, **options):
+        path = tmp_path / "grid.yaml"
+        path.write_text(text)
+        view = Quiet()
+        outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(results=tmp_path / "results", **options))
+        return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
+
+    return run
+
+
+DIGITS = """
+name: digits
+workload: digits_cnn
+epochs: 1
+steps_per_epoch: 3
+axes:
+  device: [cpu]
+  batch_size: [32, 64]
+"""
+
+
+def runs_in(store):
+    with sqlite3.connect(store.path) as database:
+        return database.execute("select name, status from runs order by name").fetchall()
+
+
+def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
+    outcome, started = grid(DIGITS)
+    assert outcome.exit_status == 0
+    assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
+    assert all(row.steady.value > 0 and 0 <= row.metric.value <= 1 for row in outcome.rows)
+    told = [json.loads(line) for line in outcome.journal.read_text().splitlines()]
+    assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
+    for trial in started:
+        kept = outcome.folder / "trials" / trial / "attempt-1" / "events.jsonl"
+        assert [json.loads(line) for line in kept.read_text().splitlines()] == [e for e in told if e["trial"] == trial]
+    assert [status for _, status in runs_in(outcome.store)] == ["FINISHED"] * 3
+    assert {name for name, _ in runs_in(outcome.store)} == {
+        "digits_cnn cpu torch b32 wd0.005 r0",
+        "digits_cnn cpu torch b64 wd0.005 r0",
+        "grid digits",
+    }
+
+
+def test_only_what_is_missing_is_run(grid):
+    first, started = grid(DIGITS)
+    again, nothing = grid(DIGITS)
+    assert (len(started), nothing, again.ran) == (2, [], 0)
+    assert again.rows == first.rows
+    more, added = grid(DIGITS.replace("[32, 64]", "[32, 128, 64]") + "repeats: 2\n")
+    assert len(added) == 4
+    assert [row.status for row in more.rows] == ["2/2 completed"] * 3
+    _, fresh = grid(DIGITS, fresh=True)
+    assert len(fresh) == 2
+    _, one = grid(DIGITS, where=[("batch_size", "64")], fresh=True)
+    assert len(one) == 1
+
+
+def test_an_edited_workload_is_another_cell(grid, tmp_path):
+    source = TROUBLES.read_text()
+    text = "name: mine\nworkload: mine.py:fine\nepochs: 1\nbatch_size: 16\n"
+    (tmp_path / "mine.py").write_text(source)
+    _, first = grid(text)
+    (tmp_path / "mine.py").write_text(source + "\n# another\n")
+    _, second = grid(text)
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+def test_ends_and_what_is_tried_again(grid, tmp_path):
+    (tmp_path / "mine.py").write_text(TROUBLES.read_text())
+    bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\nbatch_size: 16\n"
+    failed, _ = grid(bad.format("raising"))
+    assert (failed.exit_status, failed.rows[0].status) == (1, "0/1 completed, 1 failed")
+    _, again = grid(bad.format("raising"))
+    assert again == [], "what failed is not tried again by itself"
+    retried, one = grid(bad.format("raising"), retry={"failed"})
+    assert len(one) == 1
+    assert [attempt.attempt for attempt in retried.latest.values()] == [2]
+    diverged, _ = grid(bad.format("infinite"))
+    assert (diverged.exit_status, diverged.rows[0].status) == (0, "0/1 completed, 1 diverged")
+    greedy, _ = grid(bad.format("greedy"))
+    assert (greedy.exit_status, greedy.rows[0].status) == (0, "0/1 completed, 1 oom")
+    statuses = dict(runs_in(greedy.store))
+    assert [statuses[f"{name} cpu torch b16 wd0 r0"] for name in ("raising", "infinite", "greedy")] == [
+        "FAILED",
+        "FINISHED",
+        "FINISHED",
+    ]
+
+
+def test_what_cannot_run_here_is_skipped_and_said_so(grid):
+    text = DIGITS.replace("[cpu]", "[cpu, tpu]")
+    outcome, started = grid(text)
+    assert len(started) == 2
+    assert outcome.exit_status == 3
+    assert [row.status for row in outcome.rows][2:] == ["skipped: no TPU on any node"] * 2
+    outcome, _ = grid(text, skip_missing=True)
+    assert outcome.exit_status == 0
+    skips = [line for line in outcome.journal.read_text().splitlines() if "trial_skipped" in line]
+    assert len(skips) == 2, "said once, not at every run"
+
+
+def test_where_nothing_at_all_can_run_nothing_is_started(grid):
+    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"))
+    assert (outcome.exit_status, started) == (3, [])
+    assert not outcome.store.path.exists()
+
+
+def test_stopping_at_the_target(grid):
+    text = "name: t\nworkload: digits_cnn\nepochs: 30\nstop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}\n"
+    outcome, _ = grid(text)
+    (attempt,) = outcome.latest.values()
+    assert attempt.status == "completed"
+    assert len(attempt.epochs) < 30
+    assert attempt.epochs[-1].metrics["val/accuracy"] >= 0.5
+
+
+def test_a_person_stops_it(grid, tmp_path, monkeypatch):
+    def stopped(self, dispatcher, make_job, sink):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(InlineExecutor, "run", stopped)
+    outcome, _ = grid(DIGITS)
+    assert outcome.exit_status == 130
+    assert [row.status for row in outcome.rows] == ["0/1 completed, 1 not run"] * 2
+
+
+def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
+    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="another grid is running"):
+        grid(DIGITS)
+
+
+def test_a_store_that_is_no_store(grid):
+    with pytest.raises(UsageError, match="no MLflow store"):
+        grid(DIGITS, tracking_uri="./mlruns")
+
+
+def test_a_store_that_does_not_answer_loses_nothing_and_tells_no_secret(grid):
+    outcome, started = grid(DIGITS, tracking_uri="http://me:s3cret@127.0.0.1:9")
+    assert len(started) == 2
+    assert outcome.exit_status == 0
+    assert outcome.warnings
+    assert "s3cret" not in " ".join(outcome.warnings)
+    assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
