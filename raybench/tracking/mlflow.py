@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 from typing import Any
 
 from raybench.analysis.results import Attempt, Key
@@ -46,6 +47,7 @@ for _logger in ("alembic", "mlflow.store.db.utils", "urllib3.connectionpool"):
 METRICS_A_BATCH = 800
 PARAMETERS_A_BATCH = 100
 PAGE = 1000
+MESSAGE_LENGTH = 250
 
 
 @dataclass
@@ -235,4 +237,6 @@ class Runs:
             raise
         except Exception as error:
             words = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise StoreError(redact_text(f"MLflow store {self._store.uri}: {words}", self._store.uri)) from None
+            # Shortened last: a secret cut in two would not be found.
+            text = shorten(redact_text(words, self._store.uri), MESSAGE_LENGTH, placeholder=" …")
+            raise StoreError(f"MLflow store {self._store}: {text}") from None
