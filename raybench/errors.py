@@ -4,9 +4,10 @@ RaybenchError
 ├── UsageError            the person's input is wrong: exit status 2, one clear message, no traceback
 │   ├── GridFileError     a grid file: every problem of it at once, each with its line
 │   ├── WorkloadError     a workload that cannot be found or read
-│   └── DataError         a data set that is missing, damaged or cannot be fetched
-├── ResultsLockedError    another grid is running on the same results folder
-└── ExecutionError        the machines or Ray would not do what was asked: exit status 1
+│   ├── DataError         a data set that is missing, damaged or cannot be fetched
+│   └── ResultsLockedError  another grid is running on the same results folder
+├── ExecutionError        the machines or Ray would not do what was asked: exit status 1
+└── StoreError            the MLflow store cannot be reached or used (`raybench.tracking.store`): exit status 1
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.plan import Plan, make_plan
 from raybench.spec import GridSpec
-from raybench.tracking.journal import Journal, read
+from raybench.tracking.journal import Journal, attempt_folder, read
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import Summary
+from raybench.tracking.recover import recover
 from raybench.tracking.store import Store, redact_text, resolve
-from raybench.tracking.writer import MlflowWriter, attempt_folder
+from raybench.tracking.writer import MlflowWriter
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Target
@@ -172,11 +173,21 @@ def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -
             ensure_data(spec, root, view.fetch)
             plan = make_plan(spec, nodes, root, options.where)  # what was fetched has a digest now
         with locked(options.results):
-            known = load_attempts(folder / JOURNAL)
+            known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)
             session = _Session(plan, folder, root, store, known)
             session.run(todo, executor, view)
             return session.outcome(len(todo), options.skip_missing)
+
+
+def recovered(path: Path) -> dict[Key, Attempt]:
+    """What a journal tells, after every attempt whose driver went away got its end."""
+    known = load_attempts(path)
+    if any(attempt.status is None for attempt in known.values()):
+        with Journal(path) as journal:
+            recover(journal, known.values())
+        known = load_attempts(path)
+    return known
 
 
 class _Session:
@@ -199,7 +210,9 @@ class _Session:
                 return
             begun = events.now()
             view.begin(self._plan, todo, list(self._known.values()))
-            writer = MlflowWriter(self._store, self._plan.spec.name, self._folder, warn=self._warnings.append)
+            writer = MlflowWriter(
+                self._store, self._plan.spec.name, self._folder, self._known.values(), warn=self._warnings.append
+            )
 
             def sink(event: Event) -> None:
                 journal.append(event)

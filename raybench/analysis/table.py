@@ -10,7 +10,7 @@ from raybench.analysis.comparison import ACCURACY, Row, Spread
 from raybench.plan import short
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 NOTHING = "–"
 WARMUP_MARK = "*"
@@ -27,7 +27,6 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch.
     """
     from rich import box
-    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -46,13 +45,28 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     if any(row.from_warmup for row in rows):
         notes.append(WARMUP_NOTE)
     kept = [column for column in columns if any(cell not in (NOTHING, "") for cell in column[2])]
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for head, justify, _ in kept:
-        table.add_column(Text(head), justify="right" if justify == "right" else "left", overflow="fold")
-    for number in range(len(rows)):
-        table.add_row(*(Text(cells[number]) for _, _, cells in kept))
-    # Below the table and not its caption, which would be wrapped to the table's width.
-    return Group(table, *(Text(note, style="dim") for note in notes if note))
+
+    def table(wide: bool) -> Table:
+        """The table; where the page is not wide, intervals stand below their numbers."""
+        made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for head, justify, _ in kept:
+            right = justify == "right"
+            made.add_column(Text(head), justify="right" if right else "left", no_wrap=right, overflow="fold")
+        for number in range(len(rows)):
+            texts = [
+                cells[number] if wide or justify == "left" else _stacked(cells[number]) for _, justify, cells in kept
+            ]
+            made.add_row(*map(Text, texts))
+        return made
+
+    class Page:
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            fits = console.measure(table(wide=True), options=options.update(width=10_000)).maximum <= options.max_width
+            yield table(fits)
+            # Below the table and not its caption, which would be wrapped to the table's width.
+            yield from (Text(note, style="dim") for note in notes if note)
+
+    return Page()
 
 
 def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = WIDTH) -> str:
@@ -62,6 +76,11 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
     page = StringIO()
     Console(file=page, width=width, color_system=None).print(render(rows, caption, metric))
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines()) + "\n"
+
+
+def _stacked(cell: str) -> str:
+    """A number with its interval below it."""
+    return cell.replace(" (", "\n").removesuffix(")")
 
 
 def _figure(value: float, digits: int = 3) -> str:

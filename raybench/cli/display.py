@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -54,6 +54,7 @@ class _Running:
     epoch: int = 0
     accuracy: float | None = None
     epoch_s: float | None = None
+    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
     def words(self) -> str:
         """Epoch, epoch time and accuracy, as far as they are known."""
@@ -104,15 +105,11 @@ class Display:
             self._live.start()
 
     def end(self, words: str = "") -> None:
-        """Take the live display away, or say what it is still waiting for."""
-        if words and self._live:
-            self._phase = words
-            return
-        if self._live:
+        """Say what is still being waited for; without words, take the live display away."""
+        self._phase = words
+        if self._live and not words:
             self._live.stop()
             self._live = None
-        if words:
-            self._console.print(words, highlight=False)
 
     def event(self, event: Event) -> None:
         """Take an event in."""

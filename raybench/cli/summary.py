@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.table import render
 from raybench.run import RESULTS
-from raybench.tracking.writer import attempt_folder
+from raybench.tracking.journal import attempt_folder
 from raybench.trial import events
 
 if TYPE_CHECKING:

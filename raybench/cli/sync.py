@@ -19,7 +19,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     The journal has everything; what is in the store already is left as it is, and nothing gets there twice.
     """
     from raybench.errors import UsageError
-    from raybench.run import JOURNAL
+    from raybench.run import JOURNAL, recovered
     from raybench.tracking.lock import locked
     from raybench.tracking.store import resolve
     from raybench.tracking.sync import sync
@@ -33,6 +33,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     store = resolve(results, tracking_uri)
     with locked(results):
         for name in grids or there:
+            recovered(results / name / JOURNAL)
             report = sync(results / name / JOURNAL, store, name)
             click.echo(f"{name}: {report}")
     return 0

@@ -77,4 +77,4 @@ class Workload:
         if isinstance(build, str):
             module, function = build.split(":")
             build = getattr(import_module(module), function)
-        return build()  # type: ignore[operator]
+        return build()
