@@ -1,0 +1,178 @@
+"""Real Ray, real Tune: each trial in a fresh process, in the plan's order, whatever becomes of the others."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from raybench.execution.lazy import LazyRay
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+
+TROUBLES = Path(__file__).parent / "troubles.py"
+
+GRID = """
+name: troubles
+workload: mine.py:chosen
+epochs: 2
+batch_size: 16
+timeout: 6s
+retries: 1
+axes:
+  device: [cpu, tpu]
+  learning_rate: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+"""
+
+CHOOSE = """
+
+class Chosen(torch.nn.Linear):
+    def forward(self, inputs):
+        # Each cell has its own trouble, told apart by the one thing in which they differ.
+        if torch.is_grad_enabled():
+            import gc
+
+            rates = [thing.param_groups[0]["lr"] for thing in gc.get_objects() if type(thing) is torch.optim.SGD]
+            rate = round(rates[0], 3)
+            {0.2: raises, 0.3: hangs, 0.4: is_killed, 0.5: fills_memory}.get(rate, nothing)()
+            if rate == 0.6:
+                return super().forward(inputs) * float("nan")
+        return super().forward(inputs)
+
+
+chosen = Workload(model=lambda: Chosen(1, 2), data=data)
+"""
+
+
+class Watch:
+    def __init__(self):
+        self.events = []
+
+    def fetch(self, dataset, root):
+        raise AssertionError("nothing is to be fetched")
+
+    def begin(self, plan, todo, done):
+        self.order = [work.trial.trial_id for work in todo]
+
+    def event(self, event):
+        self.events.append(event)
+
+    def end(self, words=""):
+        pass
+
+
+def processes(needle):
+    """The command lines of running processes that hold a text."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if needle in line and int(path.parent.name) != os.getpid():
+            found.append(line)
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """One grid in which each cell ends in its own way."""
+    folder = tmp_path_factory.mktemp("ray")
+    (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
+    (folder / "grid.yaml").write_text(GRID)
+    watch = Watch()
+    result = run_grid(load_grid(folder / "grid.yaml"), LazyRay(), watch, Options(results=folder / "results"))
+    return result, watch
+
+
+def by_rate(result):
+    return {
+        attempt.cell["settings"]["optimizer"]["learning_rate"]: attempt
+        for attempt in result.latest.values()
+        if attempt.cell
+    }
+
+
+def test_every_trial_ends_as_it_should_and_the_others_complete(outcome):
+    result, _ = outcome
+    statuses = {rate: attempt.status for rate, attempt in by_rate(result).items()}
+    assert statuses == {0.1: "completed", 0.2: "failed", 0.3: "timeout", 0.4: "lost", 0.5: "oom", 0.6: "diverged"}
+    assert [row.status for row in result.rows if row.axes["device"] == "tpu"] == ["skipped: no TPU on any node"] * 6
+    assert result.exit_status == 1
+
+
+def test_only_what_the_machine_broke_is_tried_again(outcome):
+    result, watch = outcome
+    attempts = {rate: attempt.attempt for rate, attempt in by_rate(result).items()}
+    assert attempts == {0.1: 1, 0.2: 1, 0.3: 1, 0.4: 2, 0.5: 1, 0.6: 1}
+    started = [event["trial"] for event in watch.events if event["event"] == "trial_started"]
+    assert len(started) == 7
+
+
+def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
+    _, watch = outcome
+    started = [event["trial"] for event in watch.events if event["event"] == "trial_started"]
+    assert list(dict.fromkeys(started)) == watch.order
+    running = 0
+    for event in watch.events:
+        running += {"trial_started": 1, "trial_ended": -1}.get(event["event"], 0)
+        assert 0 <= running <= 1, "a CPU trial owns its node"
+
+
+def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
+    result, watch = outcome
+    opened = [event for event in watch.events if event["event"] == "trial_started"]
+    assert len({event["host"]["pid"] for event in opened}) == 7
+    assert {event["fairness"]["niceness"] for event in opened} == {os.nice(0)}
+    assert {event["fairness"]["exclusive"] for event in opened} == {True}
+    for attempt in result.latest.values():
+        if attempt.ledger:
+            assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=max(0.005, 0.01 * attempt.wall))
+
+
+def test_output_and_traceback_are_in_files_of_their_own(outcome):
+    result, _ = outcome
+    failed = by_rate(result)[0.2]
+    folder = result.folder / "trials" / failed.trial / "attempt-1"
+    assert "no such thing" in (folder / "error.txt").read_text()
+    hung = by_rate(result)[0.3]
+    assert (result.folder / "trials" / hung.trial / "attempt-1" / "output.log").read_text() == "about to hang\n"
+
+
+def test_nothing_is_left_behind(outcome):
+    deadline = time.monotonic() + 10
+    while processes("raybench.execution.template") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert processes("raybench.execution.template") == []
+
+
+def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
+    shutil.copy(TROUBLES, tmp_path / "troubles.py")
+    (tmp_path / "g.yaml").write_text(
+        "name: stop\nworkload: troubles.py:hanging\nbatch_size: 16\naxes: {device: [cpu], epochs: [1, 2]}\n"
+    )
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "raybench", "grid", str(tmp_path / "g.yaml"), "--results", str(results)]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    journal = results / "stop" / "journal.jsonl"
+    deadline = time.monotonic() + 120
+    while not (journal.exists() and "trial_started" in journal.read_text()):
+        assert time.monotonic() < deadline, "no trial has started"
+        assert driver.poll() is None, driver.stdout.read()
+        time.sleep(0.1)
+    driver.send_signal(signal.SIGINT)
+    said, _ = driver.communicate(timeout=60)
+    assert driver.returncode == 130, said
+    assert "Traceback" not in said
+    told = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [(event["event"], event.get("status")) for event in told] == [("trial_started", None), ("trial_ended", "killed")]
+    pid = told[0]["host"]["pid"]
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{pid}").exists()
