@@ -78,7 +78,7 @@ class Outcome:
     Attributes:
         latest: the latest attempt of each trial that was ever tried.
         rows: the comparison, a row a cell.
-        ran: how many trials were to be run this time.
+        ran: how many attempts came to an end of their own this time.
         folder: the grid's own folder, in the results folder.
         warnings: what a person should know that is no result.
     """
@@ -177,7 +177,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -
             todo = missing(plan, latest(known.values()), options)
             session = _Session(plan, folder, root, store, known)
             session.run(todo, executor, view)
-            return session.outcome(len(todo), options.skip_missing)
+            return session.outcome(options.skip_missing)
 
 
 def recovered(path: Path) -> dict[Key, Attempt]:
@@ -195,7 +195,7 @@ class _Session:
 
     def __init__(self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt]) -> None:
         self._plan, self._folder, self._root, self._store, self._known = plan, folder, root, store, known
-        self._interrupted = False
+        self._interrupted, self._ran = False, 0
         self._warnings: list[str] = []
 
     def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
@@ -216,6 +216,7 @@ class _Session:
 
             def sink(event: Event) -> None:
                 journal.append(event)
+                self._ran += event["event"] == "trial_ended" and event["status"] != events.KILLED
                 writer.put(event)
                 view.event(event)
 
@@ -290,14 +291,14 @@ class _Session:
         execution = f"{begun} {platform.node()} {os.getpid()}"
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
 
-    def outcome(self, ran: int, skip_missing: bool) -> Outcome:
+    def outcome(self, skip_missing: bool) -> Outcome:
         """The grid as it stands now, from its journal."""
         found, rows = self._rows()
         return Outcome(
             plan=self._plan,
             latest={trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found},
             rows=rows,
-            ran=ran,
+            ran=self._ran,
             folder=self._folder,
             store=self._store,
             interrupted=self._interrupted,

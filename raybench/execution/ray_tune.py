@@ -118,8 +118,10 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         placement = self._dispatcher.next()
         if placement is None:
             return None
+        job = self._make_job(placement)
+        job = replace(job, versions={**job.versions, "ray": ray.__version__})
         return {
-            "job": self._make_job(placement).to_json(),
+            "job": job.to_json(),
             "bundle": _bundle(placement),
             "ids_by_ray": self._ids_by_ray,
         }
