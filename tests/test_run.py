@@ -149,8 +149,8 @@ def test_where_nothing_at_all_can_run_nothing_is_started(grid):
 
 
 def test_stopping_at_the_target(grid):
-    text = "name: t\nworkload: digits_cnn\nepochs: 30\nstop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}\n"
-    outcome, _ = grid(text)
+    target = "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}\n"
+    outcome, _ = grid(f"name: t\nworkload: digits_cnn\nepochs: 30\n{target}")
     (attempt,) = outcome.latest.values()
     assert attempt.status == "completed"
     assert len(attempt.epochs) < 30

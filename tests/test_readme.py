@@ -1,0 +1,63 @@
+"""What the README shows is true."""
+
+import re
+from pathlib import Path
+
+from raybench.cli import VERBS
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.spec import Settings, load_grid
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def block(heading, language=""):
+    """The first code block below a heading."""
+    section = README.split(f"\n{heading}\n", 1)[1]
+    if language:
+        return re.search(rf"```{language}\n(.*?)```", section, re.DOTALL).group(1)
+    return "\n".join(
+        line[4:] for line in re.search(r"((?:    .*\n|\n)+)", section[section.index("\n    ") :]).group().splitlines()
+    )
+
+
+def test_the_grid_file_of_the_readme_loads(tmp_path):
+    (tmp_path / "grid.yaml").write_text(block("## A grid file"))
+    spec = load_grid(tmp_path / "grid.yaml")
+    assert spec.baseline == {"device": "gpu"}
+    assert spec.overrides[0].set.precision == "bf16"
+
+
+def test_a_workload_of_ones_own_word_for_word(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "my_file.py").write_text(block("## Your own workload", "python"))
+    (tmp_path / "grid.yaml").write_text("name: mine\nworkload: my_file.py:my_workload\n")
+
+    class View:
+        begin = event = end = fetch = lambda *_: None
+
+    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), View(), Options(tmp_path / "results"))
+    assert [row.status for row in outcome.rows] == ["1/1 completed"]
+    assert outcome.rows[0].metric.value > 0.85
+    assert len(next(iter(outcome.latest.values())).epochs) == 3, "the recipe's own number"
+
+
+def test_every_verb_and_every_setting_is_in_its_table():
+    for verb in VERBS:
+        assert f"`raybench {verb}" in README, verb
+    table = README.split("| setting | values |")[1].split("\n\n")[0]
+    missing = [name for name in Settings.model_fields if name not in table]
+    assert missing == []
+
+
+def test_the_shipped_grids_are_in_their_table():
+    shipped = {path.name for path in (ROOT / "grids").glob("*.yaml")}
+    assert set(re.findall(r"^\| `(\w+\.yaml)` \|", README, re.MULTILINE)) == shipped
+
+
+def test_the_two_commands_are_the_ones_that_are_run():
+    first, second = re.findall(r"^    (pip install .*)$", README, re.MULTILINE)[:2]
+    assert first == "pip install . && raybench grid grids/quickstart.yaml"
+    assert second == 'pip install -e ".[test]" && pytest'
+    assert 'pip install --quiet -e ".[test]"' in (ROOT / ".ci" / "run").read_text()

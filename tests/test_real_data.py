@@ -1,0 +1,48 @@
+"""Whole grids on the real data sets: what is trained learns what it is known to learn."""
+
+import pytest
+
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+
+
+class View:
+    begin = event = end = fetch = lambda *_: None
+
+
+@pytest.fixture
+def train(real_data, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+    def run(text):
+        (tmp_path / "grid.yaml").write_text(text)
+        outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), View(), Options(tmp_path / "results"))
+        assert {row.status for row in outcome.rows} == {"1/1 completed"}
+        return list(outcome.latest.values())
+
+    return run
+
+
+def test_mnist_reaches_98_percent_within_three_epochs(train):
+    (run,) = train("name: mnist\nworkload: mnist_cnn\nepochs: 3\n")
+    assert run.cell["data"]["examples"] == {"train": 60000, "val": 10000}
+    assert max(epoch.metrics["val/accuracy"] for epoch in run.epochs) > 0.98
+
+
+def test_cifar_10_is_learned_from_raw_pixels(train):
+    runs = train(
+        "name: cifar\nworkload: katnoria_cnn\nepochs: 2\nexamples: {train: 12800, val: 2000}\n"
+        "axes: {batch_size: [64], weight_decay: [0.0, 5.0e-4]}\n"
+    )
+    for run in runs:
+        assert run.epochs[-1].metrics["val/accuracy"] > 0.3, "guessing gives 0.1"
+        assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
+
+
+def test_davidnet_runs_through_with_everything_it_augments(train):
+    (run,) = train(
+        "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\nexamples: {train: 640, val: 256}\n"
+    )
+    assert run.cell["settings"]["augmentation"] == [{"crop": 4}, "flip", {"cutout": 8}]
+    assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
