@@ -42,7 +42,8 @@ def test_cifar_10_is_learned_from_raw_pixels(train):
 
 def test_davidnet_runs_through_with_everything_it_augments(train):
     (run,) = train(
-        "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\nexamples: {train: 640, val: 256}\n"
+        "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\n"
+        "examples: {train: 640, val: 256}\n"
     )
     assert run.cell["settings"]["augmentation"] == [{"crop": 4}, "flip", {"cutout": 8}]
     assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]

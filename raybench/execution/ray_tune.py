@@ -45,6 +45,7 @@ SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
 
 PROBE_TIMEOUT = 120.0
+ACTOR_GONE = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError", "NodeDiedError")
 PIN = 0.001
 """A sliver of a node's own resource: pins a trial to that node."""
 
@@ -150,9 +151,22 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         job = trial.config["job"]
-        if self._dispatcher.release(job["trial"], lost=True):
-            error = {"type": "ActorDied", "message": "the worker or its node went away"}
-            self._sink(events.trial_ended(job["trial"], job["attempt"], events.LOST, error=error))
+        status, error = name_actor_end(str(trial.get_error() or ""))
+        if self._dispatcher.release(job["trial"], lost=status == events.LOST):
+            self._sink(events.trial_ended(job["trial"], job["attempt"], status, error=error))
+
+
+def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
+    """The status of a trial whose actor failed, from what Ray says of it.
+
+    An actor goes away with its worker or its node, or is ended by Ray's memory monitor. Anything else was raised in it.
+    """
+    if any(sign in trace for sign in ("OutOfMemoryError", "low on memory", "memory pressure")):
+        return events.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
+    if not trace or any(sign in trace for sign in ACTOR_GONE):
+        return events.LOST, {"type": "ActorDied", "message": "the worker or its node went away"}
+    last = trace.strip().splitlines()[-1]
+    return events.FAILED, {"type": "ActorFailed", "message": last, "traceback": trace}
 
 
 def _bundle(placement: Placement) -> dict[str, float]:

@@ -109,6 +109,19 @@ def test_the_ledger_adds_up_in_a_real_trial(template, tmp_path):
     assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
 
 
+def test_events_have_the_form_of_the_contract(template, tmp_path):
+    golden = [json.loads(line) for line in (HERE.parent / "golden" / "journal.jsonl").read_text().splitlines()]
+    real = list(template.run(make_job(tmp_path, "fine")))
+    assert [event["event"] for event in real] == [event["event"] for event in golden]
+    for found, wanted in zip(real, golden, strict=True):
+        assert wanted.keys() - found.keys() == set()
+        for name in ("host", "fairness"):
+            assert wanted.get(name, {}).keys() - found.get(name, {}).keys() == set()
+        assert {type(found[name]) for name in ("v", "t", "trial", "attempt")} == {int, str}
+    assert real[1]["ledger"].keys() == golden[1]["ledger"].keys()
+    assert real[-1]["ledger"].keys() == golden[-1]["ledger"].keys()
+
+
 def test_no_trial_sees_what_another_did(template, tmp_path):
     results = [list(template.run(make_job(tmp_path / name, "fine"))) for name in "ab"]
     pids = {events[0]["host"]["pid"] for events in results}

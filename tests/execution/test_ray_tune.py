@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from raybench.execution.lazy import LazyRay
+from raybench.execution.ray_tune import name_actor_end
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 
@@ -151,6 +152,21 @@ def test_nothing_is_left_behind(outcome):
     assert processes("raybench.execution.template") == []
 
 
+def test_a_trial_whose_worker_goes_away_is_tried_again(tmp_path):
+    shutil.copy(TROUBLES, tmp_path / "troubles.py")
+    (tmp_path / "g.yaml").write_text("name: worker\nworkload: troubles.py:orphaned\nepochs: 1\nbatch_size: 16\n")
+    watch = Watch()
+    result = run_grid(load_grid(tmp_path / "g.yaml"), LazyRay(), watch, Options(results=tmp_path / "results"))
+    assert result.exit_status == 0
+    ends = [(e["attempt"], e["status"]) for e in watch.events if e["event"] == "trial_ended"]
+    assert ends == [(1, "lost"), (2, "completed")]
+    first = next(event for event in watch.events if event["event"] == "trial_started")
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{first['host']['pid']}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{first['host']['pid']}").exists(), "the first attempt is gone with its worker"
+
+
 def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
     shutil.copy(TROUBLES, tmp_path / "troubles.py")
     (tmp_path / "g.yaml").write_text(
@@ -179,3 +195,18 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(
+    ("trace", "status"),
+    [
+        ("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", "lost"),
+        ("", "lost"),
+        ("ray.exceptions.ActorDiedError: ... The node was low on memory", "oom"),
+        ("ray::TrialActor.train()\nValueError: a fault of our own", "failed"),
+    ],
+)
+def test_what_ray_says_of_an_actor(trace, status):
+    found, error = name_actor_end(trace)
+    assert found == status
+    assert error["message"]

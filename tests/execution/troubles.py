@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -60,6 +61,14 @@ def family():
     time.sleep(600)
 
 
+def kills_its_worker():
+    """At the first attempt only: the worker is the parent of the template, which is the parent of this process."""
+    if "attempt-1" in __file__:
+        template = Path(f"/proc/{os.getppid()}/stat").read_text()
+        os.kill(int(template.rsplit(") ")[1].split()[1]), signal.SIGKILL)
+        time.sleep(600)
+
+
 def nothing():
     pass
 
@@ -77,4 +86,5 @@ killed = Workload(model=lambda: Trouble(is_killed), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)
+orphaned = Workload(model=lambda: Trouble(kills_its_worker), data=data)
 infinite = Workload(model=lambda: Infinite(1, 2), data=data)
