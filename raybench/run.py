@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from raybench import datasets
 from raybench.analysis.comparison import PlannedCell, Row, compare
@@ -28,6 +28,7 @@ from raybench.tracking.writer import MlflowWriter
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Target
+from raybench.view import Silent, View
 from raybench.workloads import read_reference
 
 JOURNAL = "journal.jsonl"
@@ -53,22 +54,6 @@ class Options:
     retry: Collection[str] = ()
     fresh: bool = False
     skip_missing: bool = False
-
-
-class View(Protocol):
-    """Whoever watches a grid run."""
-
-    def fetch(self, dataset: datasets.DataSet, root: Path) -> None:
-        """Fetch a missing data set."""
-
-    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
-        """Trials are about to run."""
-
-    def event(self, event: Event) -> None:
-        """Something happened in a trial."""
-
-    def end(self, words: str = "") -> None:
-        """No trial runs any more; words say what is still being done, and without words nothing is."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +140,7 @@ def ensure_data(spec: GridSpec, root: Path, fetch: Callable[[datasets.DataSet, P
         fetch(datasets.get(name), root)
 
 
-def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -> Outcome:
+def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, options: Options | None = None) -> Outcome:
     """Run what is missing of a grid.
 
     Raises:
@@ -163,6 +148,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View, options: Options) -
         ResultsLockedError: another grid runs on the results folder.
         ExecutionError: the machines would not do what was asked.
     """
+    view, options = view or Silent(), options or Options()
     store = resolve(options.results, options.tracking_uri, spec.tracking_uri)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)

@@ -34,10 +34,7 @@ def test_a_workload_of_ones_own_word_for_word(tmp_path, monkeypatch):
     (tmp_path / "my_file.py").write_text(block("## Your own workload", "python"))
     (tmp_path / "grid.yaml").write_text("name: mine\nworkload: my_file.py:my_workload\n")
 
-    class View:
-        begin = event = end = fetch = lambda *_: None
-
-    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), View(), Options(tmp_path / "results"))
+    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=Options(tmp_path / "results"))
     assert [row.status for row in outcome.rows] == ["1/1 completed"]
     assert outcome.rows[0].metric.value > 0.85
     assert len(next(iter(outcome.latest.values())).epochs) == 3, "the recipe's own number"

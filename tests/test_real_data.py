@@ -7,17 +7,13 @@ from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 
 
-class View:
-    begin = event = end = fetch = lambda *_: None
-
-
 @pytest.fixture
 def train(real_data, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
     def run(text):
         (tmp_path / "grid.yaml").write_text(text)
-        outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), View(), Options(tmp_path / "results"))
+        outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=Options(tmp_path / "results"))
         assert {row.status for row in outcome.rows} == {"1/1 completed"}
         return list(outcome.latest.values())
 

@@ -11,27 +11,9 @@ from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 from raybench.tracking.lock import locked
+from raybench.view import Silent
 
 TROUBLES = Path(__file__).parent / "execution" / "troubles.py"
-
-
-class Quiet:
-    """A view that remembers."""
-
-    def __init__(self):
-        self.events = []
-
-    def fetch(self, dataset, root):
-        raise AssertionError("nothing is to be fetched")
-
-    def begin(self, plan, todo, done):
-        self.todo = [work.trial.trial_id for work in todo]
-
-    def event(self, event):
-        self.events.append(event)
-
-    def end(self, words=""):
-        pass
 
 
 @pytest.fixture
@@ -42,7 +24,7 @@ def grid(tmp_path, monkeypatch):
     def run(text, **options):
         path = tmp_path / "grid.yaml"
         path.write_text(text)
-        view = Quiet()
+        view = Silent()
         outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(results=tmp_path / "results", **options))
         return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
 

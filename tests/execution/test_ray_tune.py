@@ -15,6 +15,7 @@ from raybench.execution.lazy import LazyRay
 from raybench.execution.ray_tune import name_actor_end
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
+from raybench.view import Silent
 
 TROUBLES = Path(__file__).parent / "troubles.py"
 
@@ -50,23 +51,6 @@ chosen = Workload(model=lambda: Chosen(1, 2), data=data)
 """
 
 
-class Watch:
-    def __init__(self):
-        self.events = []
-
-    def fetch(self, dataset, root):
-        raise AssertionError("nothing is to be fetched")
-
-    def begin(self, plan, todo, done):
-        self.order = [work.trial.trial_id for work in todo]
-
-    def event(self, event):
-        self.events.append(event)
-
-    def end(self, words=""):
-        pass
-
-
 def processes(needle):
     """The command lines of running processes that hold a text."""
     found = []
@@ -86,7 +70,7 @@ def outcome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ray")
     (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
     (folder / "grid.yaml").write_text(GRID)
-    watch = Watch()
+    watch = Silent()
     result = run_grid(load_grid(folder / "grid.yaml"), LazyRay(), watch, Options(results=folder / "results"))
     return result, watch
 
@@ -118,7 +102,7 @@ def test_only_what_the_machine_broke_is_tried_again(outcome):
 def test_trials_start_in_the_plans_order_and_one_at_a_time(outcome):
     _, watch = outcome
     started = [event["trial"] for event in watch.events if event["event"] == "trial_started"]
-    assert list(dict.fromkeys(started)) == watch.order
+    assert list(dict.fromkeys(started)) == [work.trial.trial_id for work in watch.todo]
     running = 0
     for event in watch.events:
         running += {"trial_started": 1, "trial_ended": -1}.get(event["event"], 0)
@@ -155,7 +139,7 @@ def test_nothing_is_left_behind(outcome):
 def test_a_trial_whose_worker_goes_away_is_tried_again(tmp_path):
     shutil.copy(TROUBLES, tmp_path / "troubles.py")
     (tmp_path / "g.yaml").write_text("name: worker\nworkload: troubles.py:orphaned\nepochs: 1\nbatch_size: 16\n")
-    watch = Watch()
+    watch = Silent()
     result = run_grid(load_grid(tmp_path / "g.yaml"), LazyRay(), watch, Options(results=tmp_path / "results"))
     assert result.exit_status == 0
     ends = [(e["attempt"], e["status"]) for e in watch.events if e["event"] == "trial_ended"]

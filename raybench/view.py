@@ -1,0 +1,52 @@
+"""Whoever watches a grid run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from raybench.analysis.results import Attempt
+from raybench.datasets import DataSet
+from raybench.execution.dispatch import Work
+from raybench.plan import Plan
+from raybench.trial.events import Event
+
+
+class View(Protocol):
+    """Is told what happens; it is never asked."""
+
+    def fetch(self, dataset: DataSet, root: Path) -> None:
+        """Fetch a missing data set."""
+
+    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+        """Trials are about to run."""
+
+    def event(self, event: Event) -> None:
+        """Something happened in a trial."""
+
+    def end(self, words: str = "") -> None:
+        """No trial runs any more; words say what is still being done, and without words nothing is."""
+
+
+class Silent:
+    """Fetches what is missing, and remembers what happened: for scripts, notebooks and tests."""
+
+    def __init__(self) -> None:
+        self.todo: list[Work] = []
+        self.events: list[Event] = []
+
+    def fetch(self, dataset: DataSet, root: Path) -> None:
+        """Fetch it without a word."""
+        dataset.fetch(root)
+
+    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+        """Remember what is to be run."""
+        self.todo = list(todo)
+
+    def event(self, event: Event) -> None:
+        """Remember it."""
+        self.events.append(event)
+
+    def end(self, words: str = "") -> None:
+        """Nothing to take away."""
