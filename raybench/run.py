@@ -29,7 +29,7 @@ from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Target
 from raybench.view import Silent, View
-from raybench.workloads import read_reference
+from raybench.workloads import WorkloadInfo
 
 JOURNAL = "journal.jsonl"
 RESULTS = Path("raybench-results")
@@ -128,16 +128,16 @@ def baseline_of(plan: Plan) -> dict[str, Any]:
     return {"device": devices[0]} if len(devices) > 1 else {}
 
 
-def ensure_data(spec: GridSpec, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> None:
-    """Fetch the grid's data set where it is missing.
+def ensure_data(workload: WorkloadInfo, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> bool:
+    """Fetch a workload's data set where it is missing; whether it was.
 
     Raises:
         DataError: it is neither there nor to be had.
     """
-    base = spec.source_path.parent if spec.source_path else Path()
-    name = read_reference(spec.workload, base).dataset
-    if name is not None and datasets.get(name).status(root).state != "ready":
-        fetch(datasets.get(name), root)
+    if workload.dataset is None or datasets.get(workload.dataset).status(root).state == "ready":
+        return False
+    fetch(datasets.get(workload.dataset), root)
+    return True
 
 
 def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, options: Options | None = None) -> Outcome:
@@ -155,8 +155,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
     with closing(executor):
         nodes = executor.nodes()
         plan = make_plan(spec, nodes, root, options.where)
-        if any(cell.fit for cell in plan.cells):
-            ensure_data(spec, root, view.fetch)
+        if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where)  # what was fetched has a digest now
         with locked(options.results):
             known = recovered(folder / JOURNAL)

@@ -7,7 +7,6 @@ to itself it lets small trials overtake large ones.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shutil
@@ -217,8 +216,10 @@ class RayTuneExecutor:
             return
         self._folder = tempfile.mkdtemp(prefix="rb-")
         cores = probe_node().cores
-        with contextlib.redirect_stdout(None):
+        try:
             ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=self._folder, **quiet)
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            raise ExecutionError(f"Ray did not start on this machine: {error}") from error
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
         """Run through Tune until nothing is left."""

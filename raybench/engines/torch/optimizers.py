@@ -26,12 +26,17 @@ class DecoupledSGD(torch.optim.SGD):
 
 
 def build_optimizer(
-    params: Iterable[torch.nn.Parameter], settings: Mapping[str, Any], weight_decay: float, decay: str
+    params: Iterable[torch.nn.Parameter],
+    settings: Mapping[str, Any],
+    weight_decay: float,
+    decay: str,
+    fused: bool | None = None,
 ) -> torch.optim.Optimizer:
     """The optimiser of a cell.
 
     Coupled decay adds λ·w to the gradient before momentum or moments; decoupled shrinks the weights beside the
     update by rate·λ. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing else.
+    `fused` asks for torch's single kernel; None leaves the choice to torch.
 
     Raises:
         LookupError: an unknown optimiser.
@@ -40,11 +45,12 @@ def build_optimizer(
     name, rate = settings["name"], settings["learning_rate"]
     coupled = decay == "coupled"
     if name == "sgd":
-        rest = {"momentum": settings["momentum"], "nesterov": settings["nesterov"]}
+        rest = {"momentum": settings["momentum"], "nesterov": settings["nesterov"], "fused": fused}
         if coupled:
             return torch.optim.SGD(trainable, lr=rate, weight_decay=weight_decay, **rest)
         return DecoupledSGD(trainable, lr=rate, decoupled=weight_decay, **rest)
     if name in ("adam", "adamw"):
         moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], "weight_decay": weight_decay}
+        moments["fused"] = fused
         return (torch.optim.Adam if coupled else torch.optim.AdamW)(trainable, lr=rate, **moments)
     raise LookupError(f"unknown optimizer {name!r}")
