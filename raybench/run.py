@@ -211,9 +211,11 @@ class _Session:
             except KeyboardInterrupt:
                 self._interrupted = True
             finally:
-                writer.put_summary(self._summary(begun))
-                writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} runs left"))
-                view.end()
+                try:
+                    writer.put_summary(self._summary(begun))
+                    writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
+                finally:
+                    view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""

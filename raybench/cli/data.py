@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.group("data")
+@click.group("data", epilog="Example: raybench data fetch cifar10")
 def command() -> None:
     """List the data sets that raybench knows, or fetch one.
 
@@ -13,13 +13,13 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog="Example: RAYBENCH_DATA=/data raybench data list")
 def list_data() -> None:
     """Show each data set, whether it is there, and its digest."""
-    from rich.console import Console
     from rich.table import Table
 
     from raybench import datasets
+    from raybench.cli.page import page
 
     root = datasets.data_root()
     table = Table(title=f"data in {root}", title_justify="left", box=None, pad_edge=False)
@@ -30,7 +30,7 @@ def list_data() -> None:
         status = dataset.status(root)
         official = {True: "yes", False: "no"}[status.official] if status.state == "ready" else "–"
         table.add_row(name, status.state, status.digest or "–", official, dataset.description)
-    Console().print(table)
+    page().print(table)
 
 
 @command.command("fetch", epilog="Example: raybench data fetch cifar10")

@@ -12,9 +12,9 @@ def command(address: str | None) -> None:
 
     The first column is what `kind:` and `axes.device:` of a grid file may say here.
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from raybench.cli.page import page
     from raybench.devices.node import Node, probe_node
     from raybench.engines import FRAMEWORKS, PACKAGES
     from raybench.preflight import GIB
@@ -30,7 +30,7 @@ def command(address: str | None) -> None:
             nodes = executor.nodes()
         finally:
             executor.close()
-    console = Console()
+    console = page()
     for node in nodes:
         ready = [f"{name} {node.packages[PACKAGES[name]]}" for name in FRAMEWORKS if PACKAGES[name] in node.packages]
         table = Table(title=f"{node.name}, Python {node.python}", title_justify="left", box=None, pad_edge=False)
@@ -43,4 +43,4 @@ def command(address: str | None) -> None:
             memory = f"{entry.memory_bytes / GIB:.0f} GiB" if entry.memory_bytes else "–"
             table.add_row(entry.kind, entry.model, str(entry.count), memory, entry.driver or "–")
         console.print(table)
-        console.print(f"ready: {', '.join(ready) or 'no framework is installed'}", highlight=False)
+        console.print(f"ready: {', '.join(ready) or 'no framework is installed'}")

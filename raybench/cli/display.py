@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -29,18 +30,34 @@ LINE_EVERY = 10.0
 MARKS = {events.COMPLETED: "[green]✓[/]", events.FAILED: "[red]✗[/]", events.LOST: "[red]✗[/]"}
 
 
-def duration(seconds: float | None) -> str:
-    """A time as people say it: 0.42 s, 12 s, 3 min 20 s, 2 h 05 min."""
-    if seconds is None:
-        return "?"
-    if seconds < 10:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+def duration(seconds: float) -> str:
+    """A time as people say it: 4 ms, 0.42 s, 3.4 s, 12 s, 3 min 20 s, 2 h 05 min."""
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def left(seconds: float | None) -> str:
+    """A time that is still to pass, as precise as an estimate is; nothing where nothing is left."""
+    if seconds is None:
+        return "time left not known yet"
+    if seconds < 0.5:
+        return "nearly done"
+    return f"about {round(seconds)} s left" if seconds < 59.5 else f"about {duration(seconds)} left"
+
+
+def first_line(error: Mapping[str, Any]) -> str:
+    """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
+    lines = str(error.get("message") or "").strip().splitlines()
+    return ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
 
 
 @dataclass
@@ -50,7 +67,10 @@ class _Running:
     label: str
     device: str
     epochs: int
-    began: float
+    heard: float
+    """When it was last heard of, by the monotonic clock."""
+    ahead: float | None
+    """Seconds from then to its end; None where nobody knows."""
     epoch: int = 0
     accuracy: float | None = None
     epoch_s: float | None = None
@@ -79,7 +99,8 @@ class Display:
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Work] = {}
         self._estimator = Estimator()
-        self._ended = self._total = 0
+        self._ended: set[str] = set()  # a trial that was lost and is tried again has not ended
+        self._total = 0
         self._last_line = 0.0
         self._began = time.monotonic()
         self._events: dict[str, list[Event]] = {}
@@ -98,9 +119,9 @@ class Display:
         self._began = time.monotonic()
         already = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
         words = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
-        self._console.print(words + (f", {already} done before" if already else ""), highlight=False)
+        self._console.print(words + (f", {already} done before" if already else ""), highlight=False, markup=False)
         self._phase = "starting"
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
 
@@ -125,16 +146,24 @@ class Display:
 
     def _started(self, trial: str, event: Event) -> None:
         self._waiting.pop(trial, None)
+        self._ended.discard(trial)
         cell = event["cell"]
-        label = str(event.get("label", trial))
-        running = _Running(label, cell["device"]["model"], cell["settings"]["epochs"], time.monotonic())
-        self._running[trial] = running
+        running = self._running[trial] = _Running(
+            label=str(event.get("label", trial)),
+            device=str(cell["device"]["model"]),
+            epochs=cell["settings"]["epochs"],
+            heard=time.monotonic(),
+            ahead=self._estimator.seconds(cell),
+        )
         self._line(f"started    {running.label}  on {running.device}")
 
     def _epoch(self, running: _Running, event: Event) -> None:
         ledger = event["ledger"]
         running.epoch = event["epoch"]
         running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        running.heard = time.monotonic()
+        # What was compiled once is not compiled again.
+        running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - ledger.get("compile", 0.0))
         running.accuracy = event["metrics"].get("val/accuracy")
         if time.monotonic() - self._last_line > LINE_EVERY:
             self._line(f"running    {running.label}  {running.words()}")
@@ -142,12 +171,11 @@ class Display:
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
         told = self._events.pop(trial)
-        self._ended += 1
+        self._ended.add(trial)
         for attempt in attempts(told).values():
             self._estimator.learn(attempt)
         label = running.label if running else trial
-        error = event["error"] or {}
-        what = f"  {error.get('message', '').splitlines()[0]}" if error.get("message") else ""
+        what = f"  {first_line(event['error'])}" if event["error"] else ""
         accuracy = f"  val/accuracy {running.accuracy:.4f}" if running and running.accuracy is not None else ""
         wall = f"  {duration(event['wall'])}" if event["wall"] else ""
         mark = MARKS.get(event["status"], "[yellow]![/]")
@@ -155,7 +183,8 @@ class Display:
         if self._live:
             self._console.print(Text.assemble(Text.from_markup(mark), " ", plain), highlight=False)
         else:
-            self._line(f"{plain}  ({self._ended}/{self._total}, {self.time_left()})")
+            still = f", {self.time_left()}" if self._waiting or self._running else ""
+            self._line(f"{plain}  ({len(self._ended)}/{self._total}{still})")
 
     def _line(self, text: str) -> None:
         if not self._live:
@@ -168,26 +197,29 @@ class Display:
         said = [seconds for seconds in known if seconds is not None]
         if self._waiting and not said:
             return None
-        waiting = sum(said) * len(known) / max(1, len(said))
+        seconds = sum(said) * len(known) / max(1, len(said))
+        now = time.monotonic()
         for running in self._running.values():
-            if running.epoch_s is not None:
-                waiting += max(0, running.epochs - running.epoch) * running.epoch_s
-        devices = max(1, len(self._running))
-        return waiting / devices
+            if running.ahead is None:
+                return None
+            seconds += max(0.0, running.ahead - (now - running.heard))
+        return seconds / max(1, len(self._running))
 
     def time_left(self) -> str:
         """The same in words."""
-        left = self.seconds_left()
-        return "time left not known yet" if left is None else f"about {duration(left)} left"
+        return left(self.seconds_left())
 
     def _draw(self) -> RenderableType:
         head = Table.grid(padding=(0, 1))
-        passed = duration(time.monotonic() - self._began)
-        bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=30)
-        head.add_row(bar, f"{self._ended}/{self._total} trials", f"{passed} so far,", self.time_left())
+        passed = duration(round(time.monotonic() - self._began))
+        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended), width=30)
+        ahead = f", {self.time_left()}" if self._waiting or self._running else ""
+        head.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{passed} so far{ahead}")
         rows: list[RenderableType] = [head]
         for running in self._running.values():
             line = Table.grid(padding=(0, 1))
+            for _ in range(4):
+                line.add_column(no_wrap=True, overflow="ellipsis")
             line.add_row(
                 running.spinner,
                 Text(running.label, style="bold"),

@@ -66,7 +66,7 @@ def command(
     from raybench.cli.display import Display
     from raybench.run import Options, run_grid
 
-    options = Options(results, tracking_uri, opt.pairs(where), frozenset(retry), fresh, skip_missing)
+    options = Options(results, tracking_uri, opt.selection(where, spec), frozenset(retry), fresh, skip_missing)
     outcome = run_grid(spec, _executor(address, inline), Display(), options)
     show(outcome)
     return outcome.exit_status

@@ -24,12 +24,17 @@ def command(folder: Path, force: bool) -> None:
 
     A file that is already there is kept, unless --force is given.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for source in sorted(shipped_grids().glob("*.yaml")):
-        goal = folder / source.name
-        if goal.exists() and not force:
-            click.echo(f"kept     {goal}")
-            continue
-        goal.write_bytes(source.read_bytes())
-        click.echo(f"written  {goal}")
+    from raybench.errors import UsageError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sorted(shipped_grids().glob("*.yaml")):
+            goal = folder / source.name
+            if goal.exists() and not force:
+                click.echo(f"kept     {goal}")
+                continue
+            goal.write_bytes(source.read_bytes())
+            click.echo(f"written  {goal}")
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     click.echo(f"Next: raybench grid {folder / 'quickstart.yaml'}")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from raybench.spec import GridSpec
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -41,19 +45,48 @@ address: Decorator = click.option(
 )
 
 
-def pairs(texts: tuple[str, ...]) -> list[tuple[str, str]]:
-    """`AXIS=VALUE` texts, taken apart.
+def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
+    """`AXIS=VALUE` texts, taken apart, each value as the plan writes it: 5.0e-4, 0.0005 and 5e-4 are one.
 
     Raises:
-        UsageError: one has no `=`.
+        UsageError: one has no `=`, or names an axis or a value that the grid does not have.
     """
+    from raybench.plan import short
+
+    axes: dict[str, list[Any]] = {"device": ["cpu"]}
+    axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
+    for entry in spec.include:
+        for name, value in entry.items():
+            axes[name] = [*axes.get(name, []), value]
     found = []
     for text in texts:
-        axis, equals, value = text.partition("=")
+        axis, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not axis:
             raise UsageError(f"--where {text}: say AXIS=VALUE, such as --where device=cpu")
-        found.append((axis.strip(), value.strip()))
+        if axis not in axes:
+            near = get_close_matches(axis, axes, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(axes)}"
+            raise UsageError(f"--where {text}: {spec.name} has no axis {axis}; {hint}")
+        meant = [short(known) for known in axes[axis] if _means(value, known)]
+        if not meant and spec.axes.get(axis) != "available":
+            there = ", ".join(dict.fromkeys(map(short, axes[axis])))
+            raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {there}")
+        found.append((axis, meant[0] if meant else value))
     return found
+
+
+def _means(text: str, value: Any) -> bool:
+    """Whether a person who writes `text` means a value of an axis."""
+    from raybench.plan import short
+
+    if text in (str(value), short(value)):
+        return True
+    if isinstance(value, bool) or value is None:
+        return text.lower() == ("null" if value is None else str(value).lower())
+    try:
+        return isinstance(value, int | float) and float(text) == value
+    except ValueError:
+        return False
 
 
 def all_changes(texts: tuple[str, ...], repeats: int | None) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,8 @@ from raybench.cli import options as opt
 
 if TYPE_CHECKING:
     from raybench.analysis.estimate import Estimator
+    from raybench.analysis.results import Attempt
+    from raybench.execution.dispatch import Work
     from raybench.plan import Cell, Plan
 
 SHOWN = 40
@@ -55,69 +58,84 @@ def command(
         nodes = executor.nodes()
     finally:
         executor.close()
-    plan = make_plan(spec, nodes, datasets.data_root(), opt.pairs(where))
+    plan = make_plan(spec, nodes, datasets.data_root(), opt.selection(where, spec))
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
     todo = missing(plan, done, Options(results))
     estimator = Estimator(known.values())
     if order:
-        for number, work in enumerate(todo if everything else todo[:SHOWN], 1):
+        shown = todo if everything else todo[:SHOWN]
+        for number, work in enumerate(shown, 1):
             click.echo(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
+        _say_more(len(todo) - len(shown), "trials")
     else:
-        _show_cells(plan, done, estimator, everything)
+        _show_cells(plan, done, todo, estimator, everything)
     _show_totals(plan, todo, estimator)
     return 0
 
 
-def _show_cells(plan: Plan, done: Any, estimator: Estimator, everything: bool) -> None:
-    from rich.console import Console
+def _show_cells(
+    plan: Plan, done: Mapping[str, Attempt], todo: Sequence[Work], estimator: Estimator, everything: bool
+) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from raybench.cli.display import duration
+    from raybench.cli.page import page
     from raybench.plan import short
 
     cells = plan.cells if everything else plan.cells[:SHOWN]
     ends: dict[str, Counter[str]] = {}
+    waiting = {work.trial.trial_id for work in todo}
     for trial in plan.trials:
-        attempt = done.get(trial.trial_id)
-        ends.setdefault(trial.cell.cell_id, Counter())[(attempt.status or "unfinished") if attempt else "to run"] += 1
+        attempt = None if trial.trial_id in waiting else done.get(trial.trial_id)
+        ends.setdefault(trial.cell.cell_id, Counter())[str(attempt.status) if attempt else "to run"] += 1
+    axes = list(dict.fromkeys(axis for cell in cells for axis in cell.axes))  # include may add some
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True)
-    for axis in cells[0].axes:
-        table.add_column(axis)
+    for axis in axes:
+        table.add_column(Text(axis), overflow="fold")
     for head in ("takes", "trials", "one takes"):
         table.add_column(head)
     for cell in cells:
         counted = ", ".join(f"{count} {status}" for status, count in sorted(ends[cell.cell_id].items()))
-        state = f"[yellow]skipped: {cell.skip}[/]" if cell.skip else counted
-        seconds = estimator.seconds(cell.content)
-        takes = "–" if cell.skip else _takes(cell)
+        state = Text(f"skipped: {cell.skip}", style="yellow") if cell.skip else Text(counted)
+        seconds = None if cell.skip else estimator.seconds(cell.content)
         table.add_row(
             cell.cell_id,
-            *(short(value) for value in cell.axes.values()),
-            takes,
+            *(short(cell.axes[axis]) if axis in cell.axes else "–" for axis in axes),
+            "–" if cell.skip else _takes(cell),
             state,
-            duration(seconds) if seconds else "–",
+            "–" if seconds is None else duration(seconds),
         )
-    Console().print(table)
-    if len(cells) < len(plan.cells):
-        click.echo(f"… and {len(plan.cells) - len(cells):,} more cells: --all shows them")
+    page().print(table)
+    _say_more(len(plan.cells) - len(cells), "cells")
+
+
+def _say_more(count: int, what: str) -> None:
+    if count:
+        click.echo(f"… and {count:,} more {what}: --all shows them")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _takes(cell: Cell) -> str:
     assert cell.fit is not None
     accelerators = f"{cell.fit.accelerators} × {cell.fit.hardware.model}, " if cell.fit.accelerators else ""
-    return f"{accelerators}{cell.fit.cpus} core{'s' if cell.fit.cpus != 1 else ''}"
+    return f"{accelerators}{_many(cell.fit.cpus, 'core')}"
 
 
-def _show_totals(plan: Plan, todo: Any, estimator: Estimator) -> None:
+def _show_totals(plan: Plan, todo: Sequence[Work], estimator: Estimator) -> None:
     from raybench.cli.display import duration
 
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
     done = len(plan.trials) - skipped - len(todo)
+    why = " (no machine here can run them)" if skipped else ""
     click.echo(
-        f"{plan.spec.name}: {len(plan.cells):,} cells × {plan.spec.repeats} repeats = {len(plan.trials):,} trials: "
-        f"{done:,} done, {len(todo):,} to run, {skipped:,} skipped (no machine here can run them)"
+        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')} × {_many(plan.spec.repeats, 'repeat')} = "
+        f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped{why}"
     )
     each = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]
     known = [(cell, seconds) for cell, seconds in each if seconds is not None]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.table import render
+from raybench.cli.display import first_line
+from raybench.cli.page import page
+from raybench.cli.ui import in_a_browser
+from raybench.errors import UsageError
 from raybench.run import RESULTS
 from raybench.tracking.journal import attempt_folder
+from raybench.tracking.store import is_server, resolve
 from raybench.trial import events
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from raybench.analysis.results import Attempt
@@ -21,23 +31,22 @@ MOST = 5
 
 def show(outcome: Outcome, console: Console | None = None) -> None:
     """Print the comparison of a grid."""
-    from rich.console import Console
-
-    console = console or Console()
+    console = console or page()
     console.print()
     console.print(render(outcome.rows, caption(outcome)))
     troubled = [a for a in outcome.latest.values() if a.status not in (None, events.COMPLETED, events.SKIPPED)]
     if troubled:
         console.print()
     for attempt in troubled[:MOST]:
-        console.print(_trouble(attempt, outcome), highlight=False, markup=False, soft_wrap=True)
+        console.print(_trouble(attempt, outcome), soft_wrap=True)
     if len(troubled) > MOST:
-        console.print(f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder}/trials")
+        more = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
+        console.print(more, soft_wrap=True)
     for warning in outcome.warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
     console.print()
     for line in _next(outcome):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def caption(outcome: Outcome) -> str:
@@ -52,27 +61,54 @@ def caption(outcome: Outcome) -> str:
 
 
 def _trouble(attempt: Attempt, outcome: Outcome) -> str:
-    error = attempt.error or {}
-    message = str(error.get("message") or "").strip()
-    first = message.splitlines()[0] if message else ""
-    kind = error.get("type", "")
-    where = f" ({error['where']})" if error.get("where") else ""
-    words = f": {kind}: {first}{where}" if kind else ""
     folder = attempt_folder(outcome.folder, attempt.trial, attempt.attempt)
+    words = ""
+    if attempt.error:
+        where = _where(attempt.error, folder, outcome.plan.workload.file)
+        words = f": {first_line(attempt.error)}" + (f" ({where})" if where else "")
     return f"{attempt.status:<9} {attempt.label or attempt.trial}{words}\n          {folder}"
 
 
+def _where(error: Mapping[str, Any], folder: Path, file: str | None) -> str | None:
+    """Where it went wrong: the innermost line of the person's own file, of which a trial runs a copy; else any."""
+    if file is not None:
+        copy = re.escape(str(folder / Path(file).name))
+        lines = re.findall(rf'^  File "{copy}", line (\d+)', error.get("traceback") or "", re.MULTILINE)
+        if lines:
+            return f"{file}:{lines[-1]}"
+    return error.get("where")
+
+
 def _next(outcome: Outcome) -> list[str]:
-    ran = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now" if outcome.ran else "nothing was left to run"
+    if outcome.ran:
+        ran = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now"
+    elif outcome.interrupted:
+        ran = "stopped before a trial had ended"
+    elif any(cell.fit and not cell.skip for cell in outcome.plan.cells):
+        ran = "nothing was left to run"
+    else:
+        ran = "nothing of this can run here"
     lines = [f"{ran}; journal: {outcome.journal}"]
-    results = outcome.folder.parent
-    flag = "" if results == RESULTS.absolute() else f" --results {results}"
-    own = outcome.store.path is not None and outcome.store.path.parent == results
-    store = "" if own else f" --tracking-uri {outcome.store}"
-    lines.append(f"look at the runs: raybench ui{flag}{store}")
+    if any(attempt.attempt for attempt in outcome.latest.values()):
+        lines.append(f"look at the runs: {_look(outcome)}")
+    if outcome.interrupted:
+        lines.append("the same command goes on where this one was stopped")
     mendable = (events.FAILED, events.OOM, events.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in mendable})
     if retried:
         again = " ".join(f"--retry {status}" for status in retried)
         lines.append(f"once that is mended: the same command with {again}")
     return lines
+
+
+def _look(outcome: Outcome) -> str:
+    """What to type, or to open, to see the runs."""
+    store, results = outcome.store, outcome.folder.parent
+    if is_server(store.uri):
+        return f"open {in_a_browser(store)} in a browser"
+    flag = "" if results == RESULTS.absolute() else f" --results {quote(str(results))}"
+    try:
+        known = resolve(results) == store
+    except UsageError:  # MLFLOW_TRACKING_URI is none, and --tracking-uri took its place
+        known = False
+    return f"raybench ui{flag}" + ("" if known else f" --tracking-uri {quote(str(store))}")
