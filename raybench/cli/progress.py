@@ -18,7 +18,7 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        console.print(f"fetching {dataset.name} into {root}", highlight=False)
+        console.print(f"fetching {dataset.name} into {root}", highlight=False, markup=False, soft_wrap=True)
         dataset.fetch(root)
         return
     columns = (TextColumn(f"fetching {dataset.name}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())

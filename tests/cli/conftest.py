@@ -1,0 +1,66 @@
+"""The command in this process: exactly what the script does, without half a second for each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from raybench.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass
+class Said:
+    """How a command ended, and what it said where."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What a person reads, without the space at the ends of lines."""
+        return [line.rstrip() for line in (self.out + self.err).splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder, a cache and a store of its own, whatever this machine's environment names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    for name in ("RAYBENCH_DATA", "RAYBENCH_DATA_MIRROR", "MLFLOW_TRACKING_URI", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Runs the command and returns how it ended; what it raises but SystemExit is a traceback that a person would see."""
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["raybench", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Said(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    """A grid of two trials that take no time."""
+    path = tmp_path / "digits.yaml"
+    path.write_text(
+        "name: digits\nworkload: digits_cnn\nepochs: 1\nsteps_per_epoch: 3\nexamples: {train: 256, val: 64}\n"
+        "axes:\n  device: [cpu]\n  batch_size: [32, 64]\n"
+    )
+    return path

@@ -1,0 +1,139 @@
+"""What a person may get wrong: exit status 2, one message that says what and where, and nothing started."""
+
+import pytest
+
+GOOD = """name: wrong
+workload: digits_cnn
+axes:
+  device: [cpu, tpu]
+  batch_size: [32, 64]
+"""
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+FILES = {
+    "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
+    "a wrong type": (
+        GOOD + "epochs: many\n",
+        "g.yaml:6:9: epochs: wanted a whole number of at least 1, not the text 'many'",
+    ),
+    "an empty axis": (
+        GOOD.replace("[32, 64]", "[]"),
+        "g.yaml:5:15: axes.batch_size: wanted at least one value, not an empty list",
+    ),
+    "a value twice": (
+        GOOD.replace("[32, 64]", "[32, 64, 32]"),
+        "g.yaml:5:24: axes.batch_size[2]: 32 is on the axis twice",
+    ),
+    "an unknown device": (GOOD.replace("tpu", "tpuu"), "g.yaml:4:17: axes.device[1]: unknown device 'tpuu'"),
+    "an unknown workload": (GOOD.replace("digits_cnn", "digits_cn"), "did you mean digits_cnn?"),
+    "a tab": (GOOD.replace("  device", "\tdevice"), "g.yaml:4:1: tabs are not allowed for indentation; use spaces"),
+    "a list for a map": (GOOD[: GOOD.index("axes")] + "axes: [32, 64]\n", "g.yaml:3:7: axes: wanted a map"),
+    "a list at the top": ("- name: wrong\n", "g.yaml:1:1: wanted a map (name: value) at the top of the file"),
+    "nothing": ("", "g.yaml: is empty; see `raybench init` for grids to begin with"),
+    "ten megabytes": ("#" * 10_000_000, "g.yaml: is larger than 256 KiB; that is no grid file"),
+    "a YAML tag": (GOOD + "seed: !!python/object/apply:os.getpid []\n", "g.yaml:6:7"),
+    "a bomb of aliases": (BOMB, "aliases stand for more than 10,000 values"),
+    "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 asked for"),
+    "a store that is none": (GOOD + "tracking_uri: ./mlruns\n", "the grid file's tracking_uri: ./mlruns is no MLflow"),
+}
+
+
+@pytest.mark.parametrize(("text", "says"), FILES.values(), ids=FILES.keys())
+def test_a_wrong_file(raybench, tmp_path, text, says):
+    (tmp_path / "g.yaml").write_text(text)
+    said = raybench("grid", "g.yaml", "--inline")
+    assert (said.status, said.out) == (2, "")
+    assert len(said.lines) == 1, said.err
+    assert says in said.lines[0]
+    assert not (tmp_path / "raybench-results").exists()
+
+
+def test_all_that_is_wrong_is_said_at_once_a_line_each(raybench, tmp_path):
+    (tmp_path / "g.yaml").write_text(GOOD.replace("[32, 64]", "[32, 32]") + "epoch: 3\nrepeats: 0\n")
+    said = raybench("plan", "g.yaml")
+    assert said.status == 2
+    assert [line.split(": ")[0] for line in said.lines] == ["g.yaml:5:20", "g.yaml:6:1", "g.yaml:7:10"]
+
+
+ARGUMENTS = {
+    "a missing file": (["grid", "h.yaml"], "h.yaml: there is no such file; did you mean g.yaml?"),
+    "a folder": (["plan", "."], ".: is a folder; name a grid file in it"),
+    "no file": (["grid"], "Error: Missing argument 'FILE'."),
+    "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'. Did you mean 'grid'?"),
+    "an unknown option": (["plan", "g.yaml", "--repeat", "3"], "--repeat"),
+    "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: write it as name=value"),
+    "--set of an unknown key": (["plan", "g.yaml", "--set", "epoch=3"], "--set epoch=…: epoch: unknown setting; did"),
+    "--set below a number": (["grid", "g.yaml", "--set", "name.first=3"], "--set name.first=…: name.first: name is no"),
+    "--set of a wrong type": (["grid", "g.yaml", "--set", "axes.batch_size=[a]"], "--set axes.batch_size=…: "),
+    "--where without a value": (["grid", "g.yaml", "--where", "device"], "--where device: say AXIS=VALUE"),
+    "--where of an unknown axis": (
+        ["grid", "g.yaml", "--where", "devices=cpu"],
+        "--where devices=cpu: wrong has no axis devices; did you mean device?",
+    ),
+    "--where of a value it has not": (
+        ["plan", "g.yaml", "--where", "batch_size=65"],
+        "--where batch_size=65: batch_size of wrong is never 65; it has 32, 64",
+    ),
+    "--retry of no status": (["grid", "g.yaml", "--retry", "fail"], "Error: Invalid value for '--retry': 'fail'"),
+    "--repeats 0": (["grid", "g.yaml", "--repeats", "0"], "Error: Invalid value for '--repeats': 0"),
+    "results in a file": (["grid", "g.yaml", "--results", "g.yaml"], "Error: Invalid value for '--results'"),
+    "no store": (["grid", "g.yaml", "--inline", "--tracking-uri", "./mlruns"], "--tracking-uri: ./mlruns is no MLflow"),
+    "an unknown data set": (["data", "fetch", "cifar"], "unknown data set 'cifar'; did you mean cifar10?"),
+    "an unknown verb of data": (["data", "fetsch"], "Error: No such command 'fetsch'."),
+    "nothing to sync": (["sync"], "no journal in raybench-results"),
+    "nothing to see": (["ui"], "no runs in "),
+    "a port that is none": (["ui", "--port", "70000"], "Error: Invalid value for '--port'"),
+    "a folder that cannot be": (["init", "g.yaml/grids"], "g.yaml/grids: cannot be written: "),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
+def test_a_wrong_command_line(raybench, tmp_path, arguments, says):
+    (tmp_path / "g.yaml").write_text(GOOD)
+    said = raybench(*arguments)
+    assert (said.status, said.out) == (2, "")
+    message = [line for line in said.lines if line and not line.startswith(("Usage: ", "Try "))]
+    assert len(message) == 1, said.err
+    assert says in message[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["g.yaml"], "nothing was begun"
+
+
+def test_every_cell_excluded(raybench, tmp_path):
+    (tmp_path / "g.yaml").write_text(GOOD + "exclude: [{device: [cpu, tpu]}]\n")
+    said = raybench("plan", "g.yaml")
+    assert (said.status, said.lines) == (2, ["no cell of wrong is left: exclude or --where takes every one of them"])
+
+
+def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("RAYBENCH_DATA_MIRROR", "http://127.0.0.1:9")
+    (tmp_path / "g.yaml").write_text(GOOD.replace("digits_cnn", "mnist_cnn"))
+    said = raybench("grid", "g.yaml", "--inline")
+    assert said.status == 2
+    fetching, message = said.lines
+    assert fetching == f"fetching mnist into {tmp_path / 'data'}"
+    assert message.startswith(
+        "cannot fetch mnist from http://127.0.0.1:9/mnist/train-images-idx3-ubyte.gz: no connection"
+    )
+    assert "RAYBENCH_DATA names another folder" in message
+    assert not (tmp_path / "raybench-results").exists()
+
+
+SECRET = "s3cret-w0rd"
+WRONG_STORES = [f"htp://me:{SECRET}@db/runs", f"file://me:{SECRET}@host/runs"]
+
+
+@pytest.mark.parametrize("uri", WRONG_STORES)
+def test_a_wrong_store_is_refused_without_its_password(raybench, tmp_path, monkeypatch, uri):
+    (tmp_path / "g.yaml").write_text(GOOD)
+    told = [raybench("grid", "g.yaml", "--inline", "--tracking-uri", uri), raybench("ui", "--tracking-uri", uri)]
+    told.append(raybench("grid", "g.yaml", "--inline", "--set", f"tracking_uri={uri}"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    told.append(raybench("sync"))
+    told.append(raybench("ui"))
+    (tmp_path / "g.yaml").write_text(GOOD + f"tracking_uri: [{uri!r}]\n")
+    told.append(raybench("plan", "g.yaml"))
+    assert [said.status for said in told] == [2] * 6
+    assert SECRET not in " ".join(said.out + said.err for said in told)
