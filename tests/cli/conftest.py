@@ -42,7 +42,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    """Runs the command and returns how it ended; what it raises but SystemExit is a traceback that a person would see."""
+    """Runs the command and tells how it ended; whatever else it raises is a traceback that a person would see."""
 
     def run(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["raybench", *map(str, arguments)])

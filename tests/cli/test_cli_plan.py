@@ -1,0 +1,141 @@
+"""`raybench plan`: what is done, what is to run, what cannot and why, how long and how much."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+JOURNAL = Path("raybench-results/planned/journal.jsonl")
+
+GRID = """name: planned
+workload: digits_cnn
+epochs: 1
+steps_per_epoch: 3
+examples: {train: 256, val: 64}
+axes:
+  device: [cpu, tpu]
+  batch_size: [32, 64]
+repeats: 2
+devices:
+  cpu: {kind: cpu, price_per_hour: 3600.0}
+"""
+
+
+@pytest.fixture
+def planned(tmp_path, raybench):
+    path = tmp_path / "planned.yaml"
+    path.write_text(GRID)
+    return path
+
+
+def rows(said):
+    """The table's rows: cell → the rest of its words."""
+    found = {}
+    for line in said.lines:
+        head, _, rest = line.partition(" ")
+        if len(head) == 12 and all(letter in "0123456789abcdef" for letter in head):
+            found[head] = rest.split()
+    return found
+
+
+def told():
+    """The journal's events."""
+    return [json.loads(line) for line in JOURNAL.read_text().splitlines()]
+
+
+def test_before_anything_was_run(raybench, planned, tmp_path):
+    said = raybench("plan", planned)
+    assert (said.status, said.err) == (0, "")
+    (cpu32, cpu64, tpu32, tpu64) = rows(said).values()
+    assert cpu32[:2] == ["cpu", "32"] and cpu64[:2] == ["cpu", "64"]
+    assert " ".join(cpu32[-4:]) == "2 to run –"
+    assert " ".join(tpu32) == "tpu 32 – skipped: no TPU on any node –"
+    assert tpu64[1] == "64"
+    assert said.lines[-2:] == [
+        "planned: 4 cells × 2 repeats = 8 trials: 0 done, 4 to run, 4 skipped (no machine here can run them)",
+        "How long it will take is not known: nothing like it has been run yet.",
+    ]
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["planned.yaml"]
+
+
+def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench, planned):
+    raybench("grid", planned, "--inline", "--where", "device=cpu", "--where", "batch_size=32")
+    said = raybench("plan", planned)
+    cpu32, cpu64, *_ = rows(said).values()
+    assert "2 completed" in " ".join(cpu32)
+    assert "2 to run" in " ".join(cpu64)
+    assert cpu32[-1] == cpu64[-1] == "s" or cpu32[-1] == "ms", "the estimate, from a like cell"
+    assert "8 trials: 2 done, 2 to run, 4 skipped" in said.out
+    walls = sum(event["wall"] for event in told() if event["event"] == "trial_ended")
+    price = float(said.lines[-1].removeprefix("About ").split()[0])
+    assert 0.95 * walls <= price <= 2.05 * walls, (
+        "one a second, for two trials of as many steps with twice the examples"
+    )
+
+
+def test_what_was_lost_is_to_run(raybench, planned):
+    raybench("grid", planned, "--inline", "--where", "device=cpu")
+    started = told()[0]
+    with JOURNAL.open("a") as more:
+        more.write(json.dumps({**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}}) + "\n")
+    said = raybench("plan", planned)
+    assert "1 completed, 1 to run" in " ".join(rows(said)[started["trial"][:12]])
+    assert "3 done, 1 to run" in said.out
+
+
+def test_the_order_is_the_one_that_runs(raybench, planned):
+    order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[:4]]
+    assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
+    raybench("grid", planned, "--inline", "--skip-missing")
+    assert [event["trial"] for event in told() if event["event"] == "trial_started"] == order
+    assert raybench("plan", planned, "--order").lines == [
+        "planned: 4 cells × 2 repeats = 8 trials: 4 done, 0 to run, 4 skipped (no machine here can run them)"
+    ]
+
+
+def test_axes_of_include_have_a_column_and_a_list_is_shown_as_it_is(raybench, tmp_path):
+    (tmp_path / "g.yaml").write_text(
+        "name: g\nworkload: digits_cnn\naxes:\n  augmentation: [[crop, flip], []]\n"
+        "include:\n  - {augmentation: [crop], precision: bf16}\n"
+    )
+    said = raybench("plan", "g.yaml")
+    assert said.lines[0].split() == ["cell", "device", "augmentation", "precision", "takes", "trials", "one", "takes"]
+    assert [row[1:3] for row in rows(said).values()] == [["[crop,flip]", "–"], ["[]", "–"], ["[crop]", "bf16"]]
+
+
+@pytest.mark.parametrize("value", ["5e-4", "5.0e-4", "0.0005"])
+def test_where_takes_a_number_however_it_is_written(raybench, tmp_path, value):
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: digits_cnn\naxes:\n  weight_decay: [0.0, 5.0e-4]\n")
+    assert [row[1] for row in rows(raybench("plan", "g.yaml", "--where", f"weight_decay={value}")).values()] == ["5e-4"]
+    assert [row[1] for row in rows(raybench("plan", "g.yaml", "--where", "weight_decay=0")).values()] == ["0"]
+
+
+def test_where_of_a_device_that_available_stands_for(raybench, tmp_path):
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: digits_cnn\naxes:\n  device: available\n")
+    assert raybench("plan", "g.yaml", "--where", "device=cpu").status == 0
+    said = raybench("plan", "g.yaml", "--where", "device=mps")
+    assert (said.status, said.lines) == (2, ["no cell of g is left: exclude or --where takes every one of them"])
+
+
+def test_a_hundred_thousand_trials(raybench, tmp_path):
+    numbers = ", ".join(map(str, range(1, 1001)))
+    decays = ", ".join(f"{number / 1000:g}" for number in range(25))
+    (tmp_path / "g.yaml").write_text(
+        f"name: big\nworkload: digits_cnn\nrepeats: 4\naxes:\n  batch_size: [{numbers}]\n  weight_decay: [{decays}]\n"
+    )
+    began = time.process_time()
+    said = raybench("plan", "g.yaml")
+    assert time.process_time() - began < 30, "seconds, even on a slow machine"
+    assert len(rows(said)) == 40
+    assert "… and 24,960 more cells: --all shows them" in said.lines
+    assert "big: 25,000 cells × 4 repeats = 100,000 trials: 0 done, 100,000 to run, 0 skipped" in said.lines
+    assert len(raybench("plan", "g.yaml", "--set", "axes.weight_decay=[0]", "--repeats", 1, "--all").lines) == 1003
+
+
+def test_a_narrow_page_loses_no_value(raybench, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: digits_cnn\naxes:\n  augmentation: [[crop, flip, cutout]]\n")
+    said = raybench("plan", "g.yaml")
+    assert max(map(len, said.lines[:3])) <= 60
+    assert "…" not in said.out

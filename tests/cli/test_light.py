@@ -1,0 +1,80 @@
+"""What is asked most often costs least: help and plan load no framework, no Ray and no MLflow."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from raybench.cli import VERBS
+
+HEAVY = ["torch", "ray", "mlflow", "pandas", "scipy", "sklearn", "tensorflow", "pooch"]
+
+
+def loaded_by(*arguments):
+    """The heavy packages that a command has loaded when it ends, and the CPU time that it took."""
+    code = f"""
+import sys
+from raybench.cli import main
+sys.argv = ["raybench", *{arguments!r}]
+try:
+    main()
+finally:
+    print([name for name in {["pydantic", "rich", "numpy", *HEAVY]} if name in sys.modules], file=sys.stderr)
+"""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.strip(), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["grid", "--help"], ["plan", "--help"]], ids=" ".join)
+def test_help_is_quick(arguments):
+    loaded, seconds = loaded_by(*arguments)
+    assert loaded == "[]"
+    assert seconds < 0.5, "CPU time of the whole process, by the promise of the README"
+
+
+def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
+    loaded, _ = loaded_by("plan", str(digits))
+    assert not any(name in loaded for name in HEAVY), loaded
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == ["digits.yaml"]
+
+
+@pytest.mark.parametrize("verb", [[verb] for verb in VERBS] + [["data", "list"], ["data", "fetch"]], ids=" ".join)
+def test_every_verb_has_an_example_that_is_no_lie(raybench, verb):
+    said = raybench(*verb, "--help")
+    assert said.status == 0
+    assert "Example" in said.out
+    assert f"raybench {' '.join(verb)}" in said.out.split("Example")[1]
+
+
+def test_every_verb_is_in_the_list(raybench):
+    for ask in (["--help"], ["-h"]):
+        listed = raybench(*ask).out.split("Commands:")[1]
+        assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == list(
+            VERBS
+        )
+
+
+def test_the_version(raybench):
+    from raybench import __version__
+
+    assert raybench("--version").out == f"raybench, version {__version__}\n"
+
+
+def test_it_is_a_module_too():
+    done = subprocess.run([sys.executable, "-m", "raybench", "plan", "no.yaml"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "no.yaml: there is no such file\n"
+
+
+def test_a_reader_who_has_had_enough():
+    command = subprocess.Popen(
+        [sys.executable, "-m", "raybench", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    command.stdout.close()
+    assert command.stderr.read() == b""
+    assert command.wait(30) == 1
+    command.stderr.close()
