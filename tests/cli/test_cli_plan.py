@@ -84,6 +84,14 @@ def test_what_was_lost_is_to_run(raybench, planned):
     assert "3 done, 1 to run" in said.out
 
 
+def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
+    trial = raybench("plan", planned, "--order").lines[0].split()[1]
+    skipped = {"v": 1, "event": "trial_skipped", "t": "2026-01-01T00:00:00.000Z", "trial": trial, "reason": "no CPU"}
+    JOURNAL.parent.mkdir(parents=True)
+    JOURNAL.write_text(json.dumps({**skipped, "cell_id": trial[:12]}) + "\n")
+    assert "2 to run" in " ".join(rows(raybench("plan", planned))[trial[:12]])
+
+
 def test_the_order_is_the_one_that_runs(raybench, planned):
     order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[:4]]
     assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
