@@ -212,21 +212,21 @@ class Display:
     def _draw(self) -> RenderableType:
         head = Table.grid(padding=(0, 1))
         passed = duration(round(time.monotonic() - self._began))
-        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended), width=30)
+        begun = sum(running.epoch / running.epochs for running in self._running.values())
+        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + begun, width=30)
         ahead = f", {self.time_left()}" if self._waiting or self._running else ""
         head.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{passed} so far{ahead}")
         rows: list[RenderableType] = [head]
-        for running in self._running.values():
-            line = Table.grid(padding=(0, 1))
-            for _ in range(4):
-                line.add_column(no_wrap=True, overflow="ellipsis")
-            line.add_row(
-                running.spinner,
-                Text(running.label, style="bold"),
-                Text(running.words()),
-                Text(running.device, style="dim"),
-            )
-            rows.append(line)
+        wide = max((len(running.label) for running in self._running.values()), default=0)
+        rows += [self._row(running, wide) for running in self._running.values()]
         if self._phase:
             rows.append(Text(self._phase, style="dim"))
         return Group(*rows)
+
+    def _row(self, running: _Running, wide: int) -> Text:
+        """One line for one trial; the device comes last, since on a narrow terminal the end is cut off."""
+        turn = running.spinner.render(self._console.get_time())
+        assert isinstance(turn, Text)
+        label = (running.label.ljust(wide), "bold")
+        words = (turn, " ", label, f"  {running.words()}  ", (running.device, "dim"))
+        return Text.assemble(*words, no_wrap=True, overflow="ellipsis")

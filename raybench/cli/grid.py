@@ -58,12 +58,12 @@ def command(
     Each trial trains a real model in a process of its own, on a device of its own. Everything is kept: the same
     command again runs only what is missing, and prints the same table.
     """
-    from raybench.cli.summary import show
     from raybench.spec import load_grid
 
     spec = load_grid(file, opt.all_changes(changes, repeats))
     # Only now what takes time to load: a wrong file is told at once.
     from raybench.cli.display import Display
+    from raybench.cli.summary import show
     from raybench.run import Options, run_grid
 
     options = Options(results, tracking_uri, opt.selection(where, spec), frozenset(retry), fresh, skip_missing)
