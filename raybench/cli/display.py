@@ -45,13 +45,18 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def rough(seconds: float) -> str:
+    """A time to whole seconds, for what changes while somebody looks."""
+    return f"{round(seconds)} s" if seconds < 59.5 else duration(seconds)
+
+
 def left(seconds: float | None) -> str:
     """A time that is still to pass, as precise as an estimate is; nothing where nothing is left."""
     if seconds is None:
         return "time left not known yet"
     if seconds < 0.5:
         return "nearly done"
-    return f"about {round(seconds)} s left" if seconds < 59.5 else f"about {duration(seconds)} left"
+    return f"about {rough(seconds)} left"
 
 
 def first_line(error: Mapping[str, Any]) -> str:
@@ -211,7 +216,7 @@ class Display:
 
     def _draw(self) -> RenderableType:
         head = Table.grid(padding=(0, 1))
-        passed = duration(round(time.monotonic() - self._began))
+        passed = rough(time.monotonic() - self._began)
         begun = sum(running.epoch / running.epochs for running in self._running.values())
         bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + begun, width=30)
         ahead = f", {self.time_left()}" if self._waiting or self._running else ""
