@@ -6,11 +6,12 @@ server that does not answer after seconds. What a person's own environment says 
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,7 +87,8 @@ class Runs:
         if found is None:
             where = f"{store.artifacts}/{self._grid}" if store.artifacts else None
             try:
-                return str(self._client.create_experiment(self._grid, artifact_location=where))
+                tags = p.experiment_tags(self._grid, _now())
+                return str(self._client.create_experiment(self._grid, artifact_location=where, tags=tags))
             except MlflowException:
                 # Another driver, on another results folder, may have been quicker.
                 found = self._client.get_experiment_by_name(self._grid)
@@ -169,13 +171,11 @@ class Runs:
 
     def _create(self, attempt: Attempt) -> Run:
         first = attempt.epochs[0].t if attempt.epochs else None
-        made = self._client.create_run(
-            self._experiment,
-            start_time=p.milliseconds(attempt.started, first, attempt.ended),
-            tags=p.tags(attempt, self._grid),
-            run_name=p.run_name(attempt),
-        )
-        return Run(made.info.run_id)
+        started = p.milliseconds(attempt.started, first, attempt.ended)
+        return Run(self._new(p.run_name(attempt), started, p.tags(attempt, self._grid)).info.run_id)
+
+    def _new(self, name: str, started: int | None, tags: Mapping[str, str]) -> Any:
+        return self._client.create_run(self._experiment, started, {**tags, **_origin()}, name)
 
     def _batch(
         self, run_id: str, metrics: Sequence[Any], parameters: Mapping[str, str], tags: Mapping[str, str]
@@ -212,14 +212,8 @@ class Runs:
                 return
             tags = {p.GRID: self._grid, p.SUMMARY: summary.execution}
             started, ended = p.milliseconds(summary.started), p.milliseconds(summary.ended)
-            run = (
-                found[0]
-                if found
-                else self._client.create_run(
-                    self._experiment, start_time=started, tags=tags, run_name=f"grid {self._grid}"
-                )
-            )
-            moment = ended or started or round(time.time() * 1000)
+            run = found[0] if found else self._new(f"grid {self._grid}", started, tags)
+            moment = ended or started or _now()
             counts = [entities.Metric(f"trials/{name}", n, moment, 0) for name, n in summary.counts.items()]
             self._batch(run.info.run_id, counts, {}, {})
             with TemporaryDirectory() as folder:
@@ -240,3 +234,16 @@ class Runs:
             # Shortened last: a secret cut in two would not be found.
             text = shorten(redact_text(words, self._store.uri), MESSAGE_LENGTH, placeholder=" …")
             raise StoreError(f"MLflow store {self._store}: {text}") from None
+
+
+def _now() -> int:
+    return round(time.time() * 1000)
+
+
+def _origin() -> dict[str, str]:
+    """Where a run comes from, as MLflow's pages show it; without it they say `-` and `unknown`."""
+    found = {"mlflow.source.name": "raybench", "mlflow.source.type": "LOCAL"}
+    # A container's user may have no name.
+    with suppress(KeyError, OSError, ImportError):
+        found["mlflow.user"] = getpass.getuser()
+    return found

@@ -1,4 +1,5 @@
-"""What one attempt looks like as one MLflow run: names, parameters, metrics, tags, status. It needs no MLflow."""
+"""What a grid looks like as an MLflow experiment, and one attempt as one run of it: names, parameters, metrics, tags,
+status. It needs no MLflow."""
 
 from __future__ import annotations
 
@@ -26,6 +27,28 @@ PARAMETER_LENGTH = 6000
 NAME_LENGTH = 250
 DIGEST_LENGTH = 36
 
+NOTE = """Training runs of the raybench grid {grid}: one run for each attempt at a trial, \
+and one run “grid {grid}” for each execution of the grid.
+
+Each epoch (step = epoch, from 1):
+- `time/epoch_s`: seconds of the epoch = compile + train + waiting for input; `time/train_s`, `time/compile_s`: two of \
+its parts; `time/evaluate_s`: the evaluation after it, which is not in it
+- `throughput/examples_per_s`: training examples ÷ `time/epoch_s`
+- `train/*`, `val/*`: loss and accuracy (a fraction) on the training and the validation data
+- `memory/peak_bytes`: the most memory of the device, or of the process where the device is the CPU
+
+Each run that ended:
+- `summary/steady_epoch_s`: the headline, the median epoch (train + waiting for input) after the warm-up epochs
+- `summary/total_s`: seconds from nothing to the end, with the loading of the framework
+- `summary/best_val_accuracy`, and `summary/time_to_target_s` where the grid has a target
+"""
+"""The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
+
+VIEW = "raybench"
+VIEW_NAME = "Times and accuracy"
+VIEW_PARAMETERS = ("device.kind", "settings.batch_size", "settings.weight_decay")
+VIEW_METRICS = ("summary/steady_epoch_s", "summary/total_s", "summary/best_val_accuracy")
+
 FINISHED = events.RESULTS
 """Ends that MLflow shows as FINISHED: whatever is a result."""
 
@@ -46,6 +69,34 @@ class Summary:
     counts: Mapping[str, int]
     started: str | None = None
     ended: str | None = None
+
+
+def experiment_tags(grid: str, now: int) -> dict[str, str]:
+    """What makes MLflow's pages fit a grid: a description, training runs as what to open on, and a saved view.
+
+    The table of runs shows no parameters and no metrics unless it is told to, which the view does: fastest first, what
+    most grids vary, and what came of it. It is in the list of views, and opens with `?viewStateShareKey=raybench`.
+
+    Args:
+        grid: the grid's name.
+        now: milliseconds since 1970, when the view is made.
+    """
+    columns = [f"params.`{name}`" for name in VIEW_PARAMETERS] + [f"metrics.`{name}`" for name in VIEW_METRICS]
+    # Wide enough for whole names: by default what tells the runs of a grid apart is cut off.
+    widths = {"attributes.`Run Name`": 290, "runDateAndNestInfo": 130} | dict.fromkeys(columns, 165)
+    state = {
+        "orderByKey": f"metrics.`{VIEW_METRICS[0]}`",
+        "orderByAsc": True,
+        "selectedColumns": columns,
+        "columnOrder": list(widths),
+        "columnWidths": widths,
+    }
+    view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
+    return {
+        "mlflow.note.content": NOTE.format(grid=grid),
+        "mlflow.experimentKind": "custom_model_development",
+        f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
+    }
 
 
 def run_name(attempt: Attempt) -> str:

@@ -275,6 +275,50 @@ def test_the_summary_is_one_run_an_execution(store):
     assert runs.find() == {}, "it is no trial's"
 
 
+def test_the_experiment_is_described_and_opens_on_what_matters(store, journal):
+    grid = "described"
+    sync(journal, store, grid)
+    client, run = only_run(store, grid)
+    tags = client.get_experiment_by_name(grid).tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+    note = tags["mlflow.note.content"]
+    assert f"grid {grid}" in note.splitlines()[0]
+    for name in run.data.metrics:
+        assert f"`{name}`" in note or f"`{name.split('/')[0]}/*`" in note, f"{name} is not explained"
+    view = json.loads(tags["mlflow.sharedViewState.raybench"])
+    state = json.loads(view["state"])
+    assert view["name"] and isinstance(view["createdAt"], int)
+    assert {*state["selectedColumns"], state["orderByKey"]} <= {
+        *(f"params.`{name}`" for name in run.data.params),
+        *(f"metrics.`{name}`" for name in run.data.metrics),
+    }, "every column of the view is there"
+
+
+def test_what_a_person_made_of_the_experiment_stays(own_store, journal):
+    Runs(own_store, "mine")
+    client = MlflowClient(own_store.uri)
+    client.set_experiment_tag(client.get_experiment_by_name("mine").experiment_id, "mlflow.note.content", "my words")
+    sync(journal, own_store, "mine")
+    assert client.get_experiment_by_name("mine").tags["mlflow.note.content"] == "my words"
+
+
+@pytest.mark.parametrize("missing", [None, KeyError, OSError, ImportError])
+def test_a_run_says_where_it_comes_from(own_store, golden_events, monkeypatch, missing):
+    def user():
+        if missing:
+            raise missing("no such user")
+        return "ada"
+
+    monkeypatch.setattr("getpass.getuser", user)
+    grid = f"origin_{missing.__name__ if missing else 'known'}"
+    runs = Runs(own_store, grid)
+    runs.write(attempts(golden_events)[TRIAL, 1])
+    runs.write_summary(Summary("execution 1", {}, {}))
+    for run in all_runs(own_store, grid)[1]:
+        assert run.data.tags["mlflow.source.name"] == "raybench"
+        assert run.data.tags.get("mlflow.user") == (None if missing else "ada")
+
+
 def test_a_deleted_experiment_is_said_plainly(own_store):
     Runs(own_store, "deleted")
     client = MlflowClient(own_store.uri)
