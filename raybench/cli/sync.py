@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -28,7 +29,8 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     unknown = [name for name in grids if name not in there]
     if unknown or not there:
         what = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
-        has = f"; it has {', '.join(there)}" if there else ""
+        near = get_close_matches(unknown[0], there, n=1) if unknown else []
+        has = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(there)}" if there else ""
         raise UsageError(f"{what} in {results}{has}")
     store = resolve(results, tracking_uri)
     with locked(results):

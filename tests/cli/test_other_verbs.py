@@ -1,0 +1,160 @@
+"""`devices`, `data`, `schema`, `init` and `sync`."""
+
+import hashlib
+import json
+import sqlite3
+import threading
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from raybench import datasets
+from raybench.cli.init import shipped_grids
+from raybench.datasets import DataFile, DataSet, Source
+from raybench.spec import load_grid
+
+GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))
+
+
+def test_devices_are_this_machines(raybench):
+    from raybench.devices.node import probe_node
+
+    said = raybench("devices")
+    assert (said.status, said.err) == (0, "")
+    cpu = next(line for line in said.lines if line.startswith("cpu "))
+    (entry,) = probe_node().find("cpu")
+    assert entry.model in cpu
+    assert f" {entry.count} " in cpu
+    assert said.lines[-1].startswith("ready: torch 2.")
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A data set that raybench knows, and the server that it is fetched from."""
+    content = bytes(range(256)) * 8
+    served = {"/mirror/small/a.bin": content}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(served[self.path])))
+            self.end_headers()
+            self.wfile.write(served[self.path])
+
+        def log_message(self, *_):
+            pass
+
+    sha256 = "sha256:" + hashlib.sha256(content).hexdigest()
+    source = Source("http://example.invalid/a.bin", len(content), sha256, ("small/a.bin",))
+    files = (DataFile("small/a.bin", len(content), sha256),)
+    known = DataSet("small", "one small file", files, {"train": 1, "val": 1}, lambda _: pytest.fail("read"), (source,))
+    monkeypatch.setitem(datasets._KNOWN, "small", known)
+    monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        monkeypatch.setenv("RAYBENCH_DATA_MIRROR", f"http://127.0.0.1:{http.server_port}/mirror")
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        yield known
+        http.shutdown()
+        thread.join()
+
+
+def states(raybench):
+    said = raybench("data", "list")
+    assert (said.status, said.err) == (0, "")
+    return {line.split()[0]: line.split()[1:4] for line in said.lines[2:]}
+
+
+def test_data_are_listed_and_fetched(raybench, small, tmp_path):
+    before = states(raybench)
+    assert list(before) == ["digits", "mnist", "cifar10", "small"]
+    assert before["small"] == ["missing", "–", "–"]
+    assert before["digits"][0] == "ready", "it comes with scikit-learn"
+    assert not (tmp_path / "data").exists(), "looking makes nothing"
+    fetched = raybench("data", "fetch", "small")
+    assert fetched.status == 0
+    assert fetched.out == f"small: ready in {tmp_path / 'data'}\n"
+    assert fetched.err == f"fetching small into {tmp_path / 'data'}\n"
+    assert (tmp_path / "data" / "small" / "a.bin").read_bytes() == bytes(range(256)) * 8
+    assert states(raybench)["small"] == ["ready", small.official_digest, "yes"]
+    assert raybench("data", "fetch", "small", "digits").status == 0, "what is there is left as it is"
+
+
+def test_nothing_is_fetched_where_one_name_is_wrong(raybench, small, tmp_path):
+    said = raybench("data", "fetch", "small", "smal")
+    assert (said.status, said.lines) == (2, ["unknown data set 'smal'; did you mean small?"])
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_schema_is_one_and_takes_the_shipped_grids(raybench):
+    said = raybench("schema")
+    assert (said.status, said.err) == (0, "")
+    schema = json.loads(said.out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for name in GRIDS:
+        text = (shipped_grids() / name).read_text()
+        # PyYAML reads 5.0e-4 as text; an editor does not.
+        for decay in ("1.25e-4", "2.5e-4", "5.0e-4"):
+            text = text.replace(decay, f"{float(decay):f}")
+        validator.validate(yaml.safe_load(text))
+    assert not validator.is_valid({"name": "x", "workload": "digits_cnn", "epoch": 3})
+
+
+def test_init_copies_the_grids_and_keeps_what_a_person_wrote(raybench, tmp_path):
+    said = raybench("init")
+    assert said.lines == [*(f"written  grids/{name}" for name in GRIDS), "Next: raybench grid grids/quickstart.yaml"]
+    mine = tmp_path / "grids" / GRIDS[0]
+    mine.write_text("name: mine\n")
+    assert raybench("init").lines[:-1] == [f"kept     grids/{name}" for name in GRIDS]
+    assert mine.read_text() == "name: mine\n"
+    assert raybench("init", "--force").lines[0] == f"written  grids/{GRIDS[0]}"
+    assert mine.read_bytes() == (shipped_grids() / GRIDS[0]).read_bytes()
+    assert raybench("init", "deep/down").lines[-1] == "Next: raybench grid deep/down/quickstart.yaml"
+
+
+def test_every_copied_grid_plans(raybench):
+    raybench("init")
+    for name in GRIDS:
+        said = raybench("plan", f"grids/{name}")
+        assert (said.status, said.err) == (0, ""), name
+    spec = load_grid(Path("grids/quickstart.yaml"))
+    assert (
+        f"= {len(spec.axes['batch_size']) * 2 * spec.repeats} trials: 0 done"
+        in raybench("plan", "grids/quickstart.yaml", "--set", "axes.device=[cpu]").out
+    )
+
+
+def test_sync_brings_each_grid_once(raybench, digits, tmp_path):
+    one = digits.read_text()
+    for name in ("first", "second"):
+        digits.write_text(one.replace("name: digits", f"name: {name}").replace("[32, 64]", "[32]"))
+        assert raybench("grid", digits, "--inline", "--tracking-uri", "http://127.0.0.1:9").status == 0
+    assert not (tmp_path / "raybench-results" / "mlflow.db").exists()
+    assert raybench("sync", "second").lines == ["second: 1 runs created, 0 brought up to date, 0 unchanged"]
+    assert raybench("sync").lines == [
+        "first: 1 runs created, 0 brought up to date, 0 unchanged",
+        "second: 0 runs created, 0 brought up to date, 1 unchanged",
+    ]
+    with closing(sqlite3.connect("raybench-results/mlflow.db")) as store:
+        runs = store.execute("select e.name, r.status from runs r join experiments e using (experiment_id)").fetchall()
+    assert sorted(runs) == [("first", "FINISHED"), ("second", "FINISHED")]
+    before = (tmp_path / "raybench-results" / "mlflow.db").read_bytes()
+    assert raybench("sync").lines[0] == "first: 0 runs created, 0 brought up to date, 1 unchanged"
+    assert (tmp_path / "raybench-results" / "mlflow.db").read_bytes() == before
+    wrong = raybench("sync", "frist")
+    assert (wrong.status, wrong.lines) == (2, ["no journal of frist in raybench-results; did you mean first?"])
+    wrong = raybench("sync", "zzz")
+    assert wrong.lines == ["no journal of zzz in raybench-results; it has first, second"]
+
+
+def test_sync_with_a_dead_server_is_one_line_without_secrets(raybench, digits):
+    raybench("grid", digits, "--inline", "--where", "batch_size=32")
+    said = raybench("sync", "--tracking-uri", "http://me:s3cret-w0rd@127.0.0.1:9")
+    assert (said.status, len(said.lines)) == (1, 1)
+    assert said.lines[0].startswith("MLflow store http://***@127.0.0.1:9: ")
+    assert "s3cret-w0rd" not in said.err
