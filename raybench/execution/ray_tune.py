@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -178,6 +180,11 @@ def _bundle(placement: Placement) -> dict[str, float]:
     return bundle
 
 
+def _interrupt(number: int, frame: Any) -> None:
+    """A polite request to end, such as a batch system's, is what Ctrl-C is."""
+    raise KeyboardInterrupt
+
+
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a Ray of its own, ended with it) or on a running cluster."""
 
@@ -226,6 +233,8 @@ class RayTuneExecutor:
         if dispatcher.finished:
             return
         self._connect()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _interrupt)  # Ray's own handler ends the driver where it stands
         storage = tempfile.mkdtemp(prefix="rb-tune-")
         tuner = tune.Tuner(
             TrialActor,

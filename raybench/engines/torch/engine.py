@@ -90,7 +90,7 @@ class TorchEngine:
         model = self._workload.build_model("torch")
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model = model.to(device=self._on, memory_format=layout)
-        # With a gradient scaler the fused kernel alone skips a step without asking the host, which would wait each time.
+        # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
         fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
         self._optimizer = build_optimizer(
             self._model.parameters(), recipe.optimizer, recipe.weight_decay, recipe.decay, fused
