@@ -47,7 +47,7 @@ Each run that ended:
 VIEW = "raybench"
 VIEW_NAME = "Times and accuracy"
 VIEW_PARAMETERS = ("device.kind", "settings.batch_size", "settings.weight_decay")
-VIEW_METRICS = ("summary/steady_epoch_s", "summary/total_s", "summary/best_val_accuracy")
+VIEW_METRICS = ("summary/steady_epoch_s", "summary/best_val_accuracy", "summary/total_s")
 
 FINISHED = events.RESULTS
 """Ends that MLflow shows as FINISHED: whatever is a result."""
@@ -81,13 +81,16 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
         grid: the grid's name.
         now: milliseconds since 1970, when the view is made.
     """
-    columns = [f"params.`{name}`" for name in VIEW_PARAMETERS] + [f"metrics.`{name}`" for name in VIEW_METRICS]
-    # Wide enough for whole names: by default what tells the runs of a grid apart is cut off.
-    widths = {"attributes.`Run Name`": 290, "runDateAndNestInfo": 130} | dict.fromkeys(columns, 165)
+    names = {f"params.`{name}`": name for name in VIEW_PARAMETERS} | {
+        f"metrics.`{name}`": name for name in VIEW_METRICS
+    }
+    # Pixels for whole names: by default what tells the runs of a grid apart is cut off.
+    widths = {"attributes.`Run Name`": 270, "runDateAndNestInfo": 130}
+    widths |= {column: 12 + 7 * len(name) for column, name in names.items()}
     state = {
         "orderByKey": f"metrics.`{VIEW_METRICS[0]}`",
         "orderByAsc": True,
-        "selectedColumns": columns,
+        "selectedColumns": list(names),
         "columnOrder": list(widths),
         "columnWidths": widths,
     }
