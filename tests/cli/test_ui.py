@@ -1,0 +1,138 @@
+"""`raybench ui`: the real server on the right store, and nothing secret where others can read it."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SECRET = "s3cret-w0rd"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def serving(*arguments):
+    """The command, and the file that it writes to."""
+    said = Path("said.txt")
+    with said.open("w") as output:
+        command = [sys.executable, "-m", "raybench", "ui", *arguments]
+        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        yield server, said
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def children(process):
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def get(url, server, seconds=90):
+    """The page, as soon as the server answers."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status, answer.read()
+        except OSError:
+            assert server.poll() is None, "the server has ended"
+            assert time.monotonic() < deadline, "no answer"
+            time.sleep(0.2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes as Linux shows them")
+@pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, status):
+    raybench("grid", digits, "--inline", "--where", "batch_size=32")
+    port = free_port()
+    with serving("--port", str(port)) as (server, said):
+        code, page = get(f"http://127.0.0.1:{port}/", server)
+        assert code == 200
+        assert b"MLflow" in page
+        _, found = get(
+            f"http://127.0.0.1:{port}/ajax-api/2.0/mlflow/experiments/get-by-name?experiment_name=digits", server
+        )
+        assert b'"digits"' in found
+        store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
+        assert said.read_text().startswith(f"MLflow UI on http://127.0.0.1:{port} (Ctrl-C ends it); store: {store}\n")
+        (mlflow,) = children(server.pid)
+        assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"
+        environment = Path(f"/proc/{mlflow}/environ").read_text().split("\0")
+        assert {"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true"} <= set(environment)
+        (web,) = children(mlflow)
+        server.send_signal(end)
+        assert server.wait(30) == status
+        assert not any(Path(f"/proc/{process}").exists() for process in (mlflow, web)), "nothing is left behind"
+        assert "Traceback" not in said.read_text(), said.read_text()
+
+
+def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
+    (tmp_path / "raybench-results").mkdir()
+    (tmp_path / "raybench-results" / "mlflow.db").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = raybench("ui", "--port", port)
+    assert (said.status, said.lines) == (2, [f"port {port} is in use: name another with --port {port + 1}"])
+
+
+def test_an_address_that_is_not_of_this_machine(raybench, tmp_path):
+    (tmp_path / "raybench-results").mkdir()
+    (tmp_path / "raybench-results" / "mlflow.db").touch()
+    said = raybench("ui", "--host", "192.0.2.1")
+    assert said.status == 2
+    assert said.lines[0].startswith("cannot listen on 192.0.2.1:5000: ")
+
+
+def test_no_store_yet(raybench, tmp_path):
+    said = raybench("ui", "--results", "elsewhere")
+    store = tmp_path / "elsewhere" / "mlflow.db"
+    assert said.status == 2
+    assert said.lines == [f"no runs in {store}: run a grid first, or name the results folder with --results"]
+
+
+@pytest.mark.parametrize("named", ["option", "variable"])
+def test_a_server_has_a_ui_of_its_own(raybench, monkeypatch, named):
+    uri = f"https://me:{SECRET}@mlflow.example:5000"
+    options = ["--tracking-uri", uri] if named == "option" else []
+    if named == "variable":
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    said = raybench("ui", *options)
+    assert (said.status, said.err) == (0, "")
+    assert said.out == "The runs are in the MLflow server at https://mlflow.example:5000: open it in a browser.\n"
+
+
+def test_a_password_of_a_database_goes_to_mlflow_alone(raybench, monkeypatch):
+    """Neither the terminal nor the command line, which anybody on the machine can read, has it."""
+    started = {}
+
+    class Server:
+        def __init__(self, command, env, **_):
+            started.update(command=" ".join(command), env=env)
+
+        def wait(self):
+            return 0
+
+        def terminate(self):
+            pass
+
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    uri = f"postgresql://me:{SECRET}@db/runs"
+    said = raybench("ui", "--tracking-uri", uri, "--port", free_port())
+    assert said.status == 0
+    assert SECRET not in said.out + said.err + started["command"]
+    assert "store: postgresql://***@db/runs" in said.out
+    assert started["env"]["MLFLOW_BACKEND_STORE_URI"] == uri
