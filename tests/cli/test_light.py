@@ -1,8 +1,11 @@
 """What is asked most often costs least: help and plan load no framework, no Ray and no MLflow."""
 
+import re
 import resource
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +81,19 @@ def test_a_reader_who_has_had_enough():
     assert command.stderr.read() == b""
     assert command.wait(30) == 1
     command.stderr.close()
+
+
+def test_the_readme_names_the_options_there_are():
+    from raybench.cli.grid import command
+
+    there = {name for option in command.params for name in option.opts if name.startswith("--")}
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    assert {name for name in there if f"`{name}" not in readme and f" {name}`" not in readme} == set(), "not told of"
+    section = readme.split("## Commands")[1].split("###")[0]
+    assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there, "told of and not there"
+    for verb, arguments in re.findall(r"^\| `raybench (\w+) ?([^`]*)`", section, re.MULTILINE):
+        params = import_module(f"raybench.cli.{verb}").command.params
+        wanted = [part.strip("[]") for part in arguments.split() if part.isupper()]
+        assert [param.human_readable_name for param in params if param.param_type_name == "argument"][
+            : len(wanted)
+        ] == [{"DIR": "FOLDER"}.get(name, name) for name in wanted]
