@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raybench.analysis.table import render
 from raybench.cli.display import first_line
@@ -18,8 +16,6 @@ from raybench.tracking.store import is_server, resolve
 from raybench.trial import events
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import Console
 
     from raybench.analysis.results import Attempt
@@ -64,19 +60,9 @@ def _trouble(attempt: Attempt, outcome: Outcome) -> str:
     folder = attempt_folder(outcome.folder, attempt.trial, attempt.attempt)
     words = ""
     if attempt.error:
-        where = _where(attempt.error, folder, outcome.plan.workload.file)
+        where = attempt.error.get("where")
         words = f": {first_line(attempt.error)}" + (f" ({where})" if where else "")
     return f"{attempt.status:<9} {attempt.label or attempt.trial}{words}\n          {folder}"
-
-
-def _where(error: Mapping[str, Any], folder: Path, file: str | None) -> str | None:
-    """Where it went wrong: the innermost line of the person's own file, of which a trial runs a copy; else any."""
-    if file is not None:
-        copy = re.escape(str(folder / Path(file).name))
-        lines = re.findall(rf'^  File "{copy}", line (\d+)', error.get("traceback") or "", re.MULTILINE)
-        if lines:
-            return f"{file}:{lines[-1]}"
-    return error.get("where")
 
 
 def _next(outcome: Outcome) -> list[str]:

@@ -44,7 +44,9 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int) -> in
     if store.path and not store.path.exists():
         raise UsageError(f"no runs in {store.path}: run a grid first, or name the results folder with --results")
     _check_free(host, port)
-    click.echo(f"MLflow UI on http://{host}:{port} (Ctrl-C ends it); store: {store}")
+    # Without its end the link would open on MLflow's pages for language models.
+    link = f"http://{host}:{port}/#/experiments?workflowType=machine_learning"
+    click.echo(f"MLflow UI on {link} (Ctrl-C ends it); store: {store}")
     sys.stdout.flush()
     # By the environment, since anybody on the machine can read a command line.
     environment = ENVIRONMENT | os.environ | {"MLFLOW_BACKEND_STORE_URI": store.uri}

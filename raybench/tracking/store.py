@@ -16,8 +16,9 @@ SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 HIDDEN = "***"
 
-# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own.
-_USER = re.compile(r"(?<=://)\S*@")
+# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own. A URI whose beginning was
+# forgotten has one too.
+_USER = re.compile(r"(?<=://)\S*@|^[^\s:/]+:(?!//)\S*@")
 _QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
 
 

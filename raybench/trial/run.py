@@ -42,13 +42,14 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     ledger = ledger or Ledger()
     device: Device | None = None
     warnings: list[str] = []
+    info = WorkloadInfo.from_json(job.workload)
     phase = "setup"
     status, error = events.COMPLETED, None
     try:
         device = _open(job)
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
         recipe = Recipe.from_cell(job.cell)
-        workload = load_workload(WorkloadInfo.from_json(job.workload), Path(job.folder))
+        workload = load_workload(info, Path(job.folder))
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
         phase = "data"
         with ledger.section("data"):
@@ -86,7 +87,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     except Exception as caught:
         memory = device.is_oom(caught) if device else isinstance(caught, MemoryError)
         status = events.OOM if memory else events.FAILED
-        error = describe_error(caught, phase)
+        error = describe_error(caught, phase, job.folder, info.file)
     sections, wall = ledger.close()
     yield events.trial_ended(
         job.trial,
@@ -100,10 +101,17 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     )
 
 
-def describe_error(caught: BaseException, phase: str) -> dict[str, Any]:
-    """An exception as a record: its type, message, phase, the innermost place and the whole traceback."""
-    frames = traceback.extract_tb(caught.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
+def describe_error(caught: BaseException, phase: str, folder: str, file: str | None) -> dict[str, Any]:
+    """An exception as a record: its type, message, phase, place and whole traceback.
+
+    The place is the innermost line of the person's own `file`, of which the trial runs a copy in `folder`; where none
+    of its lines takes part, the innermost of all.
+    """
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(caught.__traceback__)]
+    if file is not None:
+        copy = str(Path(folder) / Path(file).name)
+        frames = [(file, line) for name, line in frames if name == copy] or frames
+    where = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
         "type": type(caught).__name__,
         "message": str(caught),

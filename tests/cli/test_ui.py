@@ -65,7 +65,8 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, s
         )
         assert b'"digits"' in found
         store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
-        assert said.read_text().startswith(f"MLflow UI on http://127.0.0.1:{port} (Ctrl-C ends it); store: {store}\n")
+        link = f"http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning"
+        assert said.read_text().startswith(f"MLflow UI on {link} (Ctrl-C ends it); store: {store}\n")
         (mlflow,) = children(server.pid)
         assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"
         environment = Path(f"/proc/{mlflow}/environ").read_text().split("\0")

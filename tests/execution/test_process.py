@@ -65,11 +65,11 @@ def gone(pid, seconds=5.0):
         ("dying", "failed", "SIGSEGV", "died of SIGSEGV"),
         ("killed", "lost", "Killed", "SIGKILL"),
         ("leaving", "failed", "Exit", "exit status 7"),
-        ("hanging", "timeout", "Timeout", "longer than 2 s"),
+        ("hanging", "timeout", "Timeout", "longer than 6 s"),
     ],
 )
 def test_every_end_has_its_name(template, tmp_path, attribute, status, kind, says):
-    events = list(template.run(make_job(tmp_path, attribute, timeout=2 if attribute == "hanging" else 60)))
+    events = list(template.run(make_job(tmp_path, attribute, timeout=6 if attribute == "hanging" else 300)))
     last = events[-1]
     assert events[0]["event"] == "trial_started"
     assert (last["event"], last["status"]) == ("trial_ended", status)
@@ -93,7 +93,7 @@ def test_an_exception_names_the_line_of_the_persons_file(template, tmp_path):
 
 
 def test_output_goes_to_a_file_of_the_trials_own(template, tmp_path, capfd):
-    last = list(template.run(make_job(tmp_path, "hanging", timeout=2)))[-1]
+    last = list(template.run(make_job(tmp_path, "hanging", timeout=6)))[-1]
     assert (tmp_path / "attempt" / OUTPUT).read_text() == "about to hang\n"
     assert last["error"]["output"] == "about to hang"
     assert capfd.readouterr().out == ""
@@ -131,7 +131,7 @@ def test_no_trial_sees_what_another_did(template, tmp_path):
 
 
 def test_a_timeout_ends_the_whole_family(template, tmp_path):
-    list(template.run(make_job(tmp_path, "parent", timeout=3)))
+    list(template.run(make_job(tmp_path, "parent", timeout=6)))
     child = int((tmp_path / "attempt" / OUTPUT).read_text().split()[1])
     assert gone(child)
 

@@ -24,11 +24,12 @@ name: troubles
 workload: mine.py:chosen
 epochs: 2
 batch_size: 16
-timeout: 6s
 retries: 1
 axes:
   device: [cpu, tpu]
   learning_rate: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+overrides:
+- {when: {learning_rate: 0.3}, set: {timeout: 8s}}
 """
 
 CHOOSE = """

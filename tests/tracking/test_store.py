@@ -90,3 +90,10 @@ def test_messages_of_libraries_lose_the_secrets(monkeypatch):
 
 def test_a_secret_of_one_letter_does_not_take_a_message_apart():
     assert redact_text("a bad password: a", "mysql://a:a@h/d") == "*** bad password: ***"
+
+
+def test_a_uri_whose_beginning_was_forgotten_is_told_without_its_password(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        resolve(tmp_path, "me:s3cret@db.example/runs")
+    assert "s3cret" not in str(caught.value)
+    assert "***@db.example/runs" in str(caught.value)
