@@ -52,16 +52,18 @@ chosen = Workload(model=lambda: Chosen(1, 2), data=data)
 """
 
 
-def processes(needle):
-    """The command lines of running processes that hold a text."""
+MARK = f"RAYBENCH_TEST={os.getpid()}"
+
+
+def processes():
+    """The command lines of running processes that descend from these tests: they inherit an environment with a mark."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for folder in Path("/proc").glob("[0-9]*"):
         try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if MARK.encode() in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue
-        if needle in line and int(path.parent.name) != os.getpid():
-            found.append(line)
     return found
 
 
@@ -72,7 +74,9 @@ def outcome(tmp_path_factory):
     (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
     (folder / "grid.yaml").write_text(GRID)
     watch = Silent()
-    result = run_grid(load_grid(folder / "grid.yaml"), LazyRay(), watch, Options(results=folder / "results"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(*MARK.split("="))
+        result = run_grid(load_grid(folder / "grid.yaml"), LazyRay(), watch, Options(results=folder / "results"))
     return result, watch
 
 
@@ -132,9 +136,9 @@ def test_output_and_traceback_are_in_files_of_their_own(outcome):
 
 def test_nothing_is_left_behind(outcome):
     deadline = time.monotonic() + 10
-    while processes("raybench.execution.template") and time.monotonic() < deadline:
+    while processes() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert processes("raybench.execution.template") == []
+    assert processes() == []
 
 
 def test_a_trial_whose_worker_goes_away_is_tried_again(tmp_path):
