@@ -19,6 +19,7 @@ from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.plan import Plan, make_plan
 from raybench.spec import GridSpec
+from raybench.tracking import executions
 from raybench.tracking.journal import Journal, attempt_folder, read
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import Summary
@@ -212,7 +213,9 @@ class _Session:
                 self._interrupted = True
             finally:
                 try:
-                    writer.put_summary(self._summary(begun))
+                    summary = self._summary(begun)
+                    executions.keep(journal, summary)
+                    writer.put_summary(summary)
                     writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
@@ -273,7 +276,8 @@ class _Session:
         }
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in files.items()}
-        texts["grid.yaml"] = redact_text(self._plan.spec.source_text or "", self._store.uri)
+        own = self._plan.spec.tracking_uri or self._store.uri
+        texts["grid.yaml"] = redact_text(redact_text(self._plan.spec.source_text or "", self._store.uri), own)
         texts["comparison.txt"] = text(rows)
         execution = f"{begun} {platform.node()} {os.getpid()}"
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())

@@ -11,6 +11,8 @@ from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 from raybench.tracking.lock import locked
+from raybench.tracking.store import resolve
+from raybench.tracking.sync import sync
 from raybench.view import Silent
 
 TROUBLES = Path(__file__).parent / "execution" / "troubles.py"
@@ -53,6 +55,10 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
     assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
     assert all(row.steady.value > 0 and 0 <= row.metric.value <= 1 for row in outcome.rows)
     told = [json.loads(line) for line in outcome.journal.read_text().splitlines()]
+    ended = told.pop()
+    assert (ended["event"], ended["counts"]) == ("grid_ended", {"completed": 2})
+    kept = {path.name for path in (outcome.folder / "executions" / ended["folder"]).iterdir()}
+    assert kept == {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt"}
     assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
     for trial in started:
         kept = outcome.folder / "trials" / trial / "attempt-1" / "events.jsonl"
@@ -63,6 +69,17 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
         "digits_cnn cpu torch b64 wd0.005 r0",
         "grid digits",
     }
+
+
+def test_mlflow_can_be_made_anew_from_the_journal(grid, tmp_path):
+    outcome, _ = grid(DIGITS)
+    anew = resolve(tmp_path, f"sqlite:///{tmp_path}/anew.db")
+    first, second = (str(sync(outcome.journal, anew, "digits")) for _ in range(2))
+    assert (first, second) == (
+        "2 runs created, 0 brought up to date, 0 unchanged",
+        "0 runs created, 0 brought up to date, 2 unchanged",
+    )
+    assert runs_in(anew) == runs_in(outcome.store)
 
 
 def test_only_what_is_missing_is_run(grid):

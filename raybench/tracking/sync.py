@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from raybench.analysis.results import attempts
+from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder, read
+from raybench.tracking.projection import Summary
 from raybench.tracking.store import Store
 from raybench.trial import events
+from raybench.trial.events import Event
 
 
 @dataclass
@@ -29,7 +32,8 @@ class SyncReport:
     damaged: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
-        words = f"{self.created} runs created, {self.updated} brought up to date, {self.unchanged} unchanged"
+        created = f"{self.created} run{'' if self.created == 1 else 's'} created"
+        words = f"{created}, {self.updated} brought up to date, {self.unchanged} unchanged"
         return words + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
 
 
@@ -38,7 +42,7 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
 
     Once a run has a last status it is complete and stays as it is; so a second sync changes nothing. A run that is
     there and not complete gets the epochs it lacks and, where its trial ended, its end. A skipped trial never ran and
-    has no run.
+    has no run. The run of each execution of the grid is written too, where it is missing.
 
     Args:
         journal: the grid's journal; the trials' files are beside it.
@@ -51,7 +55,16 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
         OSError: the journal cannot be read.
     """
     report = SyncReport()
-    told = [attempt for attempt in attempts(read(journal, report.damaged)).values() if attempt.status != events.SKIPPED]
+    summaries: list[Summary] = []
+
+    def events_of_trials() -> Iterator[Event]:
+        for event in read(journal, report.damaged):
+            summary = recall(journal, event)
+            if summary:
+                summaries.append(summary)
+            yield event
+
+    told = [attempt for attempt in attempts(events_of_trials()).values() if attempt.status != events.SKIPPED]
     from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid)
@@ -67,4 +80,6 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
         runs.write(attempt, run, attempt_folder(journal.parent, *attempt.key))
         if progress:
             progress(number, len(told))
+    for summary in summaries:
+        runs.write_summary(summary)
     return report

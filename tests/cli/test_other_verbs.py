@@ -135,14 +135,14 @@ def test_sync_brings_each_grid_once(raybench, digits, tmp_path):
         digits.write_text(one.replace("name: digits", f"name: {name}").replace("[32, 64]", "[32]"))
         assert raybench("grid", digits, "--inline", "--tracking-uri", "http://127.0.0.1:9").status == 0
     assert not (tmp_path / "raybench-results" / "mlflow.db").exists()
-    assert raybench("sync", "second").lines == ["second: 1 runs created, 0 brought up to date, 0 unchanged"]
+    assert raybench("sync", "second").lines == ["second: 1 run created, 0 brought up to date, 0 unchanged"]
     assert raybench("sync").lines == [
-        "first: 1 runs created, 0 brought up to date, 0 unchanged",
+        "first: 1 run created, 0 brought up to date, 0 unchanged",
         "second: 0 runs created, 0 brought up to date, 1 unchanged",
     ]
     with closing(sqlite3.connect("raybench-results/mlflow.db")) as store:
         runs = store.execute("select e.name, r.status from runs r join experiments e using (experiment_id)").fetchall()
-    assert sorted(runs) == [("first", "FINISHED"), ("second", "FINISHED")]
+    assert sorted(runs) == [("first", "FINISHED")] * 2 + [("second", "FINISHED")] * 2, "a trial and the grid itself"
     before = (tmp_path / "raybench-results" / "mlflow.db").read_bytes()
     assert raybench("sync").lines[0] == "first: 0 runs created, 0 brought up to date, 1 unchanged"
     assert (tmp_path / "raybench-results" / "mlflow.db").read_bytes() == before

@@ -112,7 +112,7 @@ def everything(store, grid):
 
 def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golden_events):
     grid = "golden"
-    assert str(sync(journal, store, grid)).startswith("1 runs created")
+    assert str(sync(journal, store, grid)).startswith("1 run created")
     client, run = only_run(store, grid)
     assert run.info.run_name == "katnoria_cnn cpu torch b256 wd5e-4 r0"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795251600000, 1795251609800)
