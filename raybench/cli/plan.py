@@ -58,7 +58,8 @@ def command(
         nodes = executor.nodes()
     finally:
         executor.close()
-    plan = make_plan(spec, nodes, datasets.data_root(), opt.selection(where, spec))
+    root = datasets.data_root()
+    plan = make_plan(spec, nodes, root, opt.selection(where, spec))
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
     todo = missing(plan, done, Options(results))
@@ -71,6 +72,9 @@ def command(
     else:
         _show_cells(plan, done, todo, estimator, everything)
     _show_totals(plan, todo, estimator)
+    name = plan.workload.dataset
+    if name and datasets.get(name).status(root).state != "ready":
+        click.echo(f"{name} is not in {root} yet: the grid fetches it before anything starts.")
     return 0
 
 

@@ -147,3 +147,11 @@ def test_a_narrow_page_loses_no_value(raybench, tmp_path, monkeypatch):
     said = raybench("plan", "g.yaml")
     assert max(map(len, said.lines[:3])) <= 60
     assert "…" not in said.out
+
+
+def test_data_that_are_not_here_yet_are_said_so(raybench, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "empty"))
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mnist_cnn\n")
+    said = raybench("plan", tmp_path / "g.yaml")
+    assert said.status == 0
+    assert said.lines[-1] == f"mnist is not in {tmp_path / 'empty'} yet: the grid fetches it before anything starts."
