@@ -32,6 +32,9 @@ LEARNING_RATES = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3}
 DECAYS = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
 AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
 
+PROCESS = "process"
+"""Each trial in a process of its own: what every cell is taken to be that says nothing else."""
+
 LATER: Mapping[str, Any] = {"channels_last": False, "evaluation_batch_size": None}
 """Settings that came after the first form of a cell: in it only where they differ from this."""
 
@@ -93,6 +96,7 @@ def make_cell(
     resolved: Mapping[str, Any],
     seed: int = 0,
     target: Mapping[str, Any] | None = None,
+    isolation: str = PROCESS,
 ) -> dict[str, Any]:
     """A cell: what `raybench.identity.cell_id` digests.
 
@@ -104,6 +108,7 @@ def make_cell(
         resolved: every setting.
         seed: the grid's seed; in the cell only where it is not 0.
         target: where training stops at the target, that target.
+        isolation: `inline` where trials share a process: only then in the cell, so that such times mix with no others.
     """
     settings = settings_of(resolved)
     if target is not None:
@@ -118,4 +123,4 @@ def make_cell(
         "warmup_epochs": resolved["warmup_epochs"],
         "workload": dict(workload),
     }
-    return cell | ({"seed": seed} if seed else {})
+    return cell | ({"seed": seed} if seed else {}) | ({"isolation": isolation} if isolation != PROCESS else {})

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, engines
-from raybench.cell import DEFAULTS, make_cell
+from raybench.cell import DEFAULTS, PROCESS, make_cell
+from raybench.checks import check_defaults, check_target, place
 from raybench.devices import KINDS
 from raybench.devices.node import Node
 from raybench.errors import UsageError, WorkloadError
 from raybench.identity import cell_id, trial_id
 from raybench.preflight import Fit, Need, fit
-from raybench.spec import DeviceProfile, GridSpec, Settings, wrong_settings
+from raybench.spec import DeviceProfile, GridSpec, Settings
 from raybench.workloads import WorkloadInfo, read_reference
 
 Point = dict[str, Any]
@@ -95,7 +96,13 @@ def short(value: Any) -> str:
     return str(value)
 
 
-def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
+def make_plan(
+    spec: GridSpec,
+    nodes: Sequence[Node],
+    data_root: Path,
+    where: Iterable[tuple[str, str]] = (),
+    isolation: str = PROCESS,
+) -> Plan:
     """Everything that follows from a grid on these machines.
 
     Args:
@@ -103,18 +110,21 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
         nodes: the machines there are.
         data_root: where the data sets are, for their digests.
         where: only the cells whose axis, as text, is this.
+        isolation: how the executor keeps trials apart.
 
     Raises:
         WorkloadError: the workload cannot be read.
         UsageError: a cell that can never be trained, such as a batch larger than the training set.
     """
     base = spec.source_path.parent if spec.source_path else Path()
-    info = read_reference(spec.workload, base)
-    if info.dataset is not None:
-        datasets.get(info.dataset)
-    _check_defaults(info)
+    try:
+        info = read_reference(spec.workload, base)
+    except WorkloadError as error:
+        raise WorkloadError(f"{place(spec, 'workload')}{error}") from None
+    check_defaults(info)
+    check_target(spec, info)
     digest, official = _data(info, data_root)
-    resolver = _Resolver(spec, info, nodes, digest, official)
+    resolver = _Resolver(spec, info, nodes, digest, official, isolation)
     points = [point for point in expand(spec, nodes) if _selected(point, where)]
     found: dict[str, Cell] = {}
     for cell in map(resolver.cell, points):
@@ -170,18 +180,6 @@ def _data(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]
     return status.digest or dataset.official_digest, dataset.examples
 
 
-def _check_defaults(info: WorkloadInfo) -> None:
-    """What a workload's recipe says has to be what a grid file may say.
-
-    Raises:
-        WorkloadError: it is not; one line for each thing that is wrong.
-    """
-    wrong = wrong_settings(info.defaults)
-    if wrong:
-        where = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
-        raise WorkloadError("\n".join(f"{where}: {words}" for words in wrong))
-
-
 class _Resolver:
     """Turns points into cells; what does not change from point to point is looked up once."""
 
@@ -192,7 +190,9 @@ class _Resolver:
         nodes: Sequence[Node],
         digest: str | None,
         there: Mapping[str, int],
+        isolation: str,
     ) -> None:
+        self._isolation = isolation
         self._spec, self._info, self._nodes, self._digest = spec, info, nodes, digest
         self._there = dict(there)
         if info.held_out and self._there:
@@ -272,6 +272,7 @@ class _Resolver:
             resolved=resolved,
             seed=self._spec.seed,
             target=target.model_dump(exclude_none=True) if target else None,
+            isolation=self._isolation,
         )
 
     def _examples(self, resolved: Mapping[str, Any]) -> dict[str, int | None]:
@@ -286,10 +287,13 @@ class _Resolver:
         for split, count in counts.items():
             most = self._there.get(split)
             if count and most and count > most:
-                raise UsageError(f"examples.{split}: {count} asked for, and {name} has {most}")
+                raise UsageError(
+                    f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {most}"
+                )
         train, batch = counts["train"], resolved["batch_size"]
         if train and batch > train:
-            raise UsageError(f"batch_size {batch} is larger than the {train} examples there are to train on")
+            at = place(self._spec, "batch_size")
+            raise UsageError(f"{at}batch_size {batch} is larger than the {train} examples there are to train on")
         return counts
 
 

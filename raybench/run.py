@@ -155,9 +155,9 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
         nodes = executor.nodes()
-        plan = make_plan(spec, nodes, root, options.where)
+        plan = make_plan(spec, nodes, root, options.where, executor.isolation)
         if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
-            plan = make_plan(spec, nodes, root, options.where)  # what was fetched has a digest now
+            plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results):
             known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)

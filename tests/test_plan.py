@@ -248,3 +248,22 @@ def test_a_workloads_defaults_have_to_be_settings(tmp_path):
         f"{tmp_path}/mine.py: the defaults of my_workload: optimizer: "
         "'adm' is not one of sgd, adam, adamw; did you mean adam?",
     ]
+
+
+def test_a_target_names_a_metric_there_is(plan_of, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        plan_of(GRID + "target: {metric: val/acc, at_least: 0.9}\n")
+    assert str(caught.value) == (
+        f"{tmp_path}/grid.yaml:9: target.metric: digits_cnn has no 'val/acc'; did you mean val/accuracy?"
+    )
+
+
+def test_a_workload_that_is_not_there_is_told_with_its_line(plan_of, tmp_path):
+    with pytest.raises(WorkloadError, match=r"grid\.yaml:3: unknown workload 'digit_cnn'; did you mean digits_cnn\?"):
+        plan_of(GRID.replace("digits_cnn", "digit_cnn"))
+
+
+def test_trials_that_share_a_process_are_other_cells(plan_of, tmp_path):
+    plan = plan_of(GRID)
+    inline = make_plan(plan.spec, [LAPTOP], tmp_path, isolation="inline")
+    assert {cell.cell_id for cell in plan.cells}.isdisjoint(cell.cell_id for cell in inline.cells)

@@ -29,6 +29,7 @@ SHOWN = 40
 @opt.results
 @opt.address
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
+@click.option("--inline", is_flag=True, help="What `grid --inline` would do.")
 @click.option("--order", is_flag=True, help="Show the trials in the order in which they will run.")
 def command(
     file: Path,
@@ -39,6 +40,7 @@ def command(
     address: str | None,
     everything: bool,
     order: bool,
+    inline: bool,
 ) -> int:
     """Show what the grid in FILE comes to here: cells, what is done, what cannot run and why, how long and how much.
 
@@ -47,6 +49,7 @@ def command(
     from raybench import datasets
     from raybench.analysis.estimate import Estimator
     from raybench.analysis.results import latest
+    from raybench.cell import PROCESS
     from raybench.execution.lazy import LazyRay
     from raybench.plan import make_plan
     from raybench.run import JOURNAL, Options, grid_folder, load_attempts, missing
@@ -59,7 +62,7 @@ def command(
     finally:
         executor.close()
     root = datasets.data_root()
-    plan = make_plan(spec, nodes, root, opt.selection(where, spec))
+    plan = make_plan(spec, nodes, root, opt.selection(where, spec), "inline" if inline else PROCESS)
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
     todo = missing(plan, done, Options(results))

@@ -20,6 +20,9 @@ class Executor(Protocol):
     Whoever calls it may raise KeyboardInterrupt through it; it then ends what runs and passes the interrupt on.
     """
 
+    isolation: str
+    """How it keeps trials apart; part of every cell, for it can change a time."""
+
     def nodes(self) -> list[Node]:
         """The machines there are."""
 

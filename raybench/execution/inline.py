@@ -14,6 +14,8 @@ from raybench.trial.record import record
 class InlineExecutor:
     """The executor that needs nothing."""
 
+    isolation = "inline"
+
     def nodes(self) -> list[Node]:
         """This machine."""
         return [probe_node()]

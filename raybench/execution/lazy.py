@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from raybench.cell import PROCESS
 from raybench.devices.node import Node, probe_node
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 class LazyRay:
     """`RayTuneExecutor`, made at the first call that cannot do without it."""
+
+    isolation = PROCESS
 
     def __init__(self, address: str | None = None) -> None:
         self._address = address

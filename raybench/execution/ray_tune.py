@@ -33,6 +33,7 @@ from ray import tune
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from raybench.cell import PROCESS
 from raybench.devices.node import Node, probe_node
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink
@@ -187,6 +188,8 @@ def _interrupt(number: int, frame: Any) -> None:
 
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a Ray of its own, ended with it) or on a running cluster."""
+
+    isolation = PROCESS
 
     def __init__(self, address: str | None = None) -> None:
         self._address = address

@@ -52,6 +52,9 @@ class Workload:
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload names either a dataset or a data function of its own")
+        for name in ("data", "loss", "metrics"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise TypeError(f"{name} is a function, not a {type(getattr(self, name)).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[[], Any]]:

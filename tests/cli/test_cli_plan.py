@@ -61,7 +61,7 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
 
 def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench, planned):
     raybench("grid", planned, "--inline", "--where", "device=cpu", "--where", "batch_size=32")
-    said = raybench("plan", planned)
+    said = raybench("plan", planned, "--inline")
     cpu32, cpu64, *_ = rows(said).values()
     assert "2 completed" in " ".join(cpu32)
     assert "2 to run" in " ".join(cpu64)
@@ -79,25 +79,25 @@ def test_what_was_lost_is_to_run(raybench, planned):
     started = told()[0]
     with JOURNAL.open("a") as more:
         more.write(json.dumps({**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}}) + "\n")
-    said = raybench("plan", planned)
+    said = raybench("plan", planned, "--inline")
     assert "1 completed, 1 to run" in " ".join(rows(said)[started["trial"][:12]])
     assert "3 done, 1 to run" in said.out
 
 
 def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
-    trial = raybench("plan", planned, "--order").lines[0].split()[1]
+    trial = raybench("plan", planned, "--inline", "--order").lines[0].split()[1]
     skipped = {"v": 1, "event": "trial_skipped", "t": "2026-01-01T00:00:00.000Z", "trial": trial, "reason": "no CPU"}
     JOURNAL.parent.mkdir(parents=True)
     JOURNAL.write_text(json.dumps({**skipped, "cell_id": trial[:12]}) + "\n")
-    assert "2 to run" in " ".join(rows(raybench("plan", planned))[trial[:12]])
+    assert "2 to run" in " ".join(rows(raybench("plan", planned, "--inline"))[trial[:12]])
 
 
 def test_the_order_is_the_one_that_runs(raybench, planned):
-    order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[:4]]
+    order = [line.split()[1] for line in raybench("plan", planned, "--inline", "--order").lines[:4]]
     assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
     raybench("grid", planned, "--inline", "--skip-missing")
     assert [event["trial"] for event in told() if event["event"] == "trial_started"] == order
-    assert raybench("plan", planned, "--order").lines == [
+    assert raybench("plan", planned, "--inline", "--order").lines == [
         "planned: 4 cells × 2 repeats = 8 trials: 4 done, 0 to run, 4 skipped (no machine here can run them)"
     ]
 

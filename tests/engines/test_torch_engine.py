@@ -227,3 +227,19 @@ def test_the_model_starts_from_the_seed():
     two, _ = make_engine()
     states = [copy.deepcopy(engine._model.state_dict()) for engine in (one, two)]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+@pytest.mark.parametrize("name", ["loss", "metrics"])
+def test_a_loss_for_the_whole_batch_is_told_what_is_wanted(name):
+    wrong = {
+        "loss": lambda outputs, targets: outputs.mean(),
+        "metrics": lambda outputs, targets: {"metrics": outputs.mean()},
+    }
+    engine, _ = make_engine(workload=Workload(model=network, dataset="digits", **{name: wrong[name]}))
+    with pytest.raises(ValueError, match=rf"{name} has the shape \[\]: return one number an example, \[32\]"):
+        engine.train_epoch(1)
+
+
+def test_metrics_are_a_function():
+    with pytest.raises(TypeError, match="metrics is a function, not a dict"):
+        Workload(model=network, dataset="digits", metrics={"mae": None})

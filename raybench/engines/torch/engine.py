@@ -112,13 +112,28 @@ class TorchEngine:
         losses = self._loss(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
+    @staticmethod
+    def _check(values: Mapping[str, torch.Tensor], examples: int) -> None:
+        """What a person's own loss and metrics return, looked at once for each shape.
+
+        Raises:
+            ValueError: one of them is not one number an example.
+        """
+        for name, value in values.items():
+            if tuple(value.shape) != (examples,):
+                raise ValueError(
+                    f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]"
+                )
+
     def _is_new(self, kind: str, batch: int) -> bool:
         new = (kind, batch) not in self._shapes
         self._shapes.add((kind, batch))
         return new
 
-    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: _Sums) -> None:
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: _Sums, check: bool) -> None:
         losses, values = self._forward(inputs, targets)
+        if check:
+            self._check(values, len(targets))
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(self._scaler.scale(losses.mean()))
         for group in self._optimizer.param_groups:
@@ -136,7 +151,7 @@ class TorchEngine:
         steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
         no median to compare with and all of it is `train`.
         """
-        sums, marks = _Sums(), []
+        sums, marks = _Sums(), list[tuple[Any, Any]]()
         self._model.train()
         self._device.synchronize()
         with self._ledger.section("train"):
@@ -144,7 +159,7 @@ class TorchEngine:
             first = self._is_new("train", self._order.batch)
             for inputs, targets in self._input.train(order):
                 start = self._device.mark()
-                self._train_step(inputs, targets, sums)
+                self._train_step(inputs, targets, sums, check=first and not marks)
                 marks.append((start, self._device.mark()))
                 if first and len(marks) == 1:
                     self._device.synchronize()

@@ -1,0 +1,44 @@
+"""What a grid file alone cannot tell is wrong with it, and its workload can."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from raybench.errors import UsageError, WorkloadError
+from raybench.spec import GridSpec, wrong_settings
+from raybench.workloads import WorkloadInfo
+
+
+def check_defaults(info: WorkloadInfo) -> None:
+    """What a workload's recipe says has to be what a grid file may say.
+
+    Raises:
+        WorkloadError: it is not; one line for each thing that is wrong.
+    """
+    wrong = wrong_settings(info.defaults)
+    if wrong:
+        where = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{where}: {words}" for words in wrong))
+
+
+def check_target(spec: GridSpec, info: WorkloadInfo) -> None:
+    """A target of a shipped workload names one of its metrics; those of a person's own file are known when it runs.
+
+    Raises:
+        UsageError: it does not.
+    """
+    known = [f"{split}/{name}" for split in ("val", "train") for name in ("accuracy", "loss")]
+    if info.file is None and spec.target and spec.target.metric not in known:
+        near = get_close_matches(spec.target.metric, known, 1, 0.4) or known[:1]
+        where = place(spec, "target")
+        raise UsageError(f"{where}target.metric: {info.name} has no {spec.target.metric!r}; did you mean {near[0]}?")
+
+
+def place(spec: GridSpec, key: str) -> str:
+    """`file:line: ` of a key at the top of the grid's file, as far as it can be found there."""
+    if spec.source_path is None:
+        return ""
+    for number, line in enumerate((spec.source_text or "").splitlines(), 1):
+        if line.startswith(f"{key}:"):
+            return f"{spec.source_path}:{number}: "
+    return f"{spec.source_path}: "
