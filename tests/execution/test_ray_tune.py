@@ -175,10 +175,8 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
     assert driver.returncode == 130, said
     assert "Traceback" not in said
     told = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert [(event["event"], event.get("status")) for event in told] == [
-        ("trial_started", None),
-        ("trial_ended", "killed"),
-    ]
+    ends = [(event["event"], event.get("status")) for event in told]
+    assert ends == [("trial_started", None), ("trial_ended", "killed"), ("grid_ended", None)]
     pid = told[0]["host"]["pid"]
     deadline = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
