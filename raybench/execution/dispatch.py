@@ -59,11 +59,6 @@ class Dispatcher:
         return not self._waiting and not self._running
 
     @property
-    def exhausted(self) -> bool:
-        """Nothing waits."""
-        return not self._waiting
-
-    @property
     def running(self) -> list[Placement]:
         """What was placed and not released."""
         return list(self._running.values())

@@ -236,8 +236,9 @@ class RayTuneExecutor:
         if dispatcher.finished:
             return
         self._connect()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _interrupt)  # Ray's own handler ends the driver where it stands
+        in_main = threading.current_thread() is threading.main_thread()
+        # Ray's own handler ends the driver where it stands.
+        before = signal.signal(signal.SIGTERM, _interrupt) if in_main else None
         storage = tempfile.mkdtemp(prefix="rb-tune-")
         tuner = tune.Tuner(
             TrialActor,
@@ -261,6 +262,8 @@ class RayTuneExecutor:
                 sink(events.trial_ended(work.trial.trial_id, work.attempt, events.KILLED))
             raise
         finally:
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
             shutil.rmtree(storage, ignore_errors=True)
 
     def close(self) -> None:

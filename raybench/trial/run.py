@@ -15,7 +15,7 @@ from typing import Any
 from raybench import datasets
 from raybench.datasets.base import Data, hold_out
 from raybench.devices import Assignment, Device, open_device
-from raybench.engines import PACKAGES, Engine, EngineParts, open_engine
+from raybench.engines import PACKAGES, EngineParts, open_engine
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
@@ -185,6 +185,3 @@ def _cut(split: Any, wanted: int | None, what: str) -> Any:
     if wanted > len(split):
         raise ValueError(f"{wanted} {what} examples asked for, and there are {len(split)}")
     return split.first(wanted)
-
-
-__all__ = ["Diverged", "Engine", "boot_id", "describe_error", "run"]
