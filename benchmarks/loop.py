@@ -78,7 +78,7 @@ def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -
         "learning_rate": 0.01,
     }
     cell = {"settings": settings_of(dict(DEFAULTS) | dict(workload.defaults) | asked)}
-    device = open_device(kind, Assignment([], [], torch.get_num_threads()))
+    device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
     device.open(precision)
     engine = open_engine("torch", EngineParts(Recipe.from_cell(cell), workload, device, Ledger(), 0))
     engine.load(data)

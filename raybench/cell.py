@@ -35,7 +35,12 @@ AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
 PROCESS = "process"
 """Each trial in a process of its own: what every cell is taken to be that says nothing else."""
 
-LATER: Mapping[str, Any] = {"channels_last": False, "evaluation_batch_size": None}
+LATER: Mapping[str, Any] = {
+    "channels_last": False,
+    "evaluation_batch_size": None,
+    "decay_rule": "mean",
+    "steps_per_execution": 1,
+}
 """Settings that came after the first form of a cell: in it only where they differ from this."""
 
 
@@ -103,7 +108,7 @@ def make_cell(
     Args:
         workload: name and version, or name and digest of a person's own file.
         data: name, digest and the examples of each split.
-        device: kind, model, count, replicas and threads.
+        device: kind, model, count, replicas and threads; and, where replicas are several, how they are made.
         engine: name, version and the framework's major.minor.
         resolved: every setting.
         seed: the grid's seed; in the cell only where it is not 0.

@@ -1,26 +1,49 @@
-"""Device kinds: what a node has, and how a trial uses it. A new kind is one new file and one line here."""
+"""Device kinds: what a node has, and how a framework uses it. A new kind is one new file and a few lines here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from raybench.devices.base import Assignment, Device, Hardware
 
-_ADAPTERS = {"cpu": "cpu:Cpu", "cuda": "cuda:Cuda", "mps": "mps:Mps"}
+_ADAPTERS: Mapping[str, Mapping[str, str]] = {
+    "cpu": {"torch": "cpu:Cpu"},
+    "cuda": {"torch": "cuda:Cuda"},
+    "mps": {"torch": "mps:Mps"},
+}
+"""For each kind and each framework that runs on it, the adapter: "module:Class"."""
+
+_PROBES = ("cpu", "cuda", "mps")
+"""The modules that find hardware, each of its kind."""
 
 KINDS = tuple(_ADAPTERS)
 """The kinds this release can run on."""
 
+BORROWED: Mapping[str, str] = {"xla_cpu": "cpu"}
+"""Kinds that are no hardware of their own, and whose hardware they compute on."""
 
-def open_device(kind: str, assignment: Assignment) -> Device:
-    """The adapter of a kind, for one trial.
+
+def frameworks(kind: str) -> tuple[str, ...]:
+    """The frameworks that run on a kind, the usual one first; none for a kind this release does not know."""
+    return tuple(_ADAPTERS.get(kind, ()))
+
+
+def hosted(kind: str) -> bool:
+    """Whether a kind computes on the host's cores and takes no accelerator."""
+    return BORROWED.get(kind, kind) == "cpu"
+
+
+def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
+    """The adapter of a kind under a framework, for one trial.
 
     Raises:
-        LookupError: no adapter for that kind in this release.
+        LookupError: no such adapter in this release.
     """
-    if kind not in _ADAPTERS:
-        raise LookupError(f"no adapter for device kind {kind}; this release has {', '.join(KINDS)}")
-    module, name = _ADAPTERS[kind].split(":")
+    if framework not in frameworks(kind):
+        there = ", ".join(f"{name} ({', '.join(of)})" for name, of in _ADAPTERS.items())
+        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {there}")
+    module, name = _ADAPTERS[kind][framework].split(":")
     device: Device = getattr(import_module(f"raybench.devices.{module}"), name)(assignment)
     return device
 
@@ -28,9 +51,9 @@ def open_device(kind: str, assignment: Assignment) -> Device:
 def probe() -> list[Hardware]:
     """Everything this node has, read without loading a framework."""
     found: list[Hardware] = []
-    for adapter in _ADAPTERS.values():
-        found += import_module(f"raybench.devices.{adapter.split(':')[0]}").probe()
+    for module in _PROBES:
+        found += import_module(f"raybench.devices.{module}").probe()
     return found
 
 
-__all__ = ["KINDS", "Assignment", "Device", "Hardware", "open_device", "probe"]
+__all__ = ["BORROWED", "KINDS", "Assignment", "Device", "Hardware", "frameworks", "hosted", "open_device", "probe"]

@@ -25,11 +25,16 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a trial was given: its cores, the accelerators it may see, and how many threads it is to use."""
+    """What a trial was given: its cores, the accelerators it may see, and how many threads it is to use.
+
+    `devices` is how many devices the process computes on: more than one where a framework spreads a batch over several
+    (on a host without accelerators, virtual ones).
+    """
 
     cores: Sequence[int]
     visible: Sequence[str]
     threads: int
+    devices: int = 1
 
 
 class Device(Protocol):
@@ -40,7 +45,6 @@ class Device(Protocol):
     """
 
     kind: str
-    torch_name: str
 
     def hide_others(self) -> None:
         """Make everything else invisible; called after the framework's import, before its first device call."""
@@ -68,3 +72,9 @@ class Device(Protocol):
 
     def is_oom(self, error: BaseException) -> bool:
         """Whether an exception says that memory ran out."""
+
+
+class TorchDevice(Device, Protocol):
+    """A device that PyTorch computes on, and what `torch.device` calls it."""
+
+    torch_name: str

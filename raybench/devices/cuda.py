@@ -10,7 +10,8 @@ import subprocess
 from typing import Any
 
 from raybench.devices.base import Assignment, Hardware
-from raybench.devices.cpu import Host, says_out_of_memory
+from raybench.devices.cpu import TorchHost
+from raybench.devices.host import says_out_of_memory
 
 MIB = 1024 * 1024
 OOM_TEXTS = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
@@ -53,7 +54,7 @@ def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
     return list(found.values())
 
 
-class Cuda(Host):
+class Cuda(TorchHost):
     """One or more NVIDIA GPUs; the first visible one is the trial's."""
 
     kind = "cuda"

@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 from raybench.devices.base import Hardware
-from raybench.devices.cpu import Host, model_name, says_out_of_memory, total_memory
+from raybench.devices.cpu import TorchHost
+from raybench.devices.host import model_name, says_out_of_memory, total_memory
 
 
 def probe() -> list[Hardware]:
@@ -17,7 +18,7 @@ def probe() -> list[Hardware]:
     return [Hardware("mps", f"{model_name()} GPU", 1, total_memory(), platform.mac_ver()[0], ids=("0",))]
 
 
-class Mps(Host):
+class Mps(TorchHost):
     """The one GPU of an Apple machine."""
 
     kind = "mps"

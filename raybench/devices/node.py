@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any, Self
 
-from raybench.devices import Hardware, probe
+from raybench.devices import BORROWED, Hardware, probe
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Node:
 
     def find(self, kind: str) -> list[Hardware]:
         """What it has of a kind; several entries where the models differ."""
-        return [entry for entry in self.hardware if entry.kind == kind]
+        of = BORROWED.get(kind, kind)
+        return [replace(entry, kind=kind) for entry in self.hardware if entry.kind == of]
 
     @property
     def cores(self) -> int:

@@ -14,6 +14,9 @@ FRAMEWORKS = tuple(_ENGINES)
 VERSIONS = {"torch": 1}
 """Raised when the same cell would give other results or other times."""
 
+MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
+"""In which framework the models are written that a framework trains."""
+
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
@@ -34,4 +37,4 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
-__all__ = ["FRAMEWORKS", "PACKAGES", "PRELOAD", "VERSIONS", "Engine", "EngineParts", "open_engine"]
+__all__ = ["FRAMEWORKS", "MODELS", "PACKAGES", "PRELOAD", "VERSIONS", "Engine", "EngineParts", "open_engine"]

@@ -30,6 +30,9 @@ class DeviceProfile(Strict):
     replicas: v.Count | None = Field(
         default=None, description="Copies of the model that share each batch.", examples=[8]
     )
+    replication: v.Replication | None = Field(
+        default=None, description="How the replicas are made.", examples=["grouped", "devices", "spmd"]
+    )
     threads: v.Count | None = Field(
         default=None, description="Threads the framework computes with on the CPU.", examples=[8]
     )

@@ -72,6 +72,12 @@ class Settings(Strict):
         "the weights beside the step (the default of adamw).",
         examples=["coupled", "decoupled"],
     )
+    decay_rule: Literal["mean", "sum_over_replicas"] | None = Field(
+        default=None,
+        description="mean is λ whatever the replicas; sum_over_replicas adds the decay on each replica and sums, as a "
+        "published tutorial did: it acts as replicas × λ.",
+        examples=["mean", "sum_over_replicas"],
+    )
     schedule: v.Schedule | None = Field(
         default=None,
         description="How the learning rate changes, step by step: not at all, in straight lines, or exponentially.",
@@ -115,10 +121,22 @@ class Settings(Strict):
         description="How many examples of each split are used, where not all are.",
         examples=[{"train": 5000, "val": 1000}],
     )
+    steps_per_execution: v.Count | None = Field(
+        default=None,
+        description="For tensorflow: steps that one call of the compiled training function takes.",
+        examples=[1, 50],
+    )
     replicas: v.Count | None = Field(
         default=None,
-        description="Copies of the model that share each batch, such as the cores of a TPU.",
+        description="Copies of the model that share each batch, such as the cores of a TPU: each has the batch-norm "
+        "statistics of its own part.",
         examples=[1, 8],
+    )
+    replication: v.Replication | None = Field(
+        default=None,
+        description="How replicas are made: grouped in one computation on one device, on devices of their own, or "
+        "spmd, one program that XLA spreads over the devices. By default devices where each has one, else grouped.",
+        examples=["grouped", "devices", "spmd"],
     )
     threads: v.Count | None = Field(
         default=None,

@@ -78,7 +78,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a cell as an engine reads them; what a cell leaves out stands at its default here."""
+    """The settings of a cell as an engine reads them; what a cell leaves out stands at its default here.
+
+    Attributes:
+        decay_rule: `mean`, or `sum_over_replicas`: each replica adds the decay and the sum is taken over them.
+        steps_per_execution: steps that one call of a compiled function takes, where a framework has that.
+        replicas: groups of the global batch with batch statistics of their own.
+        replication: how they are made: `grouped` (one computation on one device), `devices` (each on a device of its
+            own), `spmd` (one program that a compiler spreads over the devices); empty for one replica on one device.
+        devices: how many devices the trial computes on.
+    """
 
     epochs: int
     batch_size: int
@@ -94,6 +103,11 @@ class Recipe:
     channels_last: bool = False
     evaluation_batch_size: int = EVALUATION_BATCH_SIZE
     stop_at_target: bool = False
+    decay_rule: str = "mean"
+    steps_per_execution: int = 1
+    replicas: int = 1
+    replication: str = ""
+    devices: int = 1
 
     @classmethod
     def from_cell(cls, cell: Mapping[str, Any]) -> Self:
@@ -101,4 +115,10 @@ class Recipe:
         settings = dict(cell["settings"])
         settings["augmentation"] = tuple(settings["augmentation"])
         settings["stop_at_target"] = "stop_at_target" in settings
-        return cls(**settings)
+        device = cell["device"]
+        return cls(
+            **settings,
+            replicas=device["replicas"],
+            replication=device.get("replication", ""),
+            devices=device.get("devices", 1),
+        )

@@ -123,7 +123,11 @@ def describe_error(caught: BaseException, phase: str, folder: str, file: str | N
 
 def _open(job: Job) -> Device:
     wanted = job.cell["device"]
-    device = open_device(wanted["kind"], Assignment(job.cores, job.visible, wanted["threads"]))
+    device = open_device(
+        wanted["kind"],
+        job.cell["framework"],
+        Assignment(job.cores, job.visible, wanted["threads"], wanted.get("devices", 1)),
+    )
     device.hide_others()
     device.open(job.cell["settings"]["precision"])
     found = device.describe()

@@ -10,6 +10,8 @@ from typing import Any
 
 from raybench.datasets.base import Data
 
+Function = Callable[[Any, Any], Any]
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -30,7 +32,8 @@ class Workload:
         held_out: that many examples at the end of the training set are the validation set; else the test set is.
         mean, std: one number for each channel of pictures with values 0 to 255: (picture - mean) / std.
         loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
-        metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None.
+            For several frameworks, {framework: function}.
+        metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None. Likewise.
         name: how it is called; in a person's file, the variable's name.
         version: raised when the same settings would give other results.
     """
@@ -44,8 +47,8 @@ class Workload:
     held_out: int = 0
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
-    loss: Callable[[Any, Any], Any] | None = None
-    metrics: Callable[[Any, Any], Mapping[str, Any]] | None = None
+    loss: Function | Mapping[str, Function] | None = None
+    metrics: Function | Mapping[str, Function] | None = None
     name: str = ""
     version: int = 1
 
@@ -53,8 +56,10 @@ class Workload:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload names either a dataset or a data function of its own")
         for name in ("data", "loss", "metrics"):
-            if getattr(self, name) is not None and not callable(getattr(self, name)):
-                raise TypeError(f"{name} is a function, not a {type(getattr(self, name)).__name__}")
+            given = getattr(self, name)
+            several = name != "data" and isinstance(given, Mapping)
+            if given is not None and not all(map(callable, given.values() if several else [given])):
+                raise TypeError(f"{name} is a function, not a {type(given).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[[], Any]]:
@@ -65,6 +70,14 @@ class Workload:
     def frameworks(self) -> tuple[str, ...]:
         """The frameworks this workload has a model for."""
         return tuple(self.models)
+
+    def loss_for(self, framework: str) -> Function | None:
+        """The loss in a framework's own functions; None where it is cross-entropy."""
+        return self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss
+
+    def metrics_for(self, framework: str) -> Function | None:
+        """The metrics in a framework's own functions; None where they are the accuracy."""
+        return self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
 
     def build_model(self, framework: str) -> Any:
         """The model for a framework, fresh; imports the framework.

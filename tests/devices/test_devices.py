@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from raybench.devices import Assignment, Hardware, open_device, probe
-from raybench.devices.cpu import peak_resident, usable_cores
 from raybench.devices.cuda import parse_nvidia_smi
+from raybench.devices.host import peak_resident, usable_cores
 from raybench.devices.node import Node, probe_node
 
 LISTING = "0, Tesla T4, 15360, 550.54\n1, Tesla T4, 15360, 550.54\n2, NVIDIA A100-SXM4-40GB, 40960, 550.54\n"
@@ -51,7 +51,7 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "7")
     try:
-        device = open_device("cpu", Assignment([usable_cores()[0]], [], 1))
+        device = open_device("cpu", "torch", Assignment([usable_cores()[0]], [], 1))
         device.hide_others()
         device.open("fp32")
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
@@ -70,11 +70,11 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
 
 def test_tf32_is_refused_where_there_is_none():
     with pytest.raises(ValueError, match="tf32 needs an NVIDIA GPU"):
-        open_device("cpu", Assignment([], [], 1)).open("tf32")
+        open_device("cpu", "torch", Assignment([], [], 1)).open("tf32")
 
 
 def test_marks_measure_time():
-    device = open_device("cpu", Assignment([], [], 1))
+    device = open_device("cpu", "torch", Assignment([], [], 1))
     start = device.mark()
     sum(range(10**5))
     device.synchronize()
@@ -82,7 +82,7 @@ def test_marks_measure_time():
 
 
 def test_out_of_memory_is_recognised_and_nothing_else():
-    device = open_device("cpu", Assignment([], [], 1))
+    device = open_device("cpu", "torch", Assignment([], [], 1))
     with pytest.raises(RuntimeError) as caught:
         torch.empty(1 << 60)
     assert device.is_oom(caught.value)
@@ -99,4 +99,4 @@ def test_peak_memory_rises_with_what_is_held():
 
 def test_a_kind_without_an_adapter():
     with pytest.raises(LookupError, match="no adapter for device kind tpu"):
-        open_device("tpu", Assignment([], [], 1))
+        open_device("tpu", "torch", Assignment([], [], 1))

@@ -50,7 +50,7 @@ WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0),
 
 def make_engine(workload=WORKLOAD, data=None, **changes):
     recipe = Recipe(**(RECIPE | changes))
-    device = open_device("cpu", Assignment([], [], torch.get_num_threads()))
+    device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
     ledger = Ledger()
     engine = open_engine("torch", EngineParts(recipe, workload, device, ledger, seed=3))
     engine.load(data or Data(pictures(), pictures(70, seed=1)))

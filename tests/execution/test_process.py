@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raybench.cell import DEFAULTS, make_cell
-from raybench.devices.cpu import model_name, usable_cores
+from raybench.devices.host import model_name, usable_cores
 from raybench.errors import ExecutionError
 from raybench.execution.process import TemplateProcess, name_end
 from raybench.trial.job import Job

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from raybench.datasets.base import Data, Split
+from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.order import Augmentation, Order
 from raybench.engines.schedule import schedule
@@ -16,6 +17,7 @@ from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.pictures import Pictures, is_pictures, reflect
 
+Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -52,9 +54,9 @@ class TorchEngine:
     def __init__(self, parts: EngineParts) -> None:
         self._recipe, self._workload = parts.recipe, parts.workload
         self._device, self._ledger, self._seed = parts.device, parts.ledger, parts.seed
-        self._on = torch.device(parts.device.torch_name)
-        self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss or cross_entropy
-        self._metrics: Callable[[Any, Any], Mapping[str, torch.Tensor]] = parts.workload.metrics or accuracy
+        self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
+        self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
+        self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
         self._step = 0
 

@@ -1,0 +1,143 @@
+"""The host of a trial: its processor, cores and memory, whatever framework computes on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from raybench.devices.base import Assignment, Hardware
+
+OOM_TEXTS = ("can't allocate memory", "not enough memory", "cannot allocate memory", "bad_alloc")
+
+
+def usable_cores() -> list[int]:
+    """The cores this process may run on: its affinity, cut to the cgroup's quota where one is set."""
+    known = hasattr(os, "sched_getaffinity")
+    cores = sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
+    return cores[: max(1, _cgroup_quota(len(cores)))]
+
+
+def _cgroup_quota(most: int) -> int:
+    """Whole cores that the cgroup's CPU bandwidth allows; `most` where there is no limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return most if quota == "max" else min(most, -(-int(quota) // int(period)))
+    except (OSError, ValueError):
+        return most
+
+
+def model_name() -> str:
+    """The processor as its maker calls it, or the architecture where nothing says more."""
+    try:
+        found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found:
+            return " ".join(found.group(1).split())
+    except OSError:
+        pass
+    if platform.system() == "Darwin":
+        asked = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+        )
+        if asked.stdout.strip():
+            return asked.stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def total_memory() -> int | None:
+    """Bytes of memory the node has, where the system says."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def peak_resident() -> int:
+    """The most bytes this process has held in memory (VmHWM; its ru_maxrss elsewhere)."""
+    try:
+        found = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        if found:
+            return int(found.group(1)) * 1024
+    except OSError:
+        pass
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if platform.system() == "Darwin" else most * 1024
+
+
+def says_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception is the host's memory running out."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)
+    )
+
+
+class Host:
+    """What every adapter has in common: the trial's cores and threads on its node.
+
+    An adapter of a framework says how threads are set there (`set_threads`) and how many there are (`threads`).
+    """
+
+    kind = "cpu"
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+
+    def hide_others(self) -> None:
+        """Pin the process to its cores and hide every accelerator it was not given."""
+        if self.assignment.cores and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, self.assignment.cores)
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(self.assignment.visible)
+
+    def open(self, precision: str) -> None:
+        """Set the number of threads through the framework: OMP_NUM_THREADS is read at import only."""
+        if precision == "tf32":
+            raise ValueError(f"precision tf32 needs an NVIDIA GPU; {self.kind} has none")
+        self.set_threads(self.assignment.threads)
+
+    def set_threads(self, count: int) -> None:
+        """Have the framework compute with that many threads on the host."""
+        raise NotImplementedError
+
+    def threads(self) -> int:
+        """The threads the framework says it computes with."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: work on a CPU is done when the call returns."""
+
+    def mark(self) -> Any:
+        """The host's clock."""
+        return time.perf_counter_ns()
+
+    def elapsed(self, start: Any, end: Any) -> int:
+        """Nanoseconds between two marks."""
+        return int(end - start)
+
+    def peak_memory(self) -> int:
+        """The process's peak resident set, in bytes."""
+        return peak_resident()
+
+    def describe(self) -> Hardware:
+        """The processor and the cores this trial owns."""
+        return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
+
+    def fairness(self) -> dict[str, Any]:
+        """Threads really set, cores really usable, nothing visible."""
+        return {
+            "threads": self.threads(),
+            "cores": usable_cores(),
+            "visible": list(self.assignment.visible),
+            "tf32": False,
+            "niceness": os.nice(0),
+        }
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Whether the host's memory ran out."""
+        return says_out_of_memory(error)
