@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from raybench.engines.base import Engine, EngineParts
@@ -16,6 +17,16 @@ VERSIONS = {"torch": 1}
 
 MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
 """In which framework the models are written that a framework trains."""
+
+PRECISIONS: Mapping[str, tuple[str, ...]] = {
+    "torch": ("fp32", "tf32", "bf16", "fp16"),
+}
+"""The precisions a framework's engine can compute in, on a device that has them."""
+
+REPLICATIONS: Mapping[str, tuple[str, ...]] = {
+    "torch": ("grouped", "devices"),
+}
+"""How a framework's engine can make replicas."""
 
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
@@ -37,4 +48,15 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
-__all__ = ["FRAMEWORKS", "MODELS", "PACKAGES", "PRELOAD", "VERSIONS", "Engine", "EngineParts", "open_engine"]
+__all__ = [
+    "FRAMEWORKS",
+    "MODELS",
+    "PACKAGES",
+    "PRECISIONS",
+    "PRELOAD",
+    "REPLICATIONS",
+    "VERSIONS",
+    "Engine",
+    "EngineParts",
+    "open_engine",
+]
