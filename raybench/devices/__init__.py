@@ -34,6 +34,16 @@ def hosted(kind: str) -> bool:
     return BORROWED.get(kind, kind) == "cpu"
 
 
+def cores_per_accelerator(kind: str, model: str) -> int:
+    """How many devices a framework sees in one accelerator, as Ray counts those."""
+    return 1
+
+
+def legal_counts(kind: str) -> tuple[int, ...] | None:
+    """How many accelerators of a kind a trial may take; None where any number will do."""
+    return None
+
+
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
     """The adapter of a kind under a framework, for one trial.
 
@@ -56,4 +66,16 @@ def probe() -> list[Hardware]:
     return found
 
 
-__all__ = ["BORROWED", "KINDS", "Assignment", "Device", "Hardware", "frameworks", "hosted", "open_device", "probe"]
+__all__ = [
+    "BORROWED",
+    "KINDS",
+    "Assignment",
+    "Device",
+    "Hardware",
+    "cores_per_accelerator",
+    "frameworks",
+    "hosted",
+    "legal_counts",
+    "open_device",
+    "probe",
+]

@@ -28,6 +28,16 @@ REPLICATIONS: Mapping[str, tuple[str, ...]] = {
 }
 """How a framework's engine can make replicas."""
 
+SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
+    "torch": ("devices",),
+}
+"""Those of its forms that work over several devices made of the host's cores."""
+
+WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
+    "torch": frozenset({"steps_per_execution"}),
+}
+"""Settings that change nothing under a framework, and so are no part of its cells."""
+
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
@@ -55,7 +65,9 @@ __all__ = [
     "PRECISIONS",
     "PRELOAD",
     "REPLICATIONS",
+    "SPREAD_ON_HOST",
     "VERSIONS",
+    "WITHOUT_EFFECT",
     "Engine",
     "EngineParts",
     "open_engine",
