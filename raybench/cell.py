@@ -8,7 +8,6 @@ from typing import Any
 from raybench.identity import SCHEMA
 
 DEFAULTS: Mapping[str, Any] = {
-    "framework": "torch",
     "epochs": 10,
     "batch_size": 128,
     "weight_decay": 0.0,

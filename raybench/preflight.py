@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from raybench.devices import KINDS, Hardware
+from raybench.devices import KINDS, Hardware, frameworks, hosted, legal_counts
 from raybench.devices.node import Node
-from raybench.engines import FRAMEWORKS, PACKAGES
+from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
+from raybench.replication import Replication, arrange
 
 GIB = 1024**3
 
@@ -27,6 +28,7 @@ class Need:
     framework: str
     precision: str
     replicas: int = 1
+    replication: str | None = None
     count: int = 1
     cpus: int = 0
     accelerator_type: str | None = None
@@ -43,6 +45,7 @@ class Fit:
     cpus: int
     accelerators: int
     framework_version: str
+    replication: Replication = field(default_factory=Replication)
 
 
 def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
@@ -71,14 +74,18 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
     chosen, _ = Counter(map(kind_of_place, places)).most_common(1)[0]
     alike = [place for place in places if kind_of_place(place) == chosen]
     _, cpus, version = chosen
-    accelerators = 0 if need.kind == "cpu" else need.count
-    return Fit(alike[0][1], tuple(node.name for node, _ in alike), cpus, accelerators, version)
+    accelerators = 0 if hosted(need.kind) else need.count
+    hardware = alike[0][1]
+    made = arrange(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
+    if isinstance(made, str):
+        return made
+    return Fit(hardware, tuple(node.name for node, _ in alike), cpus, accelerators, version, made)
 
 
 def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
     if need.cpus:
         return need.cpus
-    return node.cores if need.kind == "cpu" else max(1, node.cores // max(1, hardware.count))
+    return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
 
 
 def _impossible(need: Need) -> str | None:
@@ -87,10 +94,15 @@ def _impossible(need: Need) -> str | None:
         return f"environment {need.environment} is not built"
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
-    if need.replicas != 1:
-        return f"replicas: {need.replicas} is not possible in this release"
-    if need.precision == "tf32" and need.kind in ("cpu", "mps"):
+    if need.kind in KINDS and need.framework not in frameworks(need.kind):
+        return f"{need.framework} does not run on {need.kind}; {' and '.join(frameworks(need.kind))} can"
+    if need.precision not in PRECISIONS[need.framework]:
+        return f"{need.framework} does not compute in {need.precision}; {', '.join(PRECISIONS[need.framework])} it can"
+    if need.precision == "tf32" and need.kind != "cuda":
         return f"precision tf32 needs an NVIDIA GPU, not {need.kind}"
+    counts = legal_counts(need.kind)
+    if counts and need.count not in counts:
+        return f"{need.count} × {KIND_NAMES[need.kind]}: Ray hands out {', '.join(map(str, counts))} of a host"
     return None
 
 
@@ -106,7 +118,7 @@ def _place(need: Need, node: Node) -> Hardware | str:
         models = ", ".join(entry.model for entry in node.find(need.kind))
         return f"no {need.accelerator_type} on {node.name}, only {models}"
     most = max(entries, key=lambda entry: entry.count)
-    if need.kind != "cpu" and most.count < need.count:
+    if not hosted(need.kind) and most.count < need.count:
         return f"{need.count} × {name} wanted, {node.name} has {most.count}"
     if need.cpus > node.cores:
         return f"{need.cpus} cores wanted, {node.name} has {node.cores}"

@@ -173,7 +173,18 @@ def test_more_than_there_is(plan_of):
         (Need("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
         (Need("cpu", "torch", "tf32"), "precision tf32 needs an NVIDIA GPU, not cpu"),
         (Need("cpu", "tensorflow", "fp32"), "this release has no engine for tensorflow"),
-        (Need("cpu", "torch", "fp32", replicas=8), "replicas: 8 is not possible in this release"),
+        (
+            Need("cuda", "torch", "fp32", replicas=8, count=2),
+            "8 replicas on 2 devices of their own; say replicas: 2",
+        ),
+        (
+            Need("cuda", "torch", "fp32", count=2),
+            "count: 2 with replicas: 1 leaves devices idle; say replicas: 2, or replication: spmd",
+        ),
+        (
+            Need("cpu", "torch", "fp32", replicas=8, replication="spmd"),
+            "torch has no replication: spmd; it has grouped, devices",
+        ),
         (Need("tpu", "torch_xla", "fp32", environment="xla"), "environment xla is not built"),
     ],
 )
@@ -267,3 +278,51 @@ def test_trials_that_share_a_process_are_other_cells(plan_of, tmp_path):
     plan = plan_of(GRID)
     inline = make_plan(plan.spec, [LAPTOP], tmp_path, isolation="inline")
     assert {cell.cell_id for cell in plan.cells}.isdisjoint(cell.cell_id for cell in inline.cells)
+
+
+PROFILES = """
+name: g
+workload: digits_cnn
+axes: {device: [one]}
+batch_size: 64
+devices:
+  one: {PROFILE}
+"""
+
+
+def device_of(plan):
+    return plan.cells[0].content["device"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "made"),
+    [
+        ("kind: cpu, replicas: 8", ("grouped", 1)),
+        ("kind: cpu, replicas: 2, replication: devices", ("devices", 2)),
+        ("kind: cpu, replicas: 2, count: 2", ("devices", 2)),
+        ("kind: cuda, replicas: 2, count: 2", ("devices", 2)),
+        ("kind: cuda, replicas: 8", ("grouped", 1)),
+        ("kind: cuda, replicas: 8, replication: grouped", ("grouped", 1)),
+        ("kind: cpu, replication: grouped", (None, None)),
+    ],
+)
+def test_how_replicas_are_made_is_in_the_cell_where_there_are_several(plan_of, profile, made):
+    plan = plan_of(PROFILES.replace("PROFILE", profile), nodes=(SERVER,))
+    device = device_of(plan)
+    assert plan.cells[0].skip is None
+    assert (device.get("replication"), device.get("devices")) == made
+
+
+def test_a_batch_that_does_not_divide_into_replicas_is_refused_with_its_line(plan_of):
+    with pytest.raises(UsageError, match=r"grid\.yaml:5: batch_size 64 does not divide into 6 replicas"):
+        plan_of(PROFILES.replace("PROFILE", "kind: cpu, replicas: 6"))
+
+
+def test_settings_without_effect_make_no_other_cell(plan_of):
+    def cell(profile, more=""):
+        return plan_of(PROFILES.replace("PROFILE", profile) + more).cells[0].cell_id
+
+    plain, trap = cell("kind: cpu"), "decay_rule: sum_over_replicas\n"
+    assert cell("kind: cpu", "steps_per_execution: 9\n") == cell("kind: cpu", trap) == plain
+    several = "kind: cpu, replicas: 8"
+    assert cell(several) == cell(several, "decay_rule: mean\n") != cell(several, trap)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from raybench.analysis.estimate import Estimator
     from raybench.analysis.results import Attempt
     from raybench.execution.dispatch import Work
-    from raybench.plan import Cell, Plan
+    from raybench.plan import Plan
+    from raybench.resolve import Cell
 
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""

@@ -5,8 +5,9 @@ import random
 from raybench.devices import Hardware
 from raybench.devices.node import Node
 from raybench.execution.dispatch import Dispatcher, Work
-from raybench.plan import Cell, Trial
+from raybench.plan import Trial
 from raybench.preflight import Fit
+from raybench.resolve import Cell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
