@@ -21,9 +21,6 @@ class Replication:
     form: str = ""
     devices: int = 1
 
-    def __str__(self) -> str:
-        return f"{self.form} on {self.devices} device{'s' if self.devices > 1 else ''}"
-
 
 def arrange(kind: str, framework: str, model: str, replicas: int, count: int, asked: str | None) -> Replication | str:
     """The form of replication that was asked for or that the hardware suggests, or in words why there is none.
@@ -37,7 +34,8 @@ def arrange(kind: str, framework: str, model: str, replicas: int, count: int, as
         asked: the form a grid names, if any.
     """
     host = hosted(kind)
-    there = count * cores_per_accelerator(kind, model)
+    each = cores_per_accelerator(kind, model)
+    there = count * each
     if asked == SPMD:
         form, devices = SPMD, there
     elif replicas == 1:
@@ -49,8 +47,10 @@ def arrange(kind: str, framework: str, model: str, replicas: int, count: int, as
     else:
         form, devices = DEVICES, replicas if host and count == 1 else there
         if devices != replicas:
-            near = f"say replicas: {devices}" + ("" if devices > 1 else f", or replication: {GROUPED}")
-            return f"{replicas} replicas on {devices} device{'s' if devices > 1 else ''} of their own; {near}"
+            near = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
+            near += [f"count: {replicas // each}"] if replicas % each == 0 else []
+            where = f"{devices} device{'s' if devices > 1 else ''}"
+            return f"{replicas} replicas, and {where} to have one each; say {', or '.join(near)}"
     if form not in REPLICATIONS.get(framework, ()):
         return f"{framework} has no replication: {form}; it has {', '.join(REPLICATIONS.get(framework, ())) or 'none'}"
     if form == SPMD and devices == 1:

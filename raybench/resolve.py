@@ -92,9 +92,8 @@ class Resolver:
             UsageError: it can never be trained, such as a batch larger than the training set.
         """
         profile, by_profile = self._profile(point["device"])
-        usual = frameworks(profile.kind)[:1]
-        resolved = {"framework": usual[0]} if usual else {}
-        resolved |= self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
+        usual = {"framework": (*frameworks(profile.kind), "torch")[0]}
+        resolved = usual | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
         for when, changes in self._rules:
             if matches(point, when):
                 resolved |= changes

@@ -175,7 +175,7 @@ def test_more_than_there_is(plan_of):
         (Need("cpu", "tensorflow", "fp32"), "this release has no engine for tensorflow"),
         (
             Need("cuda", "torch", "fp32", replicas=8, count=2),
-            "8 replicas on 2 devices of their own; say replicas: 2",
+            "8 replicas, and 2 devices to have one each; say replicas: 2, or count: 8",
         ),
         (
             Need("cuda", "torch", "fp32", count=2),

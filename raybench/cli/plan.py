@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""
 
+HOW = {"grouped": "grouped on one device", "devices": "on devices of their own", "spmd": "by SPMD"}
+
 
 @click.command("plan", epilog="Example: raybench plan grids/cifar_tpu_vs_gpu.yaml --set repeats=5")
 @opt.grid_file
@@ -132,7 +134,9 @@ def _many(count: int, what: str) -> str:
 def _takes(cell: Cell) -> str:
     assert cell.fit is not None
     accelerators = f"{cell.fit.accelerators} × {cell.fit.hardware.model}, " if cell.fit.accelerators else ""
-    return f"{accelerators}{_many(cell.fit.cpus, 'core')}"
+    made, replicas = cell.fit.replication, cell.content["device"]["replicas"]
+    how = f", {_many(replicas, 'replica')} {HOW[made.form]}" if made.form else ""
+    return f"{accelerators}{_many(cell.fit.cpus, 'core')}{how}"
 
 
 def _show_totals(plan: Plan, todo: Sequence[Work], estimator: Estimator) -> None:
