@@ -1,0 +1,138 @@
+"""A PyTorch model from outside: its weights, outputs and gradients as NumPy arrays, on whatever device it lies.
+
+The TensorFlow engine has a module of the same name with the same functions. Weights and gradients are in the form of
+`raybench.engines.conversion`; pictures are float32 [N, height, width, channels], normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from raybench.datasets.base import Array
+from raybench.engines.conversion import STATISTICS, Weights, renamed, role
+from raybench.engines.torch.engine import cross_entropy
+
+Loss = Callable[[Any, Any], torch.Tensor]
+
+
+def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
+    """Copies of float tensors, all in one transfer: each one of its own would be another graph under XLA."""
+    flat = torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors.values()]).cpu().numpy()
+    ends = np.cumsum([tensor.numel() for tensor in tensors.values()])
+    parts = np.split(flat, ends[:-1])
+    return {
+        name: part.reshape(tensor.shape).copy() for (name, tensor), part in zip(tensors.items(), parts, strict=True)
+    }
+
+
+def _floats(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+
+
+def read_weights(model: nn.Module) -> dict[str, Array]:
+    """Every parameter and every running statistic, as float32."""
+    return _on_host(_floats(model))
+
+
+def write_weights(model: nn.Module, weights: Weights) -> None:
+    """Set every parameter and running statistic; the model stays where it is, in its memory format.
+
+    Raises:
+        Mismatch: the weights are those of another model.
+    """
+    tensors = _floats(model)
+    like = {name: np.empty(tensor.shape, np.float32) for name, tensor in tensors.items()}
+    with torch.no_grad():
+        for name, array in renamed(weights, like).items():
+            tensors[name].copy_(torch.from_numpy(np.array(array)))
+
+
+def without_dropout(model: nn.Module) -> None:
+    """Turn every dropout layer, and the dropout between the layers of an RNN, off for good."""
+    for module in model.modules():
+        if isinstance(module, _DropoutNd):
+            module.p = 0.0
+        elif isinstance(module, nn.RNNBase):
+            module.dropout = 0.0
+
+
+def parameter_count(model: nn.Module) -> int:
+    """How many values are trained."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
+    """An array on the model's device, pictures with their channels first."""
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
+    return tensor.to(next(model.parameters()).device)
+
+
+def outputs(model: nn.Module, inputs: Array) -> Array:
+    """What the model makes of a batch, in evaluation mode: float32."""
+    with torch.no_grad():
+        out: torch.Tensor = model.eval()(_tensor(model, inputs))
+    return np.array(out.float().cpu().numpy())
+
+
+def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
+    """The gradient of the mean loss of a batch in training mode, for each trained parameter.
+
+    Running statistics move, as in any step of training; parameters do not.
+
+    Args:
+        loss: from outputs and targets to one loss an example; cross-entropy where None.
+    """
+    model.train()
+    values = (loss or cross_entropy)(model(_tensor(model, inputs)), _tensor(model, targets))
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))
+
+
+def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
+    """The running means and variances, as if the variance of each batch had been divided by n.
+
+    torch normalises by the variance divided by n, and keeps that divided by n − 1. A running variance that began at v₀
+    is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum; this is kᵗ·v₀ + S.
+
+    Args:
+        start: the weights from which the steps were taken.
+        inputs: a batch of the size they were taken with, which tells n.
+        steps: how many there were.
+    """
+    found = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
+    for layer, count in _averaged(model, inputs).items():
+        name = f"{layer}.running_var"
+        momentum = cast(_BatchNorm, model.get_submodule(layer)).momentum
+        begun = (0.0 if momentum is None else (1.0 - momentum) ** steps) * start[name]
+        found[name] = begun + (found[name] - begun) * np.float32((count - 1) / count)
+    return found
+
+
+def _averaged(model: nn.Module, inputs: Array) -> dict[str, int]:
+    """For each batch norm, over how many values of a channel it averages."""
+    counts: dict[str, int] = {}
+
+    def note(name: str, _: nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        counts[name] = given[0].numel() // given[0].shape[1]
+
+    norms = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, _BatchNorm) and module.running_var is not None
+    }
+    hooks = [module.register_forward_pre_hook(partial(note, name)) for name, module in norms.items()]
+    try:
+        outputs(model, inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return counts
