@@ -50,9 +50,8 @@ def test_imports_stay_in_their_rooms(path):
     ):
         assert not used & HEAVY
     if used & FRAMEWORKS:
-        assert inside(path, "devices", "engines") or (inside(path, "workloads") and "torch" in path.stem), (
-            "a framework's rooms"
-        )
+        named_for_it = any(framework in path.stem for framework in ("torch", "tensorflow"))
+        assert inside(path, "devices", "engines") or (inside(path, "workloads") and named_for_it), "a framework's rooms"
     if inside(path, "trial", "engines", "devices", "datasets", "workloads"):
         assert not used & {"ray", "mlflow", "pydantic", "click", "rich"}, "the trial layer needs none of these"
         for module in imports(path):

@@ -2,8 +2,8 @@
 
 Everything here is a dictionary from `layer.role` to an array, in the order in which a model defines its layers:
 `weight` and `bias` as torch lays them out (convolutions [out, in, height, width], dense layers [out, in]), and a batch
-norm's `running_mean` and `running_var`. Each framework's `inspection` module reads and writes this form. What a layer is
-called is its framework's affair: layers are paired by their order, and have to agree in roles and shapes.
+norm's `running_mean` and `running_var`. Each framework's `inspection` module reads and writes this form. What a layer
+is called is its framework's affair: layers are paired by their order, and have to agree in roles and shapes.
 """
 
 from __future__ import annotations

@@ -11,7 +11,10 @@ from raybench.workloads.base import Workload
 
 WORKLOAD = Workload(
     name="davidnet",
-    model={"torch": "raybench.workloads.davidnet.torch:build"},
+    model={
+        "torch": "raybench.workloads.davidnet.torch:build",
+        "tensorflow": "raybench.workloads.davidnet.tensorflow:build",
+    },
     dataset="cifar10",
     mean=(125.31, 122.95, 113.87),
     std=(62.99, 62.09, 66.70),

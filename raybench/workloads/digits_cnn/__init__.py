@@ -10,7 +10,10 @@ from raybench.workloads.base import Workload
 
 WORKLOAD = Workload(
     name="digits_cnn",
-    model={"torch": "raybench.workloads.digits_cnn.torch:build"},
+    model={
+        "torch": "raybench.workloads.digits_cnn.torch:build",
+        "tensorflow": "raybench.workloads.digits_cnn.tensorflow:build",
+    },
     dataset="digits",
     mean=(4.88,),
     std=(6.02,),

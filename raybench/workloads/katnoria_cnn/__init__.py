@@ -11,7 +11,10 @@ from raybench.workloads.base import Workload
 
 WORKLOAD = Workload(
     name="katnoria_cnn",
-    model={"torch": "raybench.workloads.katnoria_cnn.torch:build"},
+    model={
+        "torch": "raybench.workloads.katnoria_cnn.torch:build",
+        "tensorflow": "raybench.workloads.katnoria_cnn.tensorflow:build",
+    },
     dataset="cifar10",
     held_out=10_000,
     defaults={

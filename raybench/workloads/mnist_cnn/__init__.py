@@ -9,7 +9,10 @@ from raybench.workloads.base import Workload
 
 WORKLOAD = Workload(
     name="mnist_cnn",
-    model={"torch": "raybench.workloads.mnist_cnn.torch:build"},
+    model={
+        "torch": "raybench.workloads.mnist_cnn.torch:build",
+        "tensorflow": "raybench.workloads.mnist_cnn.tensorflow:build",
+    },
     dataset="mnist",
     std=(255.0,),
     defaults={

@@ -1,0 +1,85 @@
+"""A Keras model from outside: its weights, outputs and gradients as NumPy arrays.
+
+The torch engine has a module of the same name with the same functions. Weights and gradients are in the form of
+`raybench.engines.conversion`, so in torch's layouts; pictures are float32 [N, height, width, channels], normalised. The
+model is a functional or a `Sequential` one: how data flow through a subclass of `Model` cannot be read off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from keras import layers
+
+from raybench.datasets.base import Array
+from raybench.engines.conversion import STATISTICS, Weights, renamed, role
+from raybench.engines.tensorflow.layouts import layouts
+
+Loss = Callable[[Any, Any], Any]
+
+
+def cross_entropy(outputs: Any, targets: Any) -> Any:
+    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+
+
+def read_weights(model: Any) -> dict[str, Array]:
+    """Every parameter and every running statistic, as float32."""
+    return {name: layout.to_torch(np.asarray(layout.variable)) for name, layout in layouts(model)}
+
+
+def write_weights(model: Any, weights: Weights) -> None:
+    """Set every parameter and running statistic.
+
+    Raises:
+        Mismatch: the weights are those of another model.
+    """
+    to_write = renamed(weights, read_weights(model))
+    for name, layout in layouts(model):
+        layout.variable.assign(layout.to_keras(to_write[name]))
+
+
+def without_dropout(model: Any) -> None:
+    """Turn every dropout layer off for good; called before the model is traced."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Dropout):
+            layer.rate = 0.0
+
+
+def parameter_count(model: Any) -> int:
+    """How many values are trained."""
+    return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+
+
+def outputs(model: Any, inputs: Array) -> Array:
+    """What the model makes of a batch, in evaluation mode: float32."""
+    return np.asarray(model(inputs, training=False), np.float32)
+
+
+def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
+    """The gradient of the mean loss of a batch in training mode, for each trained parameter.
+
+    Running statistics move, as in any step of training; parameters do not.
+
+    Args:
+        loss: from outputs and targets to one loss an example; cross-entropy where None.
+    """
+    with tf.GradientTape() as tape:
+        values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))
+    trained = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
+    found = tape.gradient(values, [layout.variable.value for layout in trained.values()])
+    return {
+        name: layout.to_torch(np.asarray(array)) for (name, layout), array in zip(trained.items(), found, strict=True)
+    }
+
+
+def running_statistics(model: Any, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
+    """The running means and variances. Keras divides the variance of each batch by n, so they are as they stand.
+
+    Args:
+        start, inputs, steps: what torch's function needs, which has to undo its n − 1.
+    """
+    return {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}

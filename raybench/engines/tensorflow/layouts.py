@@ -1,0 +1,137 @@
+"""How a Keras layer's variables stand to torch's: under which role, in which layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import layers
+
+from raybench.datasets.base import Array
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One variable of a Keras layer, and the way from its array to torch's and back.
+
+    Attributes:
+        role: what torch calls it within its layer.
+        variable: Keras's.
+        inner: its shape with every axis on its own, also those that Keras keeps as one.
+        order: torch's order of those axes.
+        shape: torch's shape.
+    """
+
+    role: str
+    variable: Any
+    inner: tuple[int, ...]
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def to_torch(self, array: Array) -> Array:
+        """An array in Keras's layout, in torch's."""
+        return np.ascontiguousarray(array.reshape(self.inner).transpose(self.order)).reshape(self.shape)
+
+    def to_keras(self, array: Array) -> Array:
+        """An array in torch's layout, in Keras's."""
+        turned = array.reshape([self.inner[axis] for axis in self.order])
+        return turned.transpose(np.argsort(self.order)).reshape(self.variable.shape)
+
+
+def layouts(model: Any) -> Iterator[tuple[str, Layout]]:
+    """`layer.role` and the layout of every variable of a model, layer by layer in the model's order.
+
+    Raises:
+        TypeError: a layer with weights is of a kind that has no partner here.
+    """
+    for layer in _leaves(model):
+        if not layer.weights:
+            continue
+        table = next((_KINDS[kind] for kind in type(layer).__mro__ if kind in _KINDS), None)
+        if table is None:
+            known = ", ".join(sorted(kind.__name__ for kind in _KINDS))
+            raise TypeError(
+                f"no torch layer is known for the Keras layer {layer.name} ({type(layer).__name__}): {known}"
+            )
+        for layout in table(layer):
+            yield f"{layer.name}.{layout.role}", layout
+
+
+def _leaves(model: Any) -> Iterator[Any]:
+    for layer in model.layers:
+        if hasattr(layer, "layers"):
+            yield from _leaves(layer)
+        else:
+            yield layer
+
+
+def _turned(role: str, variable: Any, *order: int) -> Layout:
+    shape = tuple(variable.shape)
+    return Layout(role, variable, shape, order, tuple(shape[axis] for axis in order))
+
+
+def _with_bias(layer: Any, weight: Layout) -> Iterator[Layout]:
+    yield weight
+    if layer.use_bias:
+        yield _turned("bias", layer.bias, 0)
+
+
+def _convolution(layer: Any) -> Iterator[Layout]:
+    """[height, width, in, out] is torch's [out, in, height, width]."""
+    return _with_bias(layer, _turned("weight", layer.kernel, 3, 2, 0, 1))
+
+
+def _dense(layer: Any) -> Iterator[Layout]:
+    """[in, out] is torch's [out, in].
+
+    After a flattened picture, Keras's `in` runs over height, width, channel and torch's over channel, height, width.
+    """
+    picture = _flattened(layer)
+    if picture is None:
+        return _with_bias(layer, _turned("weight", layer.kernel, 1, 0))
+    outputs = layer.kernel.shape[-1]
+    weight = Layout("weight", layer.kernel, (*picture, outputs), (3, 2, 0, 1), (outputs, math.prod(picture)))
+    return _with_bias(layer, weight)
+
+
+def _batch_norm(layer: Any) -> Iterator[Layout]:
+    """One number a channel; one a value of a flattened picture where it comes right after the flattening."""
+    variables = {
+        "weight": layer.gamma if layer.scale else None,
+        "bias": layer.beta if layer.center else None,
+        "running_mean": layer.moving_mean,
+        "running_var": layer.moving_variance,
+    }
+    picture = _flattened(layer)
+    for role, variable in variables.items():
+        if variable is not None and picture is None:
+            yield _turned(role, variable, 0)
+        elif variable is not None:
+            yield Layout(role, variable, picture or (), (2, 0, 1), tuple(variable.shape))
+
+
+_KINDS: Mapping[Any, Any] = {
+    layers.Conv2D: _convolution,
+    layers.Dense: _dense,
+    layers.BatchNormalization: _batch_norm,
+}
+
+_EACH_BY_ITSELF = (layers.Activation, layers.BatchNormalization, layers.Dropout, layers.ReLU, layers.Rescaling)
+"""Layers that leave every value where it is."""
+
+
+def _flattened(layer: Any) -> tuple[int, int, int] | None:
+    """The height, width and channels that were flattened into a layer's input; None where none were."""
+    tensor = layer.input
+    while True:
+        before = tensor._keras_history.operation
+        if isinstance(before, layers.Flatten):
+            shape = tuple(before.input.shape[1:])
+            return shape if len(shape) == 3 else None
+        if not isinstance(before, _EACH_BY_ITSELF) or isinstance(before, keras.layers.InputLayer):
+            return None
+        tensor = before.input

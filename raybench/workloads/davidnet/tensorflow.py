@@ -1,0 +1,31 @@
+"""DavidNet in Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from raybench.workloads.torch_keras import conv_norm_relu, kernel
+
+
+def halved(inputs: Any, outputs: int) -> Any:
+    """A convolution, then half the height and width."""
+    return layers.MaxPooling2D(2)(conv_norm_relu(inputs, outputs))
+
+
+def residual(inputs: Any) -> Any:
+    """The input plus two convolutions of it."""
+    width = inputs.shape[-1]
+    return layers.Add()([inputs, conv_norm_relu(conv_norm_relu(inputs, width), width)])
+
+
+def build() -> Any:
+    """6,573,120 parameters; [N, 32, 32, 3] to logits [N, 10], float32 whatever the policy."""
+    inputs = keras.Input((32, 32, 3))
+    out = residual(halved(conv_norm_relu(inputs, 64), 128))
+    out = residual(halved(halved(out, 256), 512))
+    out = layers.GlobalMaxPooling2D()(out)
+    out = layers.Dense(10, use_bias=False, kernel_initializer=kernel())(out)
+    return keras.Model(inputs, layers.Rescaling(0.125, dtype="float32")(out), name="davidnet")

@@ -1,0 +1,59 @@
+"""What the shipped Keras models are, told from inside a TensorFlow process."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+
+from raybench import workloads
+from raybench.engines.tensorflow import inspection
+
+
+def build(name: str) -> Any:
+    keras.utils.set_random_seed(0)
+    return workloads.get(name).build_model("tensorflow")
+
+
+def counts(name: str) -> dict[str, int]:
+    model = build(name)
+    values = {"trained": model.trainable_variables, "statistics": model.non_trainable_variables}
+    found = {
+        what: sum(math.prod(v.shape) for v in variables if v.dtype == "float32") for what, variables in values.items()
+    }
+    assert found["trained"] == inspection.parameter_count(model)
+    return found
+
+
+def logits(name: str, policy: str) -> dict[str, Any]:
+    """What comes out for three pictures, and in which types the layers compute."""
+    keras.config.set_dtype_policy(policy)
+    model = build(name)
+    out = model(np.random.default_rng(0).normal(size=(3, *model.input.shape[1:])).astype(np.float32))
+    computed = {layer.compute_dtype for layer in model.layers if isinstance(layer, keras.layers.Dense)}
+    return {
+        "shape": list(out.shape),
+        "dtype": out.dtype.name,
+        "finite": bool(np.isfinite(np.asarray(out)).all()),
+        "computed": sorted(computed),
+        "least": float(np.asarray(out).min()),
+    }
+
+
+def norms(name: str) -> list[list[float]]:
+    """Epsilon and momentum of each batch norm."""
+    found = [layer for layer in build(name).layers if isinstance(layer, keras.layers.BatchNormalization)]
+    return [[layer.epsilon, layer.momentum] for layer in found]
+
+
+def is_fresh(name: str) -> bool:
+    first, second = (workloads.get(name).build_model("tensorflow") for _ in range(2))
+    return not np.array_equal(np.asarray(first.trainable_variables[0]), np.asarray(second.trainable_variables[0]))
+
+
+def initial(name: str) -> dict[str, list[float]]:
+    """Standard deviation and largest magnitude of every kernel and bias at the start, in torch's layouts."""
+    weights = inspection.read_weights(build(name))
+    return {key: [float(values.std()), float(np.abs(values).max())] for key, values in weights.items()}
