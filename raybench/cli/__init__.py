@@ -15,6 +15,7 @@ VERBS = {
     "grid": "Run what is missing of a grid and print the comparison.",
     "plan": "Show every trial of a grid: what is done, what cannot run and why, how long it takes.",
     "devices": "Show what this machine or cluster has.",
+    "env": "List the environments that a device can name, or build one.",
     "data": "List the data sets, or fetch one.",
     "sync": "Bring MLflow up to the journal.",
     "ui": "Open the MLflow UI on the right store.",

@@ -1,0 +1,95 @@
+"""`raybench env`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+
+@click.group("env", epilog="Example: raybench env create xla")
+def command() -> None:
+    """List the environments that a device of a grid file can name, or build one.
+
+    Each is a virtual environment of its own, in the folder that RAYBENCH_ENVIRONMENTS names or in your cache folder. A
+    grid file names it with `environment: xla` in a device's profile.
+    """
+
+
+@command.command("list", epilog="Example: RAYBENCH_ENVIRONMENTS=/shared/environments raybench env list")
+def list_environments() -> None:
+    """Show each environment, whether it is built, and what it holds."""
+    from rich.table import Table
+
+    from raybench.cli.page import page
+    from raybench.environments import RECIPES, environments_root, look
+
+    table = Table(title=f"environments in {environments_root()}", title_justify="left", box=None, pad_edge=False)
+    for head in ("name", "state", "python", "versions", "size", "what it is for"):
+        table.add_column(head)
+    for name, recipe in RECIPES.items():
+        built = look(name)
+        state = f"{built.state}: {built.reason}" if built.reason else built.state
+        versions = ", ".join(f"{package} {version}" for package, version in built.packages.items())
+        size = gigabytes(built.size) if built.size else "–"
+        table.add_row(name, state, built.version or "–", versions or "–", size, recipe.purpose)
+    page().print(table)
+
+
+@command.command("create", epilog="Example: raybench env create xla")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@click.option("--fresh", is_flag=True, help="Build it anew, also where it is ready.")
+def create_environments(names: tuple[str, ...], fresh: bool) -> None:
+    """Build environments that are missing or stale, with pip.
+
+    pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files. On a machine without a GPU, an
+    index of CPU builds saves gigabytes.
+    """
+    from raybench.environments import look
+    from raybench.environments.build import create
+
+    for built in [look(name) for name in names]:  # nothing is built where one name is wrong
+        if built.state == "ready" and not fresh:
+            click.echo(f"{built.recipe.name}: ready in {built.folder}")
+            continue
+        begun = time.monotonic()
+        with _Progress(f"building {built.recipe.name}") as progress:
+            built = create(built.recipe.name, progress.tell, fresh)
+        took = time.monotonic() - begun
+        click.echo(f"{built.recipe.name}: built in {took:.0f} s, {gigabytes(built.size)}, in {built.folder}")
+
+
+class _Progress:
+    """What is being done and for how long, where somebody is looking; one line where nobody is."""
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self._title = title
+        self._console = Console(stderr=True)
+        columns = (SpinnerColumn(), TextColumn(title), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+        self._bar = Progress(*columns, console=self._console, transient=True)
+        self._task = self._bar.add_task(title, total=None, now="", start=True)
+
+    def __enter__(self) -> _Progress:
+        if self._console.is_terminal:
+            self._bar.start()
+        else:
+            click.echo(f"{self._title} …", err=True)
+        return self
+
+    def tell(self, line: str) -> None:
+        """What is being done now."""
+        from rich.markup import escape
+
+        room = max(20, self._console.width - len(self._title) - 15)
+        self._bar.update(self._task, now=escape(line if len(line) <= room else f"{line[: room - 1]}…"))
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def gigabytes(size: int) -> str:
+    """Bytes as people read them."""
+    return f"{size / 1e9:.1f} GB" if size >= 5e7 else f"{size / 1e6:.1f} MB"

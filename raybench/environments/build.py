@@ -1,0 +1,140 @@
+"""Building an environment: a virtual environment and pip, under a lock, so that a half-built one is never used."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from raybench.environments.built import LOG, STAMP, VENV, Built, look
+from raybench.environments.python import ask, clean_environ
+from raybench.environments.recipes import Recipe
+from raybench.errors import ExecutionError, UsageError
+
+Tell = Callable[[str], object]
+
+_ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
+"""Settings of pip that would put packages somewhere else. Indexes, caches and constraints are the person's to set."""
+
+
+def create(name: str, tell: Tell, fresh: bool = False) -> Built:
+    """Build an environment where it is missing or stale.
+
+    Args:
+        name: the recipe's.
+        tell: called with what is being done, a line at a time.
+        fresh: build it anew, also where it is ready.
+
+    Raises:
+        UsageError: no such recipe, or its folder cannot be written to.
+        ExecutionError: pip, or the virtual environment, failed; the message names the file with all their output.
+    """
+    built = look(name)
+    if built.state == "ready" and not fresh:
+        return built
+    try:
+        built.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(built.folder, tell):
+            built = look(name)  # somebody else may have built it while this one waited
+            if built.state != "ready" or fresh:
+                _build(built, tell)
+    except OSError as error:
+        raise UsageError(f"{built.folder}: cannot build an environment there: {error.strerror or error}") from None
+    return look(name)
+
+
+@contextmanager
+def _locked(folder: Path, tell: Tell) -> Iterator[None]:
+    """Hold an environment's folder; the system lets go of it when its holder dies."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder.parent / f".{folder.name}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        tell("waiting for another raybench that is building it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(built: Built, tell: Tell) -> None:
+    folder, venv = built.folder, built.folder / VENV
+    (folder / STAMP).unlink(missing_ok=True)
+    shutil.rmtree(venv, ignore_errors=True)
+    pip = [str(built.python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    try:
+        with (folder / LOG).open("w", encoding="utf-8") as log:
+            _run([sys.executable, "-m", "venv", str(venv)], built.recipe, log, tell)
+            _run([*pip, "--progress-bar", "off", *built.recipe.requirements], built.recipe, log, tell)
+        said = ask(built.python, [name_of(text) for text in built.recipe.requirements])
+        stamp = {
+            "recipe": built.recipe.digest,
+            "python": said["python"],
+            "packages": said["packages"],
+            "size": sum(path.lstat().st_size for path in venv.rglob("*")),
+        }
+        partial = folder / f"{STAMP}.part"
+        partial.write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
+        partial.replace(folder / STAMP)
+    except BaseException:
+        shutil.rmtree(venv, ignore_errors=True)  # gigabytes that nobody can use
+        raise
+
+
+def name_of(requirement: str) -> str:
+    """The distribution that a requirement is for."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found, requirement
+    return found.group()
+
+
+def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> None:
+    """Run a command to its end, its output in the log and told line by line.
+
+    Raises:
+        ExecutionError: it failed.
+    """
+    environ = {name: value for name, value in clean_environ().items() if name not in _ELSEWHERE}
+    environ |= {"PIP_USER": "0", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}
+    log.write(f"$ {' '.join(command)}\n")
+    log.flush()
+    lines: list[str] = []
+    with subprocess.Popen(
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # Ctrl-C is for raybench, which then ends the whole session
+    ) as process:
+        assert process.stdout
+        try:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                if line.strip():
+                    lines.append(line.strip())
+                    tell(lines[-1])
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode != 0:
+        wrong = [line.removeprefix("ERROR: ") for line in lines if line.startswith(("ERROR:", "Error:"))] or lines[-3:]
+        what = "pip" if "pip" in command else "python -m venv"
+        words = [f"environment {recipe.name} was not built: {what} ended with status {process.returncode}"]
+        raise ExecutionError("\n".join([*words, *wrong, f"All of its output: {log.name}"]))

@@ -1,0 +1,145 @@
+"""Environments are built once, whole or not at all, and known to be stale."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from raybench.environments import RECIPES, environments_root, look, python_of
+from raybench.environments.build import create
+from raybench.environments.built import LOG, STAMP
+from raybench.errors import ExecutionError, UsageError
+
+
+@pytest.fixture
+def built(tiny):
+    return create("tiny", lambda _: None)
+
+
+def test_one_is_built_and_then_left_alone(built, tiny, tmp_path):
+    assert (built.state, built.packages) == ("ready", {"tiny": "1.0"})
+    assert built.version == ".".join(map(str, sys.version_info[:3]))
+    assert built.size > 1_000_000
+    assert built.folder == tmp_path / "environments" / "tiny"
+    done = subprocess.run([python_of("tiny"), "-c", "import tiny"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Successfully installed tiny-1.0" in (built.folder / LOG).read_text()
+    before = (built.folder / STAMP).stat().st_mtime_ns
+    create("tiny", lambda line: pytest.fail(f"did something: {line}"))
+    assert (built.folder / STAMP).stat().st_mtime_ns == before
+
+    # What has happened to it since.
+    stamp = json.loads((built.folder / STAMP).read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RECIPES, "tiny", replace(tiny, extra=("tiny>=1",)))
+        assert (look("tiny").state, look("tiny").reason) == ("stale", "its recipe has changed")
+        assert python_of("tiny") is None
+    (built.folder / STAMP).write_text(json.dumps({**stamp, "python": "3.8.1"}))
+    assert look("tiny").reason.startswith("it was built for Python 3.8.1, and its Python is 3.")
+    (built.folder / STAMP).write_text(json.dumps(stamp))
+    assert look("tiny").state == "ready"
+    own = built.python.readlink()
+    built.python.unlink()
+    built.python.symlink_to("/gone/bin/python3")
+    assert look("tiny").reason == f"its Python {built.version}: no such file"
+    built.python.unlink()
+    built.python.symlink_to(own)
+
+    told = []
+    assert create("tiny", told.append, fresh=True).state == "ready"
+    assert any("tiny" in line for line in told)
+
+
+def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
+    monkeypatch.setitem(RECIPES, "tiny", replace(tiny, extra=("tiny @ file:///nowhere/tiny-1.0-py3-none-any.whl",)))
+    with pytest.raises(ExecutionError) as caught:
+        create("tiny", lambda _: None)
+    first, *_, last = str(caught.value).splitlines()
+    folder = environments_root() / "tiny"
+    assert first == "environment tiny was not built: pip ended with status 1"
+    assert "No such file or directory: '/nowhere/tiny-1.0-py3-none-any.whl'" in str(caught.value)
+    assert last == f"All of its output: {folder / LOG}"
+    assert "/nowhere/tiny" in (folder / LOG).read_text()
+    assert [path.name for path in folder.iterdir()] == [LOG]
+    assert look("tiny").state == "not built"
+
+
+def test_a_failed_build_of_a_ready_one_is_not_ready(built, tiny, monkeypatch):
+    monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
+    with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
+        create("tiny", lambda _: None, fresh=True)
+    assert look("tiny").state == "not built"
+
+
+def test_nothing_of_another_environment_leaks_in(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "leak"))
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "leak"))
+    monkeypatch.setenv("PIP_USER", "1")
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "leak"))
+    assert create("tiny", lambda _: None).packages == {"tiny": "1.0"}
+    assert not (tmp_path / "leak").exists()
+
+
+def test_a_constraint_is_the_persons_own(tiny, tmp_path, monkeypatch):
+    (tmp_path / "constraint.txt").write_text("tiny==2.0\n")
+    monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "constraint.txt"))
+    with pytest.raises(ExecutionError, match="tiny"):
+        create("tiny", lambda _: None)
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "file"))
+    with pytest.raises(UsageError, match=r"file/tiny: cannot build an environment there: Not a directory"):
+        create("tiny", lambda _: None)
+
+
+def test_two_at_once_build_one(tiny):
+    told = []
+    threads = [threading.Thread(target=create, args=("tiny", told.append)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert look("tiny").state == "ready"
+    assert told.count("waiting for another raybench that is building it") == 1
+    assert sum(line.startswith("Successfully installed") for line in told) == 1
+
+
+def test_ctrl_c_ends_pip_and_leaves_nothing_that_looks_built(tmp_path):
+    here = Path(__file__).parent
+    code = (
+        f"import sys; sys.path.insert(0, {str(here)!r})\n"
+        "import pytest\n"
+        "from raybench.environments import RECIPES, Recipe\n"
+        "from raybench.environments.build import create\n"
+        "RECIPES['tiny'] = Recipe('tiny', 'tiny', ('cpu',), ('nothing',), '')\n"
+        "try:\n"
+        "    create('tiny', lambda line: print(line, flush=True))\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    # A server that never answers: pip waits for it until it is ended.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        environ = os.environ | {"PIP_INDEX_URL": index, "PIP_NO_INDEX": "0", "NO_PROXY": "127.0.0.1"}
+        maker = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True)
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        maker.send_signal(signal.SIGINT)
+        assert maker.wait(30) == 130
+        maker.stdout.close()
+        connection.settimeout(10)
+        while connection.recv(1 << 16):
+            pass  # ends when pip is gone
+        connection.close()
+    folder = tmp_path / "environments" / "tiny"
+    assert [path.name for path in folder.iterdir()] == [LOG]
+    assert look("tiny").state == "not built"

@@ -1,0 +1,46 @@
+"""A recipe and raybench's extra of the same name are one."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from raybench import environments
+from raybench.datasets.folders import user_cache
+from raybench.environments import RECIPES, environments_root, python_of, recipe_for
+from raybench.errors import UsageError
+
+PYPROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "tiny"])
+def test_a_recipe_is_the_extra_of_its_name_and_what_trials_need(name, monkeypatch):
+    monkeypatch.undo()
+    recipe = RECIPES[name]
+    assert list(recipe.extra) == PYPROJECT["optional-dependencies"][name]
+    assert recipe.requirements == recipe.extra + environments.recipes.TRIALS
+    assert set(environments.recipes.TRIALS) <= set(PYPROJECT["dependencies"])
+
+
+def test_where_they_are(monkeypatch, tmp_path):
+    assert environments_root() == tmp_path / "environments"
+    monkeypatch.delenv("RAYBENCH_ENVIRONMENTS")
+    assert environments_root() == user_cache() / "environments"
+    monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", "~/there")
+    assert environments_root() == Path.home() / "there"
+
+
+def test_an_unknown_one_has_a_nearest_name():
+    with pytest.raises(UsageError, match="unknown environment 'xlaa'; did you mean xla\\?"):
+        python_of("xlaa")
+    with pytest.raises(UsageError, match="unknown environment 'q'; there are xla, tpu, tensorflow"):
+        python_of("q")
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "name"),
+    [("torch_xla", "tpu", "tpu"), ("torch_xla", "xla_cpu", "xla"), ("tensorflow", "tpu", "tensorflow")],
+)
+def test_which_recipe_brings_a_framework(framework, kind, name):
+    assert recipe_for(framework, kind).name == name
+    assert recipe_for("torch", kind) is None
