@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 
 from raybench.engines.base import Engine, EngineParts
 
@@ -58,6 +59,11 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
+def open_inspection(framework: str) -> ModuleType:
+    """The functions that look at a framework's models from outside (`inspection.py` of its engine); imports it."""
+    return import_module(f"raybench.engines.{MODELS[framework]}.inspection")
+
+
 __all__ = [
     "FRAMEWORKS",
     "MODELS",
@@ -71,4 +77,5 @@ __all__ = [
     "Engine",
     "EngineParts",
     "open_engine",
+    "open_inspection",
 ]

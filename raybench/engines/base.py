@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from raybench.datasets.base import Data
 from raybench.devices.base import Device
@@ -46,6 +46,10 @@ class Engine(Protocol):
 
     def build(self) -> None:
         """The model and the optimiser, on the device."""
+
+    @property
+    def model(self) -> Any:
+        """The framework's model that is trained, once it is built."""
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch (from 1); synchronised at its end."""

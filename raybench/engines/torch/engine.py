@@ -91,7 +91,7 @@ class TorchEngine:
         torch.manual_seed(self._seed)
         model = self._workload.build_model("torch")
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
-        self._model = model.to(device=self._on, memory_format=layout)
+        self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
         fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
         self._optimizer = build_optimizer(
@@ -102,6 +102,11 @@ class TorchEngine:
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
         self._call = torch.compile(self._model) if recipe.compile else self._model
         self._device.synchronize()
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The model that is trained."""
+        return self._model
 
     def _autocast(self) -> torch.autocast:
         low = LOW_PRECISION.get(self._recipe.precision)
