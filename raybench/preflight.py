@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from raybench.devices import KINDS, Hardware, frameworks, hosted, legal_counts
 from raybench.devices.node import Node
 from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
+from raybench.environments import NEEDED, called, recipe_for
 from raybench.replication import Replication, arrange
 
 GIB = 1024**3
@@ -21,7 +22,7 @@ class Need:
     """What a trial asks of a node.
 
     `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
-    number of accelerators.
+    number of accelerators. `environment` is a key (`raybench.environments.choice`).
     """
 
     kind: str
@@ -33,7 +34,7 @@ class Need:
     cpus: int = 0
     accelerator_type: str | None = None
     memory_gb: float | None = None
-    environment: str | None = None
+    environment: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Fit:
     accelerators: int
     framework_version: str
     replication: Replication = field(default_factory=Replication)
+    environment: str = ""
 
 
 def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
@@ -69,7 +71,8 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
 
     def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
         node, hardware = place
-        return hardware.model, _cpus(need, node, hardware), node.packages[PACKAGES[need.framework]]
+        packages = node.interpreter(need.environment).packages
+        return hardware.model, _cpus(need, node, hardware), packages[PACKAGES[need.framework]]
 
     chosen, _ = Counter(map(kind_of_place, places)).most_common(1)[0]
     alike = [place for place in places if kind_of_place(place) == chosen]
@@ -79,7 +82,7 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
     made = arrange(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
     if isinstance(made, str):
         return made
-    return Fit(hardware, tuple(node.name for node, _ in alike), cpus, accelerators, version, made)
+    return Fit(hardware, tuple(node.name for node, _ in alike), cpus, accelerators, version, made, need.environment)
 
 
 def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
@@ -90,8 +93,6 @@ def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
 
 def _impossible(need: Need) -> str | None:
     """What this release cannot do on any machine; None where it can."""
-    if need.environment is not None:
-        return f"environment {need.environment} is not built"
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
     if need.kind in KINDS and need.framework not in frameworks(need.kind):
@@ -124,6 +125,23 @@ def _place(need: Need, node: Node) -> Hardware | str:
         return f"{need.cpus} cores wanted, {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
         return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
-    if PACKAGES[need.framework] not in node.packages:
-        return f"{need.framework} is not installed on {node.name}"
-    return most
+    return _lacking(need, node) or most
+
+
+def _lacking(need: Need, node: Node) -> str | None:
+    """What keeps the environment from holding the trial on a node, and what mends it; None where nothing does."""
+    found = node.interpreter(need.environment)
+    if found.problem:
+        return found.problem
+    if need.environment:
+        wanted = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
+        missing = next((name for name, package in wanted.items() if package not in found.packages), None)
+        return f"{missing} is not installed in {called(need.environment)} on {node.name}" if missing else None
+    if PACKAGES[need.framework] in found.packages:
+        return None
+    reason = f"{need.framework} is not installed on {node.name}"
+    recipe = recipe_for(need.framework, need.kind)
+    if recipe is None:
+        return reason
+    there = f"`environment: {recipe.name}` after `raybench env create {recipe.name}`"
+    return f"{reason}: pip install 'raybench[{recipe.name}]', or {there}" if recipe.beside else f"{reason}: {there}"

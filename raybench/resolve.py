@@ -119,8 +119,7 @@ class Resolver:
             return None
         return f"{self._info.name} has no {framework} model"
 
-    @staticmethod
-    def _need(profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
+    def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
         return Need(
             kind=profile.kind,
             framework=resolved["framework"],
@@ -131,7 +130,7 @@ class Resolver:
             cpus=resolved.get("cpus") or 0,
             accelerator_type=profile.accelerator_type,
             memory_gb=profile.memory_gb,
-            environment=profile.environment,
+            environment=self._spec.environment(profile),
         )
 
     def _content(self, profile: DeviceProfile, resolved: Mapping[str, Any], place: Fit | None) -> dict[str, Any]:

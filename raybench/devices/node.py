@@ -9,13 +9,15 @@ from importlib import metadata
 from typing import Any, Self
 
 from raybench.devices import BORROWED, Hardware, probe
+from raybench.environments import Interpreter, called, find, runtime_env_of
 
 
 @dataclass(frozen=True)
 class Node:
     """A machine that trials can run on.
 
-    `address` is what Ray calls it, empty for this machine; `packages` maps distributions to their versions.
+    `address` is what Ray calls it, empty for this machine; `packages` maps the distributions in raybench's own
+    interpreter there to their versions; `environments` maps the key of each environment asked for to what it is there.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Node:
     packages: Mapping[str, str] = field(default_factory=dict)
     python: str = ""
     address: str = ""
+    environments: Mapping[str, Interpreter] = field(default_factory=dict)
 
     def find(self, kind: str) -> list[Hardware]:
         """What it has of a kind; several entries where the models differ."""
@@ -39,6 +42,13 @@ class Node:
         """The host's memory; 0 where it does not say."""
         return sum(entry.memory_bytes or 0 for entry in self.find("cpu"))
 
+    def interpreter(self, environment: str = "") -> Interpreter:
+        """The interpreter of an environment by its key; empty means raybench's own."""
+        if not environment:
+            return Interpreter(version=self.python, packages=self.packages)
+        untried = Interpreter(problem=f"{called(environment)} was not tried on {self.name}")
+        return self.environments.get(environment, untried)
+
     def to_json(self) -> dict[str, Any]:
         """The node as plain values."""
         return asdict(self)
@@ -46,7 +56,9 @@ class Node:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The node that `to_json` wrote."""
-        return cls(**{**value, "hardware": tuple(_hardware(entry) for entry in value["hardware"])})
+        hardware = tuple(_hardware(entry) for entry in value["hardware"])
+        environments = {key: Interpreter.from_json(entry) for key, entry in value["environments"].items()}
+        return cls(**{**value, "hardware": hardware, "environments": environments})
 
 
 def _hardware(value: Mapping[str, Any]) -> Hardware:
@@ -64,14 +76,21 @@ def installed(distributions: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def probe_node(address: str = "") -> Node:
-    """This machine."""
+def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
+    """This machine, and what environments come to on it.
+
+    Args:
+        address: what Ray calls it.
+        environments: keys; those of a Ray `runtime_env` are left out, since only Ray can try one.
+    """
     from raybench.engines import PACKAGES
 
+    name = platform.node()
     return Node(
-        name=platform.node(),
+        name=name,
         hardware=tuple(probe()),
         packages=installed(PACKAGES.values()),
         python=platform.python_version(),
         address=address,
+        environments={key: find(key, name, PACKAGES.values()) for key in environments if runtime_env_of(key) is None},
     )

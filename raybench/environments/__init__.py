@@ -6,6 +6,23 @@ An environment needs a framework and NumPy, and neither Ray nor raybench: a tria
 from __future__ import annotations
 
 from raybench.environments.built import Built, environments_root, look, python_of
+from raybench.environments.choice import called, is_path, key_of, runtime_env_of
+from raybench.environments.interpreter import NEEDED, Interpreter, find
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
 
-__all__ = ["RECIPES", "Built", "Recipe", "environments_root", "look", "python_of", "recipe_for"]
+__all__ = [
+    "NEEDED",
+    "RECIPES",
+    "Built",
+    "Interpreter",
+    "Recipe",
+    "called",
+    "environments_root",
+    "find",
+    "is_path",
+    "key_of",
+    "look",
+    "python_of",
+    "recipe_for",
+    "runtime_env_of",
+]

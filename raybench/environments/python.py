@@ -68,4 +68,4 @@ def ask(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError):
         words = done.stderr.decode(errors="replace").strip().splitlines()
         why = f": {words[-1][:200]}" if words else ""
-        raise NoPythonError(f"is no Python that works{why}") from None
+        raise NoPythonError(f"not a Python that works{why}") from None

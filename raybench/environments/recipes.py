@@ -22,6 +22,8 @@ class Recipe:
         kinds: the device kinds that it is for.
         extra: the requirements that it shares with raybench's extra of the same name.
         purpose: what it is for, in a few words.
+        beside: whether raybench's extra of the same name can stand beside the newest torch, in raybench's own
+            environment.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Recipe:
     kinds: tuple[str, ...]
     extra: tuple[str, ...]
     purpose: str
+    beside: bool = False
 
     @property
     def requirements(self) -> tuple[str, ...]:
@@ -55,7 +58,7 @@ RECIPES = {
         Recipe(
             "tpu", "torch_xla", ("tpu",), ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"
         ),
-        Recipe("tensorflow", "tensorflow", ("cpu", "cuda"), ("tensorflow>=2.20",), "TensorFlow and Keras 3"),
+        Recipe("tensorflow", "tensorflow", ("cpu", "cuda"), ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
     )
 }
 

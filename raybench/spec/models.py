@@ -7,6 +7,7 @@ from typing import get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from raybench.environments import key_of
 from raybench.spec import values as v
 from raybench.spec.maps import Axes, Condition, Entry
 from raybench.spec.settings import Settings, Strict
@@ -24,8 +25,11 @@ class DeviceProfile(Strict):
     framework: v.Framework | None = Field(
         default=None, description="The framework used on this device.", examples=["torch", "torch_xla"]
     )
-    environment: v.Text | None = Field(
-        default=None, description="The built environment its trials run in (`raybench env list`).", examples=["xla"]
+    environment: v.Environment | None = Field(
+        default=None,
+        description="What its trials run in: a built environment (`raybench env list`), a Python or a virtual "
+        "environment of your own, or a Ray runtime_env; by default the Python that raybench runs in.",
+        examples=["xla", "~/venvs/torch29", {"env_vars": {"NCCL_DEBUG": "INFO"}}],
     )
     replicas: v.Count | None = Field(
         default=None, description="Copies of the model that share each batch.", examples=[8]
@@ -160,6 +164,16 @@ class GridSpec(Settings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    def environment(self, profile: DeviceProfile) -> str:
+        """The key of a profile's environment (`raybench.environments.choice`)."""
+        return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
+
+    @property
+    def environments(self) -> list[str]:
+        """The keys of the environments that the grid's devices name, each once."""
+        keys = map(self.environment, self.devices.values())
+        return list(dict.fromkeys(key for key in keys if key))
 
     def profile(self, name: str) -> DeviceProfile:
         """The profile of a device of the grid: the declared one, or for a bare kind the implied one.

@@ -28,6 +28,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from raybench.environments import RECIPES, is_path
+
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -106,6 +108,45 @@ def _one_word(value: Any) -> Any:
 
 
 Optimizer = Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)]
+
+# Environment --------------------------------------------------------------------------------------------------------
+
+
+def _environment_meant(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return "<runtime_env>"
+    return "<name>" if isinstance(value, str) else None
+
+
+def _built_or_path(text: str) -> str:
+    if text not in RECIPES and not is_path(text):
+        near = get_close_matches(text[:100], RECIPES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RECIPES)}"
+        raise complaint(f"unknown environment {text[:60]!r}; {hint} (a path has a slash, such as ./venv)")
+    return text
+
+
+Environment = Annotated[
+    Annotated[
+        str,
+        Field(min_length=1),
+        AfterValidator(_built_or_path),
+        WithJsonSchema({"anyOf": [{"enum": list(RECIPES)}, {"type": "string", "pattern": r"/|^[~.]"}]}),
+        Tag("<name>"),
+    ]
+    | Annotated[
+        dict[str, Any],
+        Field(min_length=1),
+        wanted("a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}"),
+        Tag("<runtime_env>"),
+    ],
+    Discriminator(_environment_meant),
+    _one_of(
+        _environment_meant,
+        f"a built environment ({', '.join(RECIPES)}), the path of a Python or of a virtual environment, or a map: "
+        "a Ray runtime_env",
+    ),
+]
 
 # Timeout ------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""The interpreter that an environment comes to on a node, tried on that node before anything runs in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from raybench.environments.built import look
+from raybench.environments.python import NoPythonError, ask
+from raybench.environments.recipes import RECIPES
+
+OLDEST = (3, 11)
+"""The oldest Python that raybench's trial layer runs on."""
+
+NEEDED = ("numpy",)
+"""What a trial needs beside its framework."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that trials can run in, as its node found it.
+
+    Attributes:
+        python: its path; empty for the one that raybench runs in there.
+        version: of Python.
+        packages: the distributions asked for that it has, with their versions.
+        problem: why it cannot be used, as a sentence that says what mends it; empty where it can.
+    """
+
+    python: str = ""
+    version: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The interpreter whose fields these are."""
+        return cls(**value)
+
+
+def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
+    """Try the environment of a key that is no `runtime_env` on this machine, whose name is `node`."""
+    if key in RECIPES:
+        built = look(key)
+        if built.state != "ready":
+            why = f" ({built.reason})" if built.reason else ""
+            return Interpreter(problem=f"environment {key} is {built.state} on {node}{why}: raybench env create {key}")
+        path = built.python
+    else:
+        path = Path(key).expanduser()
+        if path.is_dir():
+            path = path / "bin" / "python"
+            if not path.exists():
+                return Interpreter(problem=f"{key} on {node}: a folder without bin/python is no virtual environment")
+    try:
+        said = ask(path, (*distributions, *NEEDED))
+    except NoPythonError as error:
+        return Interpreter(problem=f"{key} on {node}: {error}")
+    version = said["python"]
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        return Interpreter(problem=f"{key} on {node}: Python {version}, and trials need {oldest} or later")
+    own = said["prefix"] == sys.prefix
+    return Interpreter("" if own else str(path), version, said["packages"])
