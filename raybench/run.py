@@ -154,7 +154,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
-        nodes = executor.nodes()
+        nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, options.where, executor.isolation)
         if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
@@ -231,7 +231,8 @@ class _Session:
 
     def _job(self, placement: Placement) -> Job:
         trial, attempt = placement.work.trial, placement.work.attempt
-        spec = self._plan.spec
+        spec, fit = self._plan.spec, trial.cell.fit
+        assert fit is not None, "a trial that fits nowhere is never dispatched"
         target = spec.target.model_dump() if spec.target else None
         return Job(
             trial=trial.trial_id,
@@ -247,6 +248,7 @@ class _Session:
             exclusive=placement.exclusive,
             timeout=trial.cell.timeout,
             target=Target(**target) if target else None,
+            python=placement.node.interpreter(fit.environment).python,
             labels={
                 "label": self._plan.label(trial),
                 "grid": spec.name,

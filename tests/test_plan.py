@@ -172,7 +172,7 @@ def test_more_than_there_is(plan_of):
         (Need("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
         (Need("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
         (Need("cpu", "torch", "tf32"), "precision tf32 needs an NVIDIA GPU, not cpu"),
-        (Need("cpu", "tensorflow", "fp32"), "this release has no engine for tensorflow"),
+        (Need("cpu", "mindspore", "fp32"), "this release has no engine for mindspore"),
         (
             Need("cuda", "torch", "fp32", replicas=8, count=2),
             "8 replicas, and 2 devices to have one each; say replicas: 2, or count: 8",

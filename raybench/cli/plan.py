@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,20 +53,17 @@ def command(
     from raybench import datasets
     from raybench.analysis.estimate import Estimator
     from raybench.analysis.results import latest
-    from raybench.cell import PROCESS
+    from raybench.execution.inline import InlineExecutor
     from raybench.execution.lazy import LazyRay
     from raybench.plan import make_plan
     from raybench.run import JOURNAL, Options, grid_folder, load_attempts, missing
     from raybench.spec import load_grid
 
     spec = load_grid(file, opt.all_changes(changes, repeats))
-    executor = LazyRay(address)
-    try:
-        nodes = executor.nodes()
-    finally:
-        executor.close()
+    with closing(InlineExecutor() if inline else LazyRay(address)) as executor:
+        nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
-    plan = make_plan(spec, nodes, root, opt.selection(where, spec), "inline" if inline else PROCESS)
+    plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
     todo = missing(plan, done, Options(results))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from raybench.environments.built import Built, environments_root, look, python_of
 from raybench.environments.choice import called, is_path, key_of, runtime_env_of
 from raybench.environments.interpreter import NEEDED, Interpreter, find
+from raybench.environments.python import environ_with_raybench
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Interpreter",
     "Recipe",
     "called",
+    "environ_with_raybench",
     "environments_root",
     "find",
     "is_path",

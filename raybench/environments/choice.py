@@ -42,7 +42,9 @@ def runtime_env_of(key: str) -> dict[str, Any] | None:
 
 
 def called(key: str) -> str:
-    """What a person calls the environment of a key that is not empty."""
-    if key in RECIPES:
-        return f"environment {key}"
-    return f"runtime_env {key}" if key.startswith("{") else key
+    """What a person calls the environment of a key that is not empty; of a `runtime_env`, which may hold secrets, only
+    the names of its entries."""
+    runtime_env = runtime_env_of(key)
+    if runtime_env is not None:
+        return f"runtime_env {{{', '.join(runtime_env)}}}"
+    return f"environment {key}" if key in RECIPES else key

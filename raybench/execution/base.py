@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from raybench.devices.node import Node
@@ -23,8 +23,8 @@ class Executor(Protocol):
     isolation: str
     """How it keeps trials apart; part of every cell, for it can change a time."""
 
-    def nodes(self) -> list[Node]:
-        """The machines there are."""
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """The machines there are, each with what these environments (by their keys) come to on it."""
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
         """Run until the dispatcher has nothing left.

@@ -5,7 +5,11 @@ Nothing isolates one trial from the next here, and a timeout cannot be enforced:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from raybench.devices.node import Node, probe_node
+from raybench.environments import Interpreter, called
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher
 from raybench.trial.record import record
@@ -16,9 +20,12 @@ class InlineExecutor:
 
     isolation = "inline"
 
-    def nodes(self) -> list[Node]:
-        """This machine."""
-        return [probe_node()]
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """This machine, where no environment but raybench's own can be had."""
+        refused = {
+            key: Interpreter(problem=f"trials in this process cannot run in {called(key)}") for key in environments
+        }
+        return [replace(probe_node(), environments=refused)]
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
         """Run each trial to its end."""

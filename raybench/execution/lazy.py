@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raybench.cell import PROCESS
 from raybench.devices.node import Node, probe_node
+from raybench.environments import runtime_env_of
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher
 
@@ -29,9 +31,11 @@ class LazyRay:
             self._made = RayTuneExecutor(self._address)
         return self._made
 
-    def nodes(self) -> list[Node]:
-        """This machine, without Ray, or the cluster's nodes."""
-        return [probe_node()] if self._address is None else self._ray().nodes()
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """This machine, without Ray unless an environment is a `runtime_env` of Ray's; or the cluster's nodes."""
+        if self._address is None and not any(map(runtime_env_of, environments)):
+            return [probe_node(environments=environments)]
+        return self._ray().nodes(environments)
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
         """Run through Tune."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import raybench
+from raybench.environments import environ_with_raybench
 from raybench.errors import ExecutionError
 from raybench.trial import events
 from raybench.trial.events import Event
@@ -33,26 +34,29 @@ NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
 
 class TemplateProcess:
-    """A running fork template of one interpreter and one framework.
+    """A running fork template of one framework, in this interpreter or in another one.
 
     Start it from a thread that outlives it: on Linux the kernel ends it with the thread that started it.
+
+    Args:
+        framework: what it loads.
+        python: the path of the interpreter; empty for this one.
 
     Raises:
         ExecutionError: the framework cannot be loaded.
     """
 
-    def __init__(self, framework: str, python: str = sys.executable) -> None:
-        self.framework = framework
-        environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_TEMPLATES}
-        package = str(Path(raybench.__file__).parent.parent)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
+    def __init__(self, framework: str, python: str = "") -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="raybench-")
+        environ = environ_with_raybench(Path(self._folder.name)) if python else _own_environ()
+        python = python or sys.executable
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process
         self._process = subprocess.Popen(
             [python, "-m", "raybench.execution.template", framework],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
-            env=environment,
+            env={name: value for name, value in environ.items() if name not in NOT_FOR_TEMPLATES},
             start_new_session=True,
         )
         assert self._process.stdin and self._process.stdout
@@ -83,6 +87,7 @@ class TemplateProcess:
         self._process.wait()
         self._selector.close()
         self._words.close()
+        self._folder.cleanup()
         for pipe in (self._process.stdin, self._out):
             if pipe:
                 pipe.close()
@@ -166,6 +171,12 @@ class TemplateProcess:
         event = events.trial_ended(job.trial, job.attempt, status, wall=wall, template_import=imported, error=error)
         keep(folder, event)
         return event
+
+
+def _own_environ() -> dict[str, str]:
+    """This process's environment, in which its interpreter finds this raybench first."""
+    package = str(Path(raybench.__file__).parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
 
 
 def name_end(code: int | None, memory: bool, last: Event) -> tuple[str, dict[str, Any]]:

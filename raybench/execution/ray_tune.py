@@ -1,8 +1,7 @@
 """Trials fanned out by Ray Tune, on this machine or on a cluster: each in a fresh process on a device of its own.
 
-Tune gives a trial an actor on the right node; the actor keeps a fork template and is reused, so that a further trial
-costs a fork and a few messages. Tune is asked for one trial for each device that is free (`Dispatcher`), because left
-to itself it lets small trials overtake large ones.
+Tune gives a trial an actor on the right node (`raybench.execution.actor`), which is reused. Tune is asked for one trial
+for each device that is free (`Dispatcher`), because left to itself it lets small trials overtake large ones.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,13 +34,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.cell import PROCESS
 from raybench.devices.node import Node, probe_node
+from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError
+from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher, Placement
-from raybench.execution.process import TemplateProcess
+from raybench.execution.runtime_env import try_runtime_envs
 from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
@@ -50,55 +49,6 @@ PROBE_TIMEOUT = 120.0
 ACTOR_GONE = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError", "NodeDiedError")
 PIN = 0.001
 """A sliver of a node's own resource: pins a trial to that node."""
-
-
-class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
-    """Tune's side of a trial: hands the job to the fork template beside it and returns events as results."""
-
-    _template: TemplateProcess | None = None
-    _events: Iterator[Event]
-
-    @classmethod
-    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        """The cores and accelerators of the placement, on its node."""
-        return tune.PlacementGroupFactory([config["bundle"]])
-
-    def setup(self, config: dict[str, Any]) -> None:
-        """Make the job's events ready to be drawn; nothing runs yet."""
-        self._events = self._run(Job.from_json(config["job"]), config["ids_by_ray"])
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Take the next trial with the same template."""
-        self.setup(new_config)
-        return True
-
-    def step(self) -> dict[str, Any]:
-        """The next event; `done` with the last."""
-        event = next(self._events)
-        return {"event": event, "done": event["event"] == "trial_ended"}
-
-    def cleanup(self) -> None:
-        """End the template, and the trial it may still have."""
-        if self._template:
-            self._template.close()
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: what is worth keeping is in the journal."""
-
-    def _run(self, job: Job, ids_by_ray: bool) -> Iterator[Event]:
-        framework = job.cell["framework"]
-        if job.visible and ids_by_ray:
-            job = replace(job, visible=[str(number) for number in ray.get_gpu_ids()])
-        if self._template and (self._template.framework != framework or not self._template.alive):
-            self._template.close()
-            self._template = None
-        try:
-            self._template = self._template or TemplateProcess(framework)
-        except ExecutionError as error:
-            what = {"type": "ExecutionError", "message": str(error)}
-            yield events.trial_ended(job.trial, job.attempt, events.FAILED, error=what)
-            return
-        yield from self._template.run(job)
 
 
 class _NotForDisk:
@@ -121,12 +71,15 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         placement = self._dispatcher.next()
         if placement is None:
             return None
+        fit = placement.work.trial.cell.fit
+        assert fit is not None, "a trial that fits nowhere is never dispatched"
         job = self._make_job(placement)
         job = replace(job, versions={**job.versions, "ray": ray.__version__})
         return {
             "job": job.to_json(),
             "bundle": _bundle(placement),
             "ids_by_ray": self._ids_by_ray,
+            "runtime_env": runtime_env_of(fit.environment),
         }
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
@@ -195,22 +148,30 @@ class RayTuneExecutor:
         self._address = address
         self._folder: str | None = None
 
-    def nodes(self) -> list[Node]:
-        """This machine, read without starting Ray; or every node of the cluster, each asked on the spot."""
-        if self._address is None:
-            return [probe_node()]
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """Every node of the cluster, or this machine as one: each asked on the spot, also for its environments.
+
+        Raises:
+            ExecutionError: a node does not answer.
+        """
         self._connect()
         asked = {}
         for node in ray.nodes():
             if node["Alive"]:
                 there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
                 task = ray.remote(num_cpus=0)(probe_node).options(scheduling_strategy=there)
-                asked[node["NodeManagerAddress"]] = task.remote(node["NodeManagerAddress"])
+                address = "" if self._address is None else node["NodeManagerAddress"]
+                asked[node["NodeID"]] = task.remote(address, list(environments))
         try:
-            found: list[Node] = ray.get(list(asked.values()), timeout=PROBE_TIMEOUT)
+            answers = ray.get(list(asked.values()), timeout=PROBE_TIMEOUT)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
-        return found
+        found: dict[str, Node] = dict(zip(asked, answers, strict=True))
+        runtime_envs = {key: env for key in environments if (env := runtime_env_of(key)) is not None}
+        if not runtime_envs:
+            return list(found.values())
+        tried = try_runtime_envs(runtime_envs, {number: node.name for number, node in found.items()})
+        return [replace(node, environments={**node.environments, **tried[number]}) for number, node in found.items()]
 
     def _connect(self) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""

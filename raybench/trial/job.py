@@ -47,6 +47,7 @@ class Job:
         timeout: seconds after which it is ended; 0: never.
         labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
         versions: what the caller knows of versions (Ray's).
+        python: the interpreter that it runs in; empty for the one raybench runs in.
     """
 
     trial: str
@@ -64,6 +65,7 @@ class Job:
     target: Target | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    python: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain values."""

@@ -30,7 +30,7 @@ def make_job(folder, attribute, timeout=0.0, **settings):
         data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
         device={"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)},
         engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "epochs": 2, "batch_size": 16, **settings},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, **settings},
     )
     return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=timeout)
 

@@ -1,0 +1,99 @@
+"""Tune's side of a trial: an actor that keeps fork templates, so that a further trial costs a fork."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import ray
+from ray import tune
+
+from raybench.errors import ExecutionError
+from raybench.execution.process import TemplateProcess
+from raybench.execution.runtime_env import RemoteTemplate
+from raybench.trial import events
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+
+
+class Template(Protocol):
+    """Something with a framework loaded that runs attempts, each in a fresh process."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can run another trial."""
+
+    def run(self, job: Job) -> Iterator[Event]:
+        """The events of one attempt."""
+
+    def close(self) -> None:
+        """End it, and the trial it may still have."""
+
+
+class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
+    """Hands the job to the fork template beside it and returns events as results.
+
+    It keeps one template for each framework and environment that its trials have asked for: they take turns in a
+    shuffled grid, an idle one computes nothing, and loading a framework again takes seconds.
+    """
+
+    _events: Iterator[Event]
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """The cores and accelerators of the placement, on its node."""
+        return tune.PlacementGroupFactory([config["bundle"]])
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Make the job's events ready to be drawn; nothing runs yet."""
+        if not hasattr(self, "_templates"):
+            self._templates: dict[tuple[str, ...], Template] = {}
+        self._events = self._run(Job.from_json(config["job"]), config["ids_by_ray"], config["runtime_env"])
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Take the next trial with the same templates."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """The next event; `done` with the last."""
+        event = next(self._events)
+        return {"event": event, "done": event["event"] == "trial_ended"}
+
+    def cleanup(self) -> None:
+        """End the templates, and the trial that one may still have."""
+        for template in self._templates.values():
+            template.close()
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing: what is worth keeping is in the journal."""
+
+    def _run(self, job: Job, ids_by_ray: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
+        if job.visible and ids_by_ray:
+            job = replace(job, visible=[str(number) for number in ray.get_gpu_ids()])
+        try:
+            template = self._template(job.cell["framework"], job.python, runtime_env)
+        except ExecutionError as error:
+            what = {"type": "ExecutionError", "message": str(error)}
+            yield events.trial_ended(job.trial, job.attempt, events.FAILED, error=what)
+            return
+        yield from template.run(job)
+
+    def _template(self, framework: str, python: str, runtime_env: Mapping[str, Any] | None) -> Template:
+        """The template of a framework in an environment, started where there is none that lives.
+
+        Raises:
+            ExecutionError: it cannot be started.
+        """
+        key = (framework, python, json.dumps(runtime_env, sort_keys=True))
+        known = self._templates.pop(key, None)
+        if known and known.alive:
+            self._templates[key] = known
+            return known
+        if known:
+            known.close()
+        made = RemoteTemplate(framework, runtime_env) if runtime_env else TemplateProcess(framework, python)
+        self._templates[key] = made
+        return made
