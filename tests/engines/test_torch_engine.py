@@ -8,7 +8,8 @@ from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.order import Augmentation, Order
-from raybench.engines.torch.pictures import DrawnEpoch, Pictures, reflect
+from raybench.engines.pictures import reflect
+from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
 from raybench.trial.job import Recipe
 from raybench.trial.ledger import Ledger
 from raybench.workloads.base import Workload
@@ -125,9 +126,9 @@ def test_augmentation_is_crop_then_flip_then_cutout():
     augmentation = Augmentation(crop=2, flip=True, cutout=3)
     order = Order(20, 20, None, (8, 8), augmentation, seed=0).epoch()
     made = Pictures(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
-    drawn = DrawnEpoch.on(order, HERE)
+    drawn = next(steps_of(Drawn.on(order, HERE)))
     source = torch.from_numpy(reflect(split.inputs, 2))
-    batch = made.finish(made.gather(source, drawn.index[0], drawn, 0), drawn, 0)
+    batch = made.finish(made.gather(source, drawn.index, drawn), drawn)
     for place, example in enumerate(order.index[0]):
         top, left = order.top[0, place], order.left[0, place]
         bordered = np.pad(split.inputs[example], ((2, 2), (2, 2), (0, 0)), mode="reflect")

@@ -12,10 +12,11 @@ from raybench.datasets.base import Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.order import Augmentation, Order
+from raybench.engines.pictures import is_pictures, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
-from raybench.engines.torch.pictures import Pictures, is_pictures, reflect
+from raybench.engines.torch.pictures import Pictures, steps_of
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -31,18 +32,21 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Te
     return {"accuracy": (outputs.argmax(-1) == targets).to(torch.float32)}
 
 
-class _Sums:
+class Sums:
     """Sums of numbers an example has, kept on the device until an epoch ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._sums: dict[str, torch.Tensor] = {}
+        self._nothing = torch.zeros(()).to(device)
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
+        """Add what each example has, [batch]."""
         for name, value in values.items():
             total = value.detach().to(torch.float32).sum()
-            self._sums[name] = self._sums[name] + total if name in self._sums else total
+            self._sums[name] = self._sums.get(name, self._nothing) + total
 
     def means(self, examples: int) -> dict[str, float]:
+        """The sums over so many examples, on the host: waits for the device."""
         names = list(self._sums)
         values = torch.stack([self._sums[name] for name in names]).tolist()  # the one copy to the host
         return {name: value / examples for name, value in zip(names, values, strict=True)}
@@ -50,6 +54,8 @@ class _Sums:
 
 class TorchEngine:
     """`torch` on any device kind that torch has."""
+
+    _steps = staticmethod(steps_of)
 
     def __init__(self, parts: EngineParts) -> None:
         self._recipe, self._workload = parts.recipe, parts.workload
@@ -80,9 +86,9 @@ class TorchEngine:
         self._evaluation_batch = min(recipe.evaluation_batch_size, len(data.val))
         self._examples = len(data.val)
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, data.val, pictures, self._on)
+            self._input: Input = DeviceInput(train, data.val, pictures, self._on, self._steps)
         else:
-            self._input = HostInput(train, data.val, pictures, self._on, self._ledger)
+            self._input = HostInput(train, data.val, pictures, self._on, self._ledger, self._steps)
         self._device.synchronize()
 
     def build(self) -> None:
@@ -92,11 +98,7 @@ class TorchEngine:
         model = self._workload.build_model("torch")
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
-        # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
-        fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
-        self._optimizer = build_optimizer(
-            self._model.parameters(), recipe.optimizer, recipe.weight_decay, recipe.decay, fused
-        )
+        self._optimizer = self._make_optimizer()
         self._rate = float(recipe.optimizer["learning_rate"])
         self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
@@ -107,6 +109,13 @@ class TorchEngine:
     def model(self) -> torch.nn.Module:
         """The model that is trained."""
         return self._model
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        recipe = self._recipe
+        # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
+        fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
+        parameters = self._model.parameters()
+        return build_optimizer(parameters, recipe.optimizer, recipe.weight_decay, recipe.decay, fused)
 
     def _autocast(self) -> torch.autocast:
         low = LOW_PRECISION.get(self._recipe.precision)
@@ -137,19 +146,27 @@ class TorchEngine:
         self._shapes.add((kind, batch))
         return new
 
-    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: _Sums, check: bool) -> None:
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
         losses, values = self._forward(inputs, targets)
         if check:
             self._check(values, len(targets))
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(self._scaler.scale(losses.mean()))
+        self._update()
+        with torch.no_grad():
+            sums.add(values)
+
+    def _update(self) -> None:
+        """Take the optimiser's step with the gradients there are."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate * self._factor(self._step)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._step += 1
-        with torch.no_grad():
-            sums.add(values)
+
+    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
+        _, values = self._forward(inputs, targets)
+        sums.add({name: value[:counts] for name, value in values.items()})
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch.
@@ -158,7 +175,7 @@ class TorchEngine:
         steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
         no median to compare with and all of it is `train`.
         """
-        sums, marks = _Sums(), list[tuple[Any, Any]]()
+        sums, marks = Sums(self._on), list[tuple[Any, Any]]()
         self._model.train()
         self._device.synchronize()
         with self._ledger.section("train"):
@@ -182,15 +199,14 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
-        sums, marks = _Sums(), []
+        sums, marks = Sums(self._on), []
         self._model.eval()
         self._device.synchronize()
         with self._ledger.section("evaluate"), torch.inference_mode():
             first = self._is_new("evaluate", self._evaluation_batch)
             for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
                 start = self._device.mark()
-                _, values = self._forward(inputs, targets)
-                sums.add({name: value[:counts] for name, value in values.items()})
+                self._evaluation_step(inputs, targets, counts, sums)
                 marks.append((start, self._device.mark()))
             means = sums.means(self._examples)
             self._device.synchronize()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import Queue
 from typing import Protocol
 
@@ -11,13 +11,14 @@ import torch
 
 from raybench.datasets.base import Split
 from raybench.engines.order import EpochOrder
-from raybench.engines.torch.pictures import DrawnEpoch, Pictures, as_tensor
+from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
 from raybench.trial.ledger import Ledger
 
 AHEAD = 2
 """Batches prepared in advance: one being copied while one is being computed."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
+Steps = Callable[[Drawn], Iterator[Drawn]]
 
 
 class Input(Protocol):
@@ -38,22 +39,22 @@ def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
 class DeviceInput:
     """Both splits on the device, as bytes where they are pictures; a batch is a gather."""
 
-    def __init__(self, train: Split, val: Split, pictures: Pictures | None, device: torch.device) -> None:
-        self._device, self._pictures = device, pictures
+    def __init__(
+        self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, steps: Steps = steps_of
+    ) -> None:
+        self._device, self._pictures, self._steps = device, pictures, steps
         self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
 
     def train(self, order: EpochOrder) -> Iterator[Batch]:
         """One epoch in the given order."""
-        drawn = DrawnEpoch.on(order, self._device)
         inputs, targets = self._train
-        for step in range(len(drawn.index)):
-            index = drawn.index[step]
+        for drawn in self._steps(Drawn.on(order, self._device)):
             if self._pictures:
-                batch = self._pictures.finish(self._pictures.gather(inputs, index, drawn, step), drawn, step)
+                batch = self._pictures.finish(self._pictures.gather(inputs, drawn.index, drawn), drawn)
             else:
-                batch = inputs.index_select(0, index)
-            yield batch, targets.index_select(0, index)
+                batch = inputs.index_select(0, drawn.index)
+            yield batch, targets.index_select(0, drawn.index)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """The validation set, padded to whole batches."""
@@ -72,9 +73,15 @@ class HostInput:
     """
 
     def __init__(
-        self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, ledger: Ledger
+        self,
+        train: Split,
+        val: Split,
+        pictures: Pictures | None,
+        device: torch.device,
+        ledger: Ledger,
+        steps: Steps = steps_of,
     ) -> None:
-        self._device, self._pictures, self._ledger = device, pictures, ledger
+        self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
         self._train = as_tensor(train.inputs), as_tensor(train.targets)
         self._val = as_tensor(val.inputs), as_tensor(val.targets)
         self._pin = device.type == "cuda"
@@ -100,19 +107,18 @@ class HostInput:
             except BaseException as error:  # whatever it is, the loop that waits for a batch has to learn of it
                 queue.put(error)
 
-        drawn = DrawnEpoch.on(order, self._device)
-        here = torch.arange(order.index.shape[1], device=self._device)
+        here = torch.arange(order.index.shape[1]).to(self._device)
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            for step in range(len(order.index)):
+            for drawn in self._steps(Drawn.on(order, self._device)):
                 with self._ledger.section("input_wait"):
                     got = queue.get()
                 if isinstance(got, BaseException):
                     raise got
                 inputs, targets = self._move(got)
                 if self._pictures:
-                    inputs = self._pictures.finish(self._pictures.gather(inputs, here, drawn, step), drawn, step)
+                    inputs = self._pictures.finish(self._pictures.gather(inputs, here, drawn), drawn)
                 yield inputs, targets
         finally:
             over.set()

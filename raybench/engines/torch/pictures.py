@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import cast
 
-import numpy as np
 import torch
 
 from raybench.datasets.base import Array
 from raybench.engines.order import Augmentation, EpochOrder
-
-
-def is_pictures(inputs: Array) -> bool:
-    """Whether an array is what a workload calls pictures: uint8 [N, height, width, channels]."""
-    return inputs.dtype == np.uint8 and inputs.ndim == 4
-
-
-def reflect(inputs: Array, border: int) -> Array:
-    """Pictures with a reflected border, padded once so that a crop is only a matter of where to read."""
-    return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
+from raybench.engines.pictures import plain
 
 
 def as_tensor(values: Array) -> torch.Tensor:
     """An array as a tensor: floats become float32, integers int64, pictures stay bytes."""
-    if not is_pictures(values):
-        values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
-    return torch.from_numpy(np.ascontiguousarray(values))
+    return torch.from_numpy(plain(values))
 
 
 @dataclass(frozen=True)
-class DrawnEpoch:
-    """An epoch's order and draws as tensors on one device, each [steps, batch] or None."""
+class Drawn:
+    """An `EpochOrder` as tensors on one device: [steps, batch] for an epoch, [batch] for a step; None where off."""
 
     index: torch.Tensor
     top: torch.Tensor | None
@@ -41,14 +31,25 @@ class DrawnEpoch:
     cut_left: torch.Tensor | None
 
     @classmethod
-    def on(cls, order: EpochOrder, device: torch.device) -> DrawnEpoch:
+    def on(cls, order: EpochOrder, device: torch.device) -> Drawn:
         """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
 
-        def move(drawn: Array | None) -> torch.Tensor | None:
-            return None if drawn is None else torch.from_numpy(drawn).to(device)
+        def move(drawn: Array) -> torch.Tensor:
+            return torch.from_numpy(drawn).to(device)
 
-        index = torch.from_numpy(order.index).to(device)
-        return cls(index, *map(move, (order.top, order.left, order.flip, order.cut_top, order.cut_left)))
+        draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
+        return cls(move(order.index), *(None if drawn is None else move(drawn) for drawn in draws))
+
+    def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> Drawn:
+        """The same part of all that is drawn."""
+        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        return Drawn(take(self.index), *(None if drawn is None else take(drawn) for drawn in draws))
+
+
+def steps_of(epoch: Drawn) -> Iterator[Drawn]:
+    """An epoch's steps, one after the other."""
+    for step in range(len(epoch.index)):
+        yield epoch.each(itemgetter(step))
 
 
 class Pictures:
@@ -77,8 +78,8 @@ class Pictures:
         self._columns = torch.arange(size[1], device=device)
         self._channels_last = channels_last
 
-    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: DrawnEpoch, step: int) -> torch.Tensor:
-        """The step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: Drawn) -> torch.Tensor:
+        """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
 
         `index` [batch] says where in `source` they are, which is on the same device.
         """
@@ -86,21 +87,21 @@ class Pictures:
             return source.index_select(0, index)
         rows, columns = self._rows.expand(len(index), -1), self._columns.expand(len(index), -1)
         if drawn.flip is not None:
-            mirrored = drawn.flip[step].bool()[:, None]
+            mirrored = drawn.flip.bool()[:, None]
             columns = torch.where(mirrored, self._columns[-1] - columns, columns)
         if drawn.top is not None and drawn.left is not None:
-            rows, columns = rows + drawn.top[step][:, None], columns + drawn.left[step][:, None]
+            rows, columns = rows + drawn.top[:, None], columns + drawn.left[:, None]
         return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
 
-    def finish(self, pictures: torch.Tensor, drawn: DrawnEpoch | None = None, step: int = 0) -> torch.Tensor:
+    def finish(self, pictures: torch.Tensor, drawn: Drawn | None = None) -> torch.Tensor:
         """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
         values = pictures.to(torch.float32)
         if not self._plain:
             values = values.sub_(self._mean).div_(self._std)
         if drawn is not None and drawn.cut_top is not None:
             side = self._augmentation.cutout
-            rows = self._inside(self._rows, drawn.cut_top[step], side)
-            columns = self._inside(self._columns, cast(torch.Tensor, drawn.cut_left)[step], side)
+            rows = self._inside(self._rows, drawn.cut_top, side)
+            columns = self._inside(self._columns, cast(torch.Tensor, drawn.cut_left), side)
             values = values.masked_fill_((rows[:, :, None] & columns[:, None, :])[..., None], 0.0)
         values = values.permute(0, 3, 1, 2)
         return values if self._channels_last else values.contiguous()
