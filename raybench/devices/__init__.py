@@ -8,8 +8,8 @@ from importlib import import_module
 from raybench.devices.base import Assignment, Device, Hardware
 
 _ADAPTERS: Mapping[str, Mapping[str, str]] = {
-    "cpu": {"torch": "cpu:Cpu"},
-    "cuda": {"torch": "cuda:Cuda"},
+    "cpu": {"torch": "cpu:Cpu", "tensorflow": "tensorflow:Cpu"},
+    "cuda": {"torch": "cuda:Cuda", "tensorflow": "tensorflow:Cuda"},
     "mps": {"torch": "mps:Mps"},
 }
 """For each kind and each framework that runs on it, the adapter: "module:Class"."""

@@ -8,12 +8,15 @@ from types import ModuleType
 
 from raybench.engines.base import Engine, EngineParts
 
-_ENGINES = {"torch": "raybench.engines.torch.engine:TorchEngine"}
+_ENGINES = {
+    "torch": "raybench.engines.torch.engine:TorchEngine",
+    "tensorflow": "raybench.engines.tensorflow.engine:TensorFlowEngine",
+}
 
 FRAMEWORKS = tuple(_ENGINES)
 """The frameworks this release can train with."""
 
-VERSIONS = {"torch": 1}
+VERSIONS = {"torch": 1, "tensorflow": 1}
 """Raised when the same cell would give other results or other times."""
 
 MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
@@ -21,28 +24,35 @@ MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
 
 PRECISIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("fp32", "tf32", "bf16", "fp16"),
+    "tensorflow": ("fp32", "tf32", "bf16"),
 }
 """The precisions a framework's engine can compute in, on a device that has them."""
 
 REPLICATIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("grouped", "devices"),
+    "tensorflow": ("grouped", "devices"),
 }
 """How a framework's engine can make replicas."""
 
 SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
     "torch": ("devices",),
+    "tensorflow": ("devices",),
 }
 """Those of its forms that work over several devices made of the host's cores."""
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "torch": frozenset({"steps_per_execution"}),
+    "tensorflow": frozenset({"channels_last"}),
 }
 """Settings that change nothing under a framework, and so are no part of its cells."""
 
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
-PRELOAD = {"torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run")}
+PRELOAD = {
+    "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
+    "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
+}
 """What a fork template loads, so that no trial pays for it. None of it touches a device."""
 
 

@@ -1,0 +1,198 @@
+"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs. The last two are written to its documentation; neither has run yet."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+import raybench.engines.tensorflow  # noqa: F401 — sets what TensorFlow reads when it is imported
+from raybench.devices import cuda
+from raybench.devices.base import Assignment, Hardware
+from raybench.devices.host import Host, says_out_of_memory
+
+OOM_TEXTS = ("resource_exhausted", "out of memory")
+
+
+class TensorFlowHost(Host):
+    """A host on which TensorFlow computes, and what the engine has to know of it."""
+
+    _type = "CPU"
+
+    def jit_compile(self, asked: bool) -> bool | None:
+        """What `tf.function` is told when a grid asks for `compile`, or does not.
+
+        Raises:
+            ValueError: a mirrored step cannot be compiled.
+        """
+        if asked and self.assignment.devices > 1:
+            raise ValueError("tensorflow cannot compile a step over several devices: leave compile off")
+        return asked
+
+    def open(self, precision: str) -> None:
+        """Threads and, where several are asked for, virtual devices: TensorFlow takes both before its first operation.
+
+        Raises:
+            ValueError: the device does not have that precision.
+        """
+        import tensorflow as tf
+
+        super().open(precision)
+        if self.assignment.devices > 1:
+            (host,) = tf.config.list_physical_devices("CPU")
+            parts = [tf.config.LogicalDeviceConfiguration() for _ in range(self.assignment.devices)]
+            tf.config.set_logical_device_configuration(host, parts)
+
+    def set_threads(self, count: int) -> None:
+        """Threads inside an operation, and operations side by side."""
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(count)
+        tf.config.threading.set_inter_op_parallelism_threads(count)
+
+    def threads(self) -> int:
+        """Threads of one operation."""
+        import tensorflow as tf
+
+        return int(tf.config.threading.get_intra_op_parallelism_threads())
+
+    def strategy(self) -> Any:
+        """The `tf.distribute` strategy that spreads a batch over the devices; TensorFlow's default for one."""
+        import tensorflow as tf
+
+        if self.assignment.devices == 1:
+            return tf.distribute.get_strategy()
+        return tf.distribute.MirroredStrategy([f"{self._type}:{i}" for i in range(self.assignment.devices)])
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Whether the memory of the device or of the host ran out."""
+        import tensorflow as tf
+
+        if isinstance(error, tf.errors.ResourceExhaustedError) or says_out_of_memory(error):
+            return True
+        return isinstance(error, tf.errors.OpError) and any(text in str(error).lower() for text in OOM_TEXTS)
+
+
+class Cpu(TensorFlowHost):
+    """A CPU trial: it owns its cores, by default all of the node. Operations are done when the call returns."""
+
+
+class Asynchronous(TensorFlowHost):
+    """Devices that are handed work and go on with it by themselves."""
+
+    def synchronize(self) -> None:
+        """Wait until every device has done what it was given."""
+        import tensorflow as tf
+
+        tf.test.experimental.sync_devices()
+
+    def mark(self) -> Any:
+        """The host's clock after the devices are done: TensorFlow has no events to time."""
+        self.synchronize()
+        return time.perf_counter_ns()
+
+
+class Cuda(Asynchronous):
+    """NVIDIA GPUs: the first visible one is the trial's, or as many as it has replicas."""
+
+    kind = "cuda"
+    _type = "GPU"
+
+    def hide_others(self) -> None:
+        """Show only the assigned GPUs; where none is named, those the caller already sees."""
+        kept = os.environ.get("CUDA_VISIBLE_DEVICES")
+        super().hide_others()
+        if not self.assignment.visible:
+            os.environ.pop("CUDA_VISIBLE_DEVICES")
+            if kept is not None:
+                os.environ["CUDA_VISIBLE_DEVICES"] = kept
+
+    def open(self, precision: str) -> None:
+        """Threads of the host, memory as it is needed, and TF32 as declared: TensorFlow's own default is on.
+
+        Raises:
+            RuntimeError: this TensorFlow sees no GPU.
+        """
+        import tensorflow as tf
+
+        gpus = tf.config.list_physical_devices("GPU")
+        if not gpus:
+            raise RuntimeError(f"tensorflow {tf.__version__} sees no GPU (a build without CUDA, or no driver)")
+        self.set_threads(self.assignment.threads)
+        used = gpus[: self.assignment.devices]
+        tf.config.set_visible_devices(used, "GPU")
+        for gpu in used:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+
+    def peak_memory(self) -> int:
+        """The most bytes TensorFlow's allocator has held, of the GPU that held most."""
+        import tensorflow as tf
+
+        used = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
+        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in used)
+
+    def describe(self) -> Hardware:
+        """The first visible GPU, as the driver tells of it, and how many the trial computes on."""
+        import tensorflow as tf
+
+        gpu = tf.config.get_visible_devices("GPU")[0]
+        name = tf.config.experimental.get_device_details(gpu).get("device_name", "")
+        found = next((entry for entry in cuda.probe() if entry.model == name), None)
+        memory, driver = (found.memory_bytes, found.driver) if found else (None, None)
+        return Hardware(self.kind, name, self.assignment.devices, memory, driver)
+
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, and whether TF32 is on."""
+        import tensorflow as tf
+
+        return super().fairness() | {
+            "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+            "visible": list(self.assignment.visible) or [str(i) for i in range(self.assignment.devices)],
+        }
+
+
+class Tpu(Asynchronous):
+    """TPU cores of this host through `TPUStrategy`; TensorFlow does not tell their memory, only the host's."""
+
+    kind = "tpu"
+
+    def __init__(self, assignment: Assignment) -> None:
+        super().__init__(assignment)
+        self._strategy: Any = None
+
+    def jit_compile(self, asked: bool) -> bool | None:
+        """Nothing: every step is compiled, whether asked for or not."""
+        return None
+
+    def hide_others(self) -> None:
+        """Show only the assigned chips; where none is named, those the caller already sees."""
+        super().hide_others()
+        if self.assignment.visible:
+            os.environ["TPU_VISIBLE_CHIPS"] = ",".join(self.assignment.visible)
+
+    def open(self, precision: str) -> None:
+        """Threads of the host, and the TPU system: it is set up once a process, before any other operation.
+
+        Raises:
+            ValueError: the device does not have that precision.
+        """
+        import tensorflow as tf
+
+        Host.open(self, precision)
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
+        topology = tf.tpu.experimental.initialize_tpu_system(resolver)
+        cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
+        self._strategy = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=cores)
+
+    def strategy(self) -> Any:
+        """The strategy over as many cores as the trial has devices."""
+        return self._strategy
+
+    def describe(self) -> Hardware:
+        """The chips of this host, and how many cores of theirs the trial computes on."""
+        from raybench.devices import probe
+
+        found = next(entry for entry in probe() if entry.kind == self.kind)
+        return replace(found, count=self.assignment.devices)

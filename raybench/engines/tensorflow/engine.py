@@ -1,0 +1,233 @@
+"""The training loop in TensorFlow: compiled steps over a Keras 3 model, with the clock at its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from statistics import median
+from typing import Any, cast
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from raybench.datasets.base import Data, Split
+from raybench.devices.tensorflow import TensorFlowHost
+from raybench.engines.base import EngineParts, EpochResult
+from raybench.engines.order import Augmentation, EpochOrder, Order
+from raybench.engines.pictures import is_pictures, plain, reflect
+from raybench.engines.schedule import schedule
+from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
+from raybench.engines.tensorflow.optimizers import build_optimizer
+from raybench.engines.tensorflow.pictures import Pictures
+from raybench.engines.tensorflow.replicas import average, average_running_statistics, group_batch_norms, share
+
+POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
+"""Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
+
+Rows = Mapping[str, tf.Tensor]
+"""An epoch's draws and the optimiser's numbers, each [steps, …]."""
+
+Mark = tuple[Any, Any, int]
+"""Before and after a call, in the device's own stream, and how many steps it had."""
+
+
+def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+
+
+def accuracy(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+    """1 for each example whose largest logit is its class, else 0; shape [batch]."""
+    return {"accuracy": tf.cast(tf.argmax(outputs, axis=-1) == targets, tf.float32)}
+
+
+class TensorFlowEngine:
+    """`tensorflow` on any device kind that TensorFlow has."""
+
+    def __init__(self, parts: EngineParts) -> None:
+        self._recipe, self._workload = parts.recipe, parts.workload
+        self._device, self._ledger, self._seed = cast(TensorFlowHost, parts.device), parts.ledger, parts.seed
+        self._strategy = self._device.strategy()
+        self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
+        self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
+            parts.workload.metrics_for("tensorflow") or accuracy
+        )
+        self._traces, self._step, self._judged = 0, 0, False
+
+    def load(self, data: Data) -> None:
+        """Pad, and move both splits to the device or keep them on the host.
+
+        Raises:
+            ValueError: augmentation asked for what is not pictures, or a batch larger than the training set.
+        """
+        recipe, workload = self._recipe, self._workload
+        augmentation = Augmentation.from_settings(recipe.augmentation)
+        train, val, pictures, size = data.train, data.val, None, (0, 0)
+        if is_pictures(train.inputs):
+            size = (train.inputs.shape[1], train.inputs.shape[2])
+            pictures = Pictures(workload.mean, workload.std, size, augmentation)
+            train = Split(reflect(train.inputs, augmentation.crop), train.targets)
+        elif augmentation:
+            raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
+        self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
+        parts = self._strategy.num_replicas_in_sync
+        self._evaluation_batch = -(-min(recipe.evaluation_batch_size, len(val)) // parts) * parts
+        self._examples = len(val)
+        if recipe.input == "device":
+            self._input: Input = DeviceInput(train, val, pictures, self._strategy)
+        else:
+            self._input = HostInput(train, val, pictures, self._ledger)
+        first = tf.constant(plain(val.inputs[:2]))
+        self._sample = pictures.finish(first) if pictures else first, tf.constant(plain(val.targets[:2]))
+        self._device.synchronize()
+
+    def build(self) -> None:
+        """The model from its seed and its optimiser, and a look at what loss and metrics return."""
+        recipe = self._recipe
+        keras.config.set_dtype_policy(POLICIES[recipe.precision])
+        keras.utils.set_random_seed(self._seed)
+        with self._strategy.scope():
+            self.model = self._workload.build_model("tensorflow")
+            _, values = self._forward(*self._sample, training=False)
+            self._check(values, len(self._sample[1]))
+            self._names = list(values)
+            if recipe.replication == "grouped":
+                group_batch_norms(self.model, recipe.replicas)
+            self._variables = [variable.value for variable in self.model.trainable_variables]
+            times = recipe.replicas if recipe.decay_rule == "sum_over_replicas" else 1
+            self._optimizer = build_optimizer(
+                self._variables, recipe.optimizer, times * recipe.weight_decay, recipe.decay
+            )
+        self._rate = float(recipe.optimizer["learning_rate"])
+        self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
+        jit = self._device.jit_compile(recipe.compile)
+        self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
+        self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
+        self._device.synchronize()
+
+    def _forward(self, inputs: Any, targets: Any, training: bool) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+        outputs = self.model(inputs, training=training)
+        outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
+        losses = self._loss(outputs, targets)
+        return losses, {"loss": losses, **self._metrics(outputs, targets)}
+
+    @staticmethod
+    def _check(values: Mapping[str, tf.Tensor], examples: int) -> None:
+        """What a person's own loss and metrics return.
+
+        Raises:
+            ValueError: one of them is not one number an example.
+        """
+        for name, value in values.items():
+            if tuple(value.shape) != (examples,):
+                raise ValueError(
+                    f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]"
+                )
+
+    def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
+
+    def _train_step(self, rows: Rows, fed: Fed, at: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        """One step of one replica: the epoch's step `at`, the call's step `step`. Returns its sums [metrics]."""
+        row = {name: tf.gather(values, at) for name, values in rows.items()}  # values[at] would compile for each `at`
+        scalars = row.pop("scalars")
+        row = {name: share(values) for name, values in row.items()}
+        inputs, targets = self._input.train(fed, step, row)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._variables)
+            losses, values = self._forward(inputs, targets, training=True)
+            loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses])
+        self._optimizer.apply(average(tape.gradient(loss, self._variables)), scalars)
+        return self._sums(values)
+
+    def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
+        """The compiled function: `steps` steps from the epoch's step `start` on; their sums over all replicas."""
+        self._traces += 1  # only Python runs this line, once for each shape
+
+        def one(step: tf.Tensor) -> tf.Tensor:
+            sums = self._strategy.run(self._train_step, (rows, fed, start + step, step))
+            return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+        if self._recipe.steps_per_execution == 1:
+            return one(tf.constant(0))
+        nothing = tf.zeros([len(self._names)])
+        more: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
+        return tf.while_loop(more, lambda step, sums: (step + 1, sums + one(step)), (tf.constant(0), nothing))[1]
+
+    def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
+        inputs, targets = self._input.judged(fed)
+        _, values = self._forward(inputs, targets, training=False)
+        real = share(tf.range(self._evaluation_batch)) < counts
+        return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
+
+    def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
+        """The compiled function: sums over the examples that count of one batch."""
+        self._traces += 1
+        sums = self._strategy.run(self._evaluate_step, (fed, counts))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+    def train_epoch(self, epoch: int) -> EpochResult:
+        """One epoch.
+
+        The calls of the first epoch are timed one by one; what the first took beyond the median of the others, each
+        counted by its steps, is `compile`. Where an epoch is one call, there is no median to compare with and all of it
+        is `train`.
+        """
+        traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
+        total, most = self._order.steps, self._recipe.steps_per_execution
+        self._device.synchronize()
+        with self._ledger.section("train"):
+            order = self._order.epoch()
+            rows = self._rows(order)
+            for start, fed in zip(range(0, total, most), self._input.calls(order, most), strict=True):
+                steps = min(most, total - start)
+                with self._timed(marks, steps, epoch == 1):
+                    sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
+            means = self._means(sums, order.index.size)
+            self._device.synchronize()
+        self._charge_compilation(marks, "train")
+        return EpochResult(total, order.index.size, means, self._traces - traces)
+
+    @contextmanager
+    def _timed(self, marks: list[Mark], steps: int, wanted: bool) -> Iterator[None]:
+        """Mark the device's work before and after a call of so many steps, where it is wanted."""
+        if not wanted:
+            yield
+            return
+        begun = self._device.mark()
+        yield
+        marks.append((begun, self._device.mark(), steps))
+
+    def _rows(self, order: EpochOrder) -> Rows:
+        """The epoch's draws and the optimiser's numbers on the device: one copy each, so that no step waits for one."""
+        steps = range(self._step, self._step + self._order.steps)
+        scalars = self._optimizer.scalars([self._rate * self._factor(step) for step in steps], self._step)
+        self._step += self._order.steps
+        rows = self._input.rows(order) | {"scalars": scalars.astype(np.float32)}
+        return {name: tf.constant(values) for name, values in rows.items()}
+
+    def _means(self, sums: tf.Tensor, examples: int) -> dict[str, float]:
+        values = sums.numpy().tolist()  # the one copy to the host
+        return {name: value / examples for name, value in zip(self._names, values, strict=True)}
+
+    def _charge_compilation(self, marks: list[Mark], section: str) -> None:
+        if len(marks) > 1:
+            first, *later = [self._device.elapsed(begun, ended) / steps for begun, ended, steps in marks]
+            self._ledger.move(int((first - median(later)) * marks[0][2]), section, "compile")
+
+    def evaluate(self) -> tuple[Mapping[str, float], int]:
+        """The whole validation set in batches of one shape; padding does not count."""
+        traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
+        self._device.synchronize()
+        with self._ledger.section("evaluate"):
+            if self._strategy.num_replicas_in_sync > 1:
+                average_running_statistics(self.model, self._strategy)
+            for fed, counts in self._input.validation(self._evaluation_batch):
+                with self._timed(marks, 1, not self._judged):
+                    sums += self._evaluate(fed, tf.constant(counts))
+            means = self._means(sums, self._examples)
+            self._device.synchronize()
+        self._judged = True
+        self._charge_compilation(marks, "evaluate")
+        return means, self._traces - traces

@@ -1,0 +1,91 @@
+"""Replicas: batch statistics of their own for each part of a batch, on one device or on several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class GroupedBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
+    """Batch norm with the statistics of `groups` contiguous parts of the batch, in one computation.
+
+    In training each part [batch / groups, …] is normalised by its own mean and biased variance, and the running
+    statistics move by the mean of both over the parts, which is what the average over real replicas would be. In
+    evaluation it is plain batch norm.
+    """
+
+    groups: int
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Normalise [batch, …] to the same shape.
+
+        Raises:
+            ValueError: the batch cannot be divided into the groups, or a mask says which of it counts.
+        """
+        if not (training and self.trainable):
+            return super().call(inputs, training=False, mask=mask)
+        if mask is not None:
+            raise ValueError(f"{self.name}: a masked batch norm cannot be divided into replicas")
+        batch, *rest = inputs.shape
+        if batch % self.groups:
+            raise ValueError(f"a batch of {batch} cannot be divided into {self.groups} replicas")
+        values = tf.cast(tf.reshape(inputs, [self.groups, batch // self.groups, *rest]), self.variable_dtype)
+        axis = self.axis % len(inputs.shape) + 1  # that of the channels, behind the groups
+        means, variances = tf.nn.moments(values, [i for i in range(1, len(values.shape)) if i != axis], keepdims=True)
+        for running, found in ((self.moving_mean, means), (self.moving_variance, variances)):
+            mean = tf.reshape(tf.reduce_mean(found, axis=0), running.shape)
+            running.assign(running * self.momentum + mean * (1.0 - self.momentum))
+        channels = [-1 if i == axis else 1 for i in range(len(values.shape))]
+        scale = tf.reshape(self.gamma, channels) if self.scale else None
+        offset = tf.reshape(self.beta, channels) if self.center else None
+        outputs = tf.nn.batch_normalization(values, means, variances, offset, scale, self.epsilon)
+        return tf.cast(tf.reshape(outputs, [batch, *rest]), self.compute_dtype)
+
+
+def batch_norms(model: keras.Model) -> list[keras.layers.BatchNormalization]:
+    """Every batch norm of a model, those of models inside it too."""
+    return [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
+
+
+def group_batch_norms(model: keras.Model, groups: int) -> None:
+    """Give each of `groups` parts of a batch statistics of its own, in place: weights and names stay.
+
+    Raises:
+        ValueError: a batch norm whose statistics are made in another way.
+    """
+    for layer in batch_norms(model):
+        if type(layer) is not keras.layers.BatchNormalization or layer.synchronized or layer.renorm:
+            raise ValueError(f"{layer.name}: only a plain BatchNormalization can be divided into replicas")
+        layer.__class__ = GroupedBatchNormalization
+        layer.groups = groups
+
+
+def share(values: tf.Tensor) -> tf.Tensor:
+    """This replica's part of a batch, the r-th of as many as there are devices; all of it on a single device."""
+    here = tf.distribute.get_replica_context()
+    if here.num_replicas_in_sync == 1:
+        return values
+    batch, *rest = values.shape
+    parts = tf.reshape(values, [here.num_replicas_in_sync, batch // here.num_replicas_in_sync, *rest])
+    return tf.gather(parts, here.replica_id_in_sync_group)
+
+
+def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
+    """The gradients' means over the devices; None where a variable has no gradient."""
+    here = tf.distribute.get_replica_context()
+    if here.num_replicas_in_sync == 1:
+        return list(gradients)
+    there = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
+    means = iter(here.all_reduce(tf.distribute.ReduceOp.MEAN, there))
+    return [None if gradient is None else next(means) for gradient in gradients]
+
+
+def average_running_statistics(model: keras.Model, strategy: Any) -> None:
+    """Give every device the mean of the devices' running statistics."""
+    for layer in batch_norms(model):
+        for running in (layer.moving_mean, layer.moving_variance):
+            parts = strategy.experimental_local_results(running.value)
+            running.value.assign(tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts))
