@@ -8,7 +8,7 @@ from __future__ import annotations
 from raybench.environments.built import Built, environments_root, look, python_of
 from raybench.environments.choice import called, is_path, key_of, runtime_env_of
 from raybench.environments.interpreter import NEEDED, Interpreter, find
-from raybench.environments.python import environ_with_raybench
+from raybench.environments.python import clean_environ, put_raybench
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
 
 __all__ = [
@@ -18,12 +18,13 @@ __all__ = [
     "Interpreter",
     "Recipe",
     "called",
-    "environ_with_raybench",
+    "clean_environ",
     "environments_root",
     "find",
     "is_path",
     "key_of",
     "look",
+    "put_raybench",
     "python_of",
     "recipe_for",
     "runtime_env_of",

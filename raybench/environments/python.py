@@ -43,18 +43,17 @@ def clean_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
-def environ_with_raybench(folder: Path) -> dict[str, str]:
-    """A clean environment in which an interpreter finds this raybench, and nothing else of this interpreter's packages.
+def put_raybench(folder: Path) -> None:
+    """Make an empty folder one in which another interpreter finds this raybench and nothing else of this one's.
 
-    An installed raybench lies beside the torch of its own environment, so that its folder is no place to search: the
-    given one, which must be empty, gets a link to the package, or a copy where links cannot be made.
+    An installed raybench lies beside the torch of its own environment, so that its own folder is no place to search.
+    The folder gets a link to the package, or a copy where links cannot be made.
     """
     package = Path(raybench.__file__).parent
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
     except OSError:
         shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-    return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
 def ask(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import raybench
-from raybench.environments import environ_with_raybench
+from raybench.environments import clean_environ, put_raybench
 from raybench.errors import ExecutionError
 from raybench.trial import events
 from raybench.trial.events import Event
@@ -47,10 +47,13 @@ class TemplateProcess:
     """
 
     def __init__(self, framework: str, python: str = "") -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="raybench-")
-        environ = environ_with_raybench(Path(self._folder.name)) if python else _own_environ()
-        python = python or sys.executable
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process
+        self._kept = contextlib.ExitStack()
+        if python:
+            folder = self._kept.enter_context(tempfile.TemporaryDirectory(prefix="raybench-"))
+            environ = _environ_of_another(Path(folder))
+        else:
+            python, environ = sys.executable, _own_environ()
+        self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by what keeps it
         self._process = subprocess.Popen(
             [python, "-m", "raybench.execution.template", framework],
             stdin=subprocess.PIPE,
@@ -86,8 +89,7 @@ class TemplateProcess:
         self._process.kill()
         self._process.wait()
         self._selector.close()
-        self._words.close()
-        self._folder.cleanup()
+        self._kept.close()
         for pipe in (self._process.stdin, self._out):
             if pipe:
                 pipe.close()
@@ -111,7 +113,9 @@ class TemplateProcess:
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
-        """Run one attempt in a process of its own and yield its events; the last is always `trial_ended`.
+        """Run one attempt in a process of its own and yield its events.
+
+        The last is always `trial_ended`, or the `check_ended` of a check that came to its end.
 
         Closing the iterator ends the trial.
         """
@@ -132,7 +136,7 @@ class TemplateProcess:
                 code = message.get("exit")
                 if "event" in message:
                     last = message["event"]
-                    ended = last["event"] == "trial_ended"
+                    ended = last["event"] in ("trial_ended", "check_ended")
                     yield last
             if not ended:
                 memory = oom_kills() > kills
@@ -177,6 +181,12 @@ def _own_environ() -> dict[str, str]:
     """This process's environment, in which its interpreter finds this raybench first."""
     package = str(Path(raybench.__file__).parent.parent)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+
+
+def _environ_of_another(folder: Path) -> dict[str, str]:
+    """An environment for another interpreter, which finds this raybench in an empty folder and nothing else of ours."""
+    put_raybench(folder)
+    return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
 def name_end(code: int | None, memory: bool, last: Event) -> tuple[str, dict[str, Any]]:

@@ -39,7 +39,7 @@ from raybench.errors import ExecutionError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher, Placement
-from raybench.execution.runtime_env import try_runtime_envs
+from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.trial import events
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
@@ -155,23 +155,19 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
         """
         self._connect()
-        asked = {}
+        asked = []
         for node in ray.nodes():
             if node["Alive"]:
                 there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-                task = ray.remote(num_cpus=0)(probe_node).options(scheduling_strategy=there)
+                task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
                 address = "" if self._address is None else node["NodeManagerAddress"]
-                asked[node["NodeID"]] = task.remote(address, list(environments))
+                asked.append(task.remote(address, list(environments)))
+        making = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
         try:
-            answers = ray.get(list(asked.values()), timeout=PROBE_TIMEOUT)
+            found: list[Node] = ray.get(asked, timeout=PROBE_TIMEOUT + making)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
-        found: dict[str, Node] = dict(zip(asked, answers, strict=True))
-        runtime_envs = {key: env for key in environments if (env := runtime_env_of(key)) is not None}
-        if not runtime_envs:
-            return list(found.values())
-        tried = try_runtime_envs(runtime_envs, {number: node.name for number, node in found.items()})
-        return [replace(node, environments={**node.environments, **tried[number]}) for number, node in found.items()]
+        return found
 
     def _connect(self) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""

@@ -6,17 +6,20 @@ Ray tries a `runtime_env` that cannot be made for ever, so that everything here 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import raybench
-from raybench.devices.node import installed
+from raybench.devices.node import Node, installed, probe_node
 from raybench.engines import PACKAGES
-from raybench.environments import NEEDED, Interpreter, called
+from raybench.environments import NEEDED, Interpreter, called, put_raybench, runtime_env_of
 from raybench.errors import ExecutionError
 from raybench.execution.process import START_TIMEOUT, TemplateProcess
 from raybench.trial import events
@@ -32,8 +35,6 @@ class _Host:
 
     def interpreter(self) -> dict[str, Any]:
         """What is there, as the fields of an `Interpreter`."""
-        import platform
-
         packages = installed((*PACKAGES.values(), *NEEDED))
         return {"version": platform.python_version(), "packages": packages}
 
@@ -46,39 +47,55 @@ class _Host:
         yield from self._template.run(Job.from_json(job))
 
 
-def _start_host(runtime_env: Mapping[str, Any], node_id: str) -> Any:
-    """An actor on a node, in a `runtime_env` that brings this raybench along. It takes no resources: its trial has."""
-    modules = [*runtime_env.get("py_modules", ()), str(Path(raybench.__file__).parent)]
-    there = NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)
-    options = {"num_cpus": 0, "scheduling_strategy": there, "runtime_env": {**runtime_env, "py_modules": modules}}
-    return ray.remote(_Host).options(**options).remote()
+class _Place:
+    """A `runtime_env` on this node: an actor in it, which finds this raybench and takes no resources of its own.
 
-
-def try_runtime_envs(runtime_envs: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, str]) -> dict[str, Any]:
-    """Make each `runtime_env` on each node, all at once.
-
-    Args:
-        runtime_envs: by their keys.
-        nodes: from Ray's number of a node to its name.
-
-    Returns:
-        For each number of a node, an `Interpreter` by key.
+    Raises:
+        ValueError, TypeError: Ray says that it is no `runtime_env`.
     """
-    hosts = {(node, key): _start_host(env, node) for node in nodes for key, env in runtime_envs.items()}
-    asked = {place: host.interpreter.remote() for place, host in hosts.items()}
-    answered, _ = ray.wait(list(asked.values()), num_returns=len(asked), timeout=MAKE_TIMEOUT)
-    found: dict[str, dict[str, Interpreter]] = {node: {} for node in nodes}
-    for (node, key), answer in asked.items():
-        where = f"{called(key)} on {nodes[node]}"
+
+    def __init__(self, runtime_env: Mapping[str, Any]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="raybench-")
+        put_raybench(Path(self._folder.name))
+        variables = dict(runtime_env.get("env_vars") or {})
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [self._folder.name, variables.get("PYTHONPATH")]))
+        here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
+        made = {**runtime_env, "env_vars": variables}
+        self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=here, runtime_env=made).remote()
+
+    def close(self) -> None:
+        """End the actor and, with it, everything that it has started."""
+        ray.kill(self.host)
+        self._folder.cleanup()
+
+
+def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
+    """This machine, a node of Ray's, and what environments come to on it, those of a `runtime_env` too.
+
+    Every `runtime_env` is made here, all at once; this takes at most `MAKE_TIMEOUT` and what `probe_node` takes.
+    """
+    node = probe_node(address, environments)
+    found = dict(node.environments)
+    places: dict[str, _Place] = {}
+    for key in environments:
+        if (runtime_env := runtime_env_of(key)) is not None:
+            try:
+                places[key] = _Place(runtime_env)
+            except (ValueError, TypeError) as error:
+                found[key] = Interpreter(problem=f"{called(key)}: {_in_short(error)}")
+    asked = {key: place.host.interpreter.remote() for key, place in places.items()}
+    if asked:
+        ray.wait(list(asked.values()), num_returns=len(asked), timeout=MAKE_TIMEOUT)
+    for key, answer in asked.items():
         try:
-            if answer not in answered:
-                raise TimeoutError(f"Ray did not make it within {MAKE_TIMEOUT:g} s")
-            found[node][key] = Interpreter(**ray.get(answer))
-        except (ray.exceptions.RayError, TimeoutError) as error:
-            found[node][key] = Interpreter(problem=f"{where}: {_in_short(error)}")
-    for host in hosts.values():
-        ray.kill(host)
-    return found
+            found[key] = Interpreter(**ray.get(answer, timeout=0))
+        except ray.exceptions.GetTimeoutError:
+            words = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
+            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {words}")
+        except ray.exceptions.RayError as error:
+            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {_in_short(error)}")
+        places[key].close()
+    return replace(node, environments=found)
 
 
 def _in_short(error: Exception) -> str:
@@ -95,10 +112,10 @@ class RemoteTemplate:
     """
 
     def __init__(self, framework: str, runtime_env: Mapping[str, Any]) -> None:
-        self._host = _start_host(runtime_env, ray.get_runtime_context().get_node_id())
+        self._place = _Place(runtime_env)
         self.alive = True
         try:
-            ray.get(self._host.start.remote(framework), timeout=MAKE_TIMEOUT + START_TIMEOUT)
+            ray.get(self._place.host.start.remote(framework), timeout=MAKE_TIMEOUT + START_TIMEOUT)
         except ray.exceptions.RayTaskError as error:
             self.close()
             raise ExecutionError(str(error.cause)) from None
@@ -109,7 +126,7 @@ class RemoteTemplate:
     def run(self, job: Job) -> Iterator[Event]:
         """Run one attempt and yield its events; the last is always `trial_ended`."""
         try:
-            for event in self._host.run.options(num_returns="streaming").remote(job.to_json()):
+            for event in self._place.host.run.options(num_returns="streaming").remote(job.to_json()):
                 yield ray.get(event)
         except ray.exceptions.RayActorError as error:
             self.alive = False
@@ -119,4 +136,4 @@ class RemoteTemplate:
     def close(self) -> None:
         """End the actor and, with it, the template and whatever trial it still has."""
         self.alive = False
-        ray.kill(self._host)
+        self._place.close()
