@@ -25,6 +25,9 @@ AGAIN_NEXT_TIME = frozenset({LOST, SKIPPED, KILLED})
 
 Event = dict[str, Any]
 
+ENDS = frozenset({"trial_ended", "check_ended"})
+"""The kinds of event that are the last of a job."""
+
 
 def now() -> str:
     """The time, UTC, to the millisecond: 2026-11-21T09:00:00.000Z."""
@@ -48,6 +51,11 @@ def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
 def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     """An epoch is trained and evaluated: its steps, examples, ledger and metrics."""
     return _event("epoch_ended", trial, attempt, fields)
+
+
+def check_ended(trial: str, attempt: int, **fields: Any) -> Event:
+    """A check is over: which one, what it found, its seconds and, where it could not be made, why."""
+    return _event("check_ended", trial, attempt, fields)
 
 
 def trial_ended(

@@ -48,6 +48,8 @@ class Job:
         labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
         versions: what the caller knows of versions (Ray's).
         python: the interpreter that it runs in; empty for the one raybench runs in.
+        check: the check that is made instead of a training run (`raybench.trial.check`); empty: none.
+        warnings: what its results have to be read with; told at its end.
     """
 
     trial: str
@@ -66,6 +68,8 @@ class Job:
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     python: str = ""
+    check: str = ""
+    warnings: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain values."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from raybench.trial.check import check
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.ledger import Ledger
@@ -32,7 +33,7 @@ def keep(folder: Path, event: Event) -> None:
 
 
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
-    """Run an attempt as `raybench.trial.run.run` does, each event kept on disk before it is yielded."""
-    for event in run(job, ledger, template_import):
+    """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded."""
+    for event in check(job) if job.check else run(job, ledger, template_import):
         keep(Path(job.folder), event)
         yield event

@@ -41,19 +41,19 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     """
     ledger = ledger or Ledger()
     device: Device | None = None
-    warnings: list[str] = []
+    warnings = list(job.warnings)
     info = WorkloadInfo.from_json(job.workload)
     phase = "setup"
     status, error = events.COMPLETED, None
     try:
-        device = _open(job)
+        device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
         recipe = Recipe.from_cell(job.cell)
         workload = load_workload(info, Path(job.folder))
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
         phase = "data"
         with ledger.section("data"):
-            engine.load(_data(job, workload))
+            engine.load(load_data(job, workload))
         phase = "build"
         with ledger.section("build"):
             engine.build()
@@ -121,7 +121,12 @@ def describe_error(caught: BaseException, phase: str, folder: str, file: str | N
     }
 
 
-def _open(job: Job) -> Device:
+def open_assigned(job: Job) -> Device:
+    """The device a job was given, open; everything else is hidden from this process.
+
+    Raises:
+        RuntimeError: it is not the hardware that was planned for.
+    """
     wanted = job.cell["device"]
     device = open_device(
         wanted["kind"],
@@ -174,7 +179,13 @@ def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}/{name}": float(value) for name, value in values.items()}
 
 
-def _data(job: Job, workload: Workload) -> Data:
+def load_data(job: Job, workload: Workload) -> Data:
+    """Both splits of a workload's data, held out and cut as the job says.
+
+    Raises:
+        DataError: a file is missing or damaged.
+        ValueError: there are fewer examples than the job asks for.
+    """
     root = Path(job.data_root)
     data = workload.data(root) if workload.data else datasets.get(str(workload.dataset)).load(root)
     if workload.held_out:

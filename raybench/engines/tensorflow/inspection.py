@@ -16,14 +16,10 @@ from keras import layers
 
 from raybench.datasets.base import Array
 from raybench.engines.conversion import STATISTICS, Weights, renamed, role
+from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.layouts import layouts
 
 Loss = Callable[[Any, Any], Any]
-
-
-def cross_entropy(outputs: Any, targets: Any) -> Any:
-    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
 
 
 def read_weights(model: Any) -> dict[str, Array]:
