@@ -11,10 +11,12 @@ _ADAPTERS: Mapping[str, Mapping[str, str]] = {
     "cpu": {"torch": "cpu:Cpu", "tensorflow": "tensorflow:Cpu"},
     "cuda": {"torch": "cuda:Cuda", "tensorflow": "tensorflow:Cuda"},
     "mps": {"torch": "mps:Mps"},
+    "tpu": {"torch_xla": "tpu:Tpu", "tensorflow": "tensorflow:Tpu"},
+    "xla_cpu": {"torch_xla": "xla:XlaCpu"},
 }
 """For each kind and each framework that runs on it, the adapter: "module:Class"."""
 
-_PROBES = ("cpu", "cuda", "mps")
+_PROBES = ("cpu", "cuda", "mps", "tpu")
 """The modules that find hardware, each of its kind."""
 
 KINDS = tuple(_ADAPTERS)
@@ -22,6 +24,11 @@ KINDS = tuple(_ADAPTERS)
 
 BORROWED: Mapping[str, str] = {"xla_cpu": "cpu"}
 """Kinds that are no hardware of their own, and whose hardware they compute on."""
+
+RAY_RESOURCES: Mapping[str, str] = {"cuda": "GPU", "mps": "GPU", "tpu": "TPU"}
+"""What Ray calls an accelerator of a kind: an Apple GPU is a "GPU" to it as any other."""
+
+_LEGAL_COUNTS: Mapping[str, tuple[int, ...]] = {"tpu": (1, 2, 4, 8)}
 
 
 def frameworks(kind: str) -> tuple[str, ...]:
@@ -36,12 +43,14 @@ def hosted(kind: str) -> bool:
 
 def cores_per_accelerator(kind: str, model: str) -> int:
     """How many devices a framework sees in one accelerator, as Ray counts those."""
-    return 1
+    from raybench.devices import tpu
+
+    return tpu.cores(model) if kind == "tpu" else 1
 
 
 def legal_counts(kind: str) -> tuple[int, ...] | None:
     """How many accelerators of a kind a trial may take; None where any number will do."""
-    return None
+    return _LEGAL_COUNTS.get(kind)
 
 
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
@@ -69,6 +78,7 @@ def probe() -> list[Hardware]:
 __all__ = [
     "BORROWED",
     "KINDS",
+    "RAY_RESOURCES",
     "Assignment",
     "Device",
     "Hardware",

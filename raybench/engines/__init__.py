@@ -10,13 +10,14 @@ from raybench.engines.base import Engine, EngineParts
 
 _ENGINES = {
     "torch": "raybench.engines.torch.engine:TorchEngine",
+    "torch_xla": "raybench.engines.torch_xla.engine:XlaEngine",
     "tensorflow": "raybench.engines.tensorflow.engine:TensorFlowEngine",
 }
 
 FRAMEWORKS = tuple(_ENGINES)
 """The frameworks this release can train with."""
 
-VERSIONS = {"torch": 1, "tensorflow": 1}
+VERSIONS = {"torch": 1, "torch_xla": 1, "tensorflow": 1}
 """Raised when the same cell would give other results or other times."""
 
 MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
@@ -24,6 +25,7 @@ MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
 
 PRECISIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("fp32", "tf32", "bf16", "fp16"),
+    "torch_xla": ("fp32", "bf16"),
     "tensorflow": ("fp32", "tf32", "bf16"),
 }
 """The precisions a framework's engine can compute in, on a device that has them."""
@@ -42,6 +44,7 @@ SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "torch": frozenset({"steps_per_execution"}),
+    "torch_xla": frozenset({"steps_per_execution", "compile", "channels_last"}),
     "tensorflow": frozenset({"channels_last"}),
 }
 """Settings that change nothing under a framework, and so are no part of its cells."""
@@ -51,6 +54,7 @@ PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflo
 
 PRELOAD = {
     "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
+    "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
     "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
 }
 """What a fork template loads, so that no trial pays for it. None of it touches a device."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from raybench.engines.pictures import is_pictures, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
-from raybench.engines.torch.pictures import Pictures, steps_of
+from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -36,26 +36,27 @@ class Sums:
     """Sums of numbers an example has, kept on the device until an epoch ends."""
 
     def __init__(self, device: torch.device) -> None:
-        self._sums: dict[str, torch.Tensor] = {}
-        self._nothing = torch.zeros(()).to(device)
+        self._device = device
+        self._names: list[str] = []
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
-        """Add what each example has, [batch]."""
-        for name, value in values.items():
-            total = value.detach().to(torch.float32).sum()
-            self._sums[name] = self._sums.get(name, self._nothing) + total
+        """Add what each example has, [batch]; the same names each time."""
+        if not self._names:
+            self._names = list(values)
+            self._sums = torch.zeros(len(values)).to(self._device)
+        now = [values[name].detach().to(torch.float32).sum() for name in self._names]
+        self._sums = self._sums + torch.stack(now)
 
     def means(self, examples: int) -> dict[str, float]:
         """The sums over so many examples, on the host: waits for the device."""
-        names = list(self._sums)
-        values = torch.stack([self._sums[name] for name in names]).tolist()  # the one copy to the host
-        return {name: value / examples for name, value in zip(names, values, strict=True)}
+        values = self._sums.tolist()  # the one copy to the host
+        return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
 
 class TorchEngine:
     """`torch` on any device kind that torch has."""
 
-    _steps = staticmethod(steps_of)
+    _without_gradients: type[torch.no_grad | torch.inference_mode] = torch.inference_mode
 
     def __init__(self, parts: EngineParts) -> None:
         self._recipe, self._workload = parts.recipe, parts.workload
@@ -109,6 +110,9 @@ class TorchEngine:
     def model(self) -> torch.nn.Module:
         """The model that is trained."""
         return self._model
+
+    def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
+        return steps_of(epoch)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
@@ -202,7 +206,7 @@ class TorchEngine:
         sums, marks = Sums(self._on), []
         self._model.eval()
         self._device.synchronize()
-        with self._ledger.section("evaluate"), torch.inference_mode():
+        with self._ledger.section("evaluate"), self._without_gradients():
             first = self._is_new("evaluate", self._evaluation_batch)
             for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
                 start = self._device.mark()

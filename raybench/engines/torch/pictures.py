@@ -74,8 +74,8 @@ class Pictures:
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         self._augmentation = augmentation
-        self._rows = torch.arange(size[0], device=device)
-        self._columns = torch.arange(size[1], device=device)
+        self._rows = torch.arange(size[0]).to(device)
+        self._columns = torch.arange(size[1]).to(device)
         self._channels_last = channels_last
 
     def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: Drawn) -> torch.Tensor:

@@ -1,0 +1,154 @@
+"""TPUs of this host, found without a framework and used by torch_xla. Written to documentation; not run on one yet.
+
+A chip is what Ray counts and hands out. Up to v3, and again in TPU7x, a chip has two cores, which frameworks see as two
+devices; the others show a chip as one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raybench.devices.base import Hardware
+from raybench.devices.xla import Xla
+
+GIB = 1024**3
+GOOGLE = "0x1ae0"
+LOCK = "/tmp/libtpu_lockfile"  # noqa: S108 — the place is libtpu's choice
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What is the same in all chips of a generation: its name, memory and cores a chip."""
+
+    model: str
+    memory_bytes: int
+    cores: int = 1
+
+
+V2, V3 = Generation("TPU v2", 16 * GIB, 2), Generation("TPU v3", 32 * GIB, 2)
+GENERATIONS = {
+    ("0x0027", "0x004e"): V2,
+    ("0x0027", "0x004f"): V3,
+    ("0x005e", None): Generation("TPU v4", 32 * GIB),
+    ("0x0062", None): Generation("TPU v5p", 95 * GIB),
+    ("0x0063", None): Generation("TPU v5e", 16 * GIB),
+    ("0x006f", None): Generation("TPU v6e", 32 * GIB),
+    ("0x0076", None): Generation("TPU7x", 192 * GIB, 2),
+}
+"""By PCI device and, where two share it, subsystem device: from Google's `tpu-info`; memory is a chip's."""
+
+BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
+"""How so many chips of one host lie in its grid, as libtpu wants to be told when a process has only some of them."""
+
+
+def cores(model: str) -> int:
+    """The devices in one chip; 1 for a model that is not known."""
+    return next((generation.cores for generation in GENERATIONS.values() if generation.model == model), 1)
+
+
+def probe(root: Path = Path("/")) -> list[Hardware]:
+    """The chips on the PCI bus that have a device file here, one entry a model.
+
+    A chip goes by its place on the bus, from 0, as in `TPU_VISIBLE_CHIPS`; that, where it is set, is respected. Up to
+    v4 its file is `/dev/accelN`, later `/dev/vfio/GROUP`.
+    """
+    text = os.environ.get("TPU_VISIBLE_CHIPS")
+    wanted = None if text is None else {part.strip() for part in text.split(",") if part.strip()}
+    found: dict[str, list[str]] = {}
+    known: dict[str, Generation] = {}
+    number = 0
+    for chip in sorted(root.glob("sys/bus/pci/devices/*")):
+        generation = _generation(chip)
+        if generation is None:
+            continue
+        identity, number = str(number), number + 1
+        if _has_file(chip, identity, root) and (wanted is None or identity in wanted):
+            known[generation.model] = generation
+            found.setdefault(generation.model, []).append(identity)
+    return [Hardware("tpu", model, len(ids), known[model].memory_bytes, ids=tuple(ids)) for model, ids in found.items()]
+
+
+def _generation(chip: Path) -> Generation | None:
+    def read(name: str) -> str:
+        try:
+            return (chip / name).read_text().strip()
+        except OSError:
+            return ""
+
+    if read("vendor") != GOOGLE:
+        return None
+    device = read("device")
+    return GENERATIONS.get((device, None)) or GENERATIONS.get((device, read("subsystem_device")))
+
+
+def _has_file(chip: Path, identity: str, root: Path) -> bool:
+    if (root / f"dev/accel{identity}").exists():
+        return True
+    group = chip / "iommu_group"
+    return group.exists() and (root / "dev/vfio" / group.resolve().name).exists()
+
+
+def explain(error: BaseException) -> str | None:
+    """What libtpu's refusal to open a chip means, where it is about another process; None for any other error."""
+    text = str(error)
+    holder = re.search(r"already in use by (?:a )?process with pid (\d+)", text)
+    if holder:
+        return f"the TPU is in use by process {holder.group(1)}; a chip serves one process at a time"
+    if "lockfile" in text or "already in use" in text:
+        return (
+            f"libtpu found {LOCK}, and no process that has the TPU: another user's, or left by one that died; "
+            f"if nothing here uses the TPU (sudo lsof {LOCK}), remove it: sudo rm {LOCK}"
+        )
+    return None
+
+
+class Tpu(Xla):
+    """TPU chips of this host."""
+
+    kind = "tpu"
+    pjrt = "TPU"
+
+    def hide_others(self) -> None:
+        """Show only the assigned chips; where none is named, those the caller already sees."""
+        super().hide_others()
+        chips = self.assignment.visible
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        if chips:
+            os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
+            os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
+            os.environ["TPU_PROCESS_BOUNDS"] = "1,1,1"
+
+    def open(self, precision: str) -> None:
+        """As every XLA device; a lock that libtpu stumbles over is named.
+
+        Raises:
+            RuntimeError: the chip cannot be opened.
+        """
+        try:
+            super().open(precision)
+        except RuntimeError as error:
+            meaning = explain(error)
+            if meaning is None:
+                raise
+            raise RuntimeError(meaning) from error
+
+    def peak_memory(self) -> int:
+        """The most bytes that the device which held most has held."""
+        import torch_xla
+        from torch_xla.core import xla_model
+
+        infos = [xla_model.get_memory_info(device) for device in torch_xla.devices()]
+        return max(int(info["peak_bytes_used"]) for info in infos)
+
+    def describe(self) -> Hardware:
+        """The chips this trial sees."""
+        (found,) = probe()
+        return found
+
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, and the chips that were visible."""
+        return super().fairness() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}

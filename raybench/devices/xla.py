@@ -1,0 +1,79 @@
+"""How torch_xla uses a device: the host's cores through XLA's own CPU client (kind `xla_cpu`), and what a TPU shares.
+
+XLA is lazy: torch's calls only write a graph down, `torch_xla.sync()` compiles and starts it, and the call returns
+before it is done. So a clock tells the time of work only between two `synchronize` calls.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from raybench.devices.cpu import TorchHost
+from raybench.devices.host import says_out_of_memory
+
+OOM_TEXTS = ("resource_exhausted", "resource exhausted", "out of memory")
+
+
+class Xla(TorchHost):
+    """One or more XLA devices in one process; the adapter of a kind says which client PJRT is to make."""
+
+    torch_name = "xla"
+    pjrt: str
+
+    def hide_others(self) -> None:
+        """Pin the process and name the client; PJRT reads its environment when the first device is asked for."""
+        super().hide_others()
+        os.environ["PJRT_DEVICE"] = self.pjrt
+
+    def set_threads(self, count: int) -> None:
+        """XLA's own pool, and torch's for what is prepared on the host.
+
+        PJRT sizes its pool by PJRT_NPROC, then NPROC, then the process's affinity, when the client is made.
+        """
+        super().set_threads(count)
+        os.environ["PJRT_NPROC"] = os.environ["NPROC"] = str(count)
+
+    def open(self, precision: str) -> None:
+        """Threads, and the first call that makes the client.
+
+        Raises:
+            ValueError: XLA has no such precision.
+            RuntimeError: there is no such device.
+        """
+        import torch_xla
+
+        if precision == "fp16":
+            raise ValueError("precision fp16 is none of torch_xla's; bf16 is")
+        super().open(precision)
+        torch_xla.device()
+
+    def synchronize(self) -> None:
+        """Start what is still only written down, and wait until every device is done."""
+        import torch_xla
+        from torch_xla.core import xla_model
+
+        torch_xla.sync(wait=True)
+        xla_model.wait_device_ops()
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Whether the device's or the host's memory ran out."""
+        if says_out_of_memory(error):
+            return True
+        return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)
+
+
+class XlaCpu(Xla):
+    """The host's cores through XLA: the code of a TPU trial without a TPU, and never to be taken for one."""
+
+    kind = "xla_cpu"
+    pjrt = "CPU"
+
+    def hide_others(self) -> None:
+        """Pin the process; where several devices are wanted, as many virtual ones share its cores."""
+        super().hide_others()
+        os.environ["CPU_NUM_DEVICES"] = str(self.assignment.devices)
+
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, with the threads of XLA's pool."""
+        return super().fairness() | {"threads": int(os.environ["PJRT_NPROC"])}

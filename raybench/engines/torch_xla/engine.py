@@ -1,0 +1,106 @@
+"""The training loop in PyTorch/XLA: torch's, with one graph a step that is the same graph in every step.
+
+torch_xla writes down what torch would compute; `torch_xla.sync()` at the end of a step compiles the graph, the first
+time it is seen, and starts it without waiting. What would make a graph another one is kept out of it: a Python index or
+number that changes, a shape that changes, a state that is there in the second step only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import torch
+import torch_xla
+from torch_xla.core import xla_model
+from torch_xla.debug import metrics
+
+from raybench.engines.base import EpochResult
+from raybench.engines.torch.engine import Sums, TorchEngine
+from raybench.engines.torch.pictures import Drawn
+from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
+
+
+def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
+    """For each step, what takes its row of a table [steps, …].
+
+    The row is found by a counter on the device: a Python index would be a constant, and each step another graph.
+    """
+    place = torch.zeros(1, dtype=torch.int64).to("xla")
+    for _ in range(steps):
+        here, place = place, place + 1
+
+        def pick(table: torch.Tensor, here: torch.Tensor = here) -> torch.Tensor:
+            return table.index_select(0, here)[0]
+
+        yield pick
+
+
+def compilations() -> tuple[int, int]:
+    """How many graphs this process has compiled, and for how many nanoseconds: as XLA counts them."""
+    found = metrics.metric_data("CompileTime")
+    return (int(found[0]), int(found[1])) if found else (0, 0)
+
+
+class XlaEngine(TorchEngine):
+    """`torch_xla` on a TPU, or on the host's cores through XLA.
+
+    Compilations are counted by XLA itself: `new_shapes` is the graphs an epoch compiled, `compile` the time that took.
+    The setting `compile` makes no difference, since everything is compiled; nor `channels_last`: XLA chooses layouts.
+    """
+
+    _optimizer: XlaOptimizer
+    _without_gradients = torch.no_grad  # torch_xla cannot take a view of a weight in inference mode
+
+    def build(self) -> None:
+        """The model and the optimiser, and the seed of what XLA draws itself, such as dropout."""
+        xla_model.set_rng_state(self._seed)
+        super().build()
+
+    def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
+        for self._pick in picks(len(epoch.index)):
+            yield epoch.each(self._pick)
+
+    def _make_optimizer(self) -> XlaOptimizer:
+        recipe = self._recipe
+        return build_optimizer(self._model.parameters(), recipe.optimizer, recipe.weight_decay, recipe.decay)
+
+    def train_epoch(self, epoch: int) -> EpochResult:
+        """One epoch; its rates and the like go to the device in one table."""
+        before = compilations()
+        with self._ledger.section("train"):
+            steps = range(self._step, self._step + self._order.steps)
+            rows = [self._optimizer.numbers(self._rate * self._factor(step), step) for step in steps]
+            self._numbers = torch.tensor(rows, dtype=torch.float32).to(self._on)
+        result = super().train_epoch(epoch)
+        return replace(result, new_shapes=self._charge(before, "train"))
+
+    def evaluate(self) -> tuple[Mapping[str, float], int]:
+        """The whole validation set in batches of one shape; padding does not count."""
+        before = compilations()
+        means, _ = super().evaluate()
+        return means, self._charge(before, "evaluate")
+
+    def _charge(self, before: tuple[int, int], section: str) -> int:
+        """Move what was compiled since to `compile`; the number of graphs."""
+        (count, spent), (count_before, spent_before) = compilations(), before
+        self._ledger.move(spent - spent_before, section, "compile")
+        return count - count_before
+
+    def _charge_compilation(self, steps: list[int], section: str) -> None:
+        """Nothing to work out from the steps: XLA tells."""
+
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
+        super()._train_step(inputs, targets, sums, check)
+        self._optimizer.zero_grad(set_to_none=True)  # what still lives at the end of a graph has to be written out
+        torch_xla.sync()
+
+    def _update(self) -> None:
+        self._optimizer.step(self._pick(self._numbers))
+        self._step += 1
+
+    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
+        _, values = self._forward(inputs, targets)
+        counted = (torch.arange(len(targets)) < counts).to(self._on)
+        sums.add({name: torch.where(counted, value, 0) for name, value in values.items()})
+        torch_xla.sync()
