@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
 @click.option("--address", metavar="ADDRESS", help="A Ray cluster; this machine where it is not given.")
 def command(address: str | None) -> None:
-    """Show what this machine (or a cluster) has, and which frameworks are installed on it.
+    """Show what this machine (or a cluster) has, and which frameworks and environments are ready on it.
 
-    The first column is what `kind:` and `axes.device:` of a grid file may say here.
+    The first column is what `kind:` and `axes.device:` of a grid file may say here. Environments are what a device's
+    `environment:` may say; `raybench env list` shows all of this machine's.
     """
+    from contextlib import closing
+
     from rich.table import Table
 
     from raybench.cli.page import page
-    from raybench.devices.node import Node, probe_node
-    from raybench.engines import FRAMEWORKS, PACKAGES
+    from raybench.environments import RECIPES
+    from raybench.execution.lazy import LazyRay
     from raybench.preflight import GIB
 
-    nodes: list[Node]
-    if address is None:
-        nodes = [probe_node()]
-    else:
-        from raybench.execution.ray_tune import RayTuneExecutor
-
-        executor = RayTuneExecutor(address)
-        try:
-            nodes = executor.nodes()
-        finally:
-            executor.close()
+    with closing(LazyRay(address)) as executor:
+        nodes = executor.nodes(list(RECIPES))
     console = page()
     for node in nodes:
-        ready = [f"{name} {node.packages[PACKAGES[name]]}" for name in FRAMEWORKS if PACKAGES[name] in node.packages]
         table = Table(title=f"{node.name}, Python {node.python}", title_justify="left", box=None, pad_edge=False)
         for head in ("kind", "model"):
             table.add_column(head)
@@ -43,4 +38,15 @@ def command(address: str | None) -> None:
             memory = f"{entry.memory_bytes / GIB:.0f} GiB" if entry.memory_bytes else "–"
             table.add_row(entry.kind, entry.model, str(entry.count), memory, entry.driver or "–")
         console.print(table)
-        console.print(f"ready: {', '.join(ready) or 'no framework is installed'}")
+        console.print(f"ready: {_frameworks(node.packages) or 'no framework is installed'}")
+        for name, found in node.environments.items():
+            if not found.problem:
+                console.print(f"environment {name}: {_frameworks(found.packages)}, Python {found.version}")
+
+
+def _frameworks(packages: Mapping[str, str]) -> str:
+    """The frameworks among packages, with their versions."""
+    from raybench.engines import PACKAGES
+
+    there = [package for package in dict.fromkeys(PACKAGES.values()) if package in packages]
+    return ", ".join(f"{package} {packages[package]}" for package in there)
