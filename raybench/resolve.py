@@ -163,7 +163,7 @@ class Resolver:
             },
             device=device,
             engine=engine,
-            resolved={name: value for name, value in resolved.items() if name not in without_effect},
+            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in without_effect},
             seed=self._spec.seed,
             target=target.model_dump(exclude_none=True) if target else None,
             isolation=self._isolation,

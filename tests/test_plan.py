@@ -166,7 +166,8 @@ def test_more_than_there_is(plan_of):
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
-        (Need("tpu", "torch", "fp32"), "no TPU on any node"),
+        (Need("tpu", "torch_xla", "fp32"), "no TPU on any node"),
+        (Need("tpu", "torch", "fp32"), "torch does not run on tpu; torch_xla and tensorflow can"),
         (Need("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
         (Need("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
         (Need("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
