@@ -17,6 +17,7 @@ VERBS = {
     "devices": "Show what this machine or cluster has.",
     "env": "List the environments that a device can name, or build one.",
     "data": "List the data sets, or fetch one.",
+    "parity": "Show whether a workload is the same training job in several frameworks.",
     "sync": "Bring MLflow up to the journal.",
     "ui": "Open the MLflow UI on the right store.",
     "init": "Copy the shipped grids to where you can edit them.",

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from raybench.datasets import DataSet
 
@@ -25,3 +35,16 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(dataset.name, total=None)
         dataset.fetch(root, lambda done, total: bar.update(task, completed=done, total=total))
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """Says what is being done now, with the time it takes, until it is done: a line that goes away on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda text: bar.reset(task, description=text)

@@ -28,6 +28,11 @@ def role(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def under(prefix: str, arrays: Weights) -> dict[str, Array]:
+    """The arrays called `prefix/…`, without the prefix."""
+    return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
+
+
 def by_layer(weights: Weights) -> dict[str, dict[str, Array]]:
     """The arrays of each layer by role, layers in order."""
     layers: dict[str, dict[str, Array]] = {}
@@ -59,7 +64,7 @@ def renamed(weights: Weights, like: Weights) -> dict[str, Array]:
             raise Mismatch(
                 f"layer {number} with weights: {one} {_shapes(here[one])} against {other} {_shapes(there[other])}"
             )
-        found |= {f"{other}.{key}": here[one][key] for key in there[other]}
+        found |= {f"{other}.{key}" if other else key: here[one][key] for key in there[other]}
     return found
 
 

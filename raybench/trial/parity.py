@@ -16,7 +16,7 @@ import numpy as np
 
 from raybench.datasets.base import Array, Data, Split
 from raybench.engines import MODELS, EngineParts, open_engine, open_inspection
-from raybench.engines.conversion import Mismatch
+from raybench.engines.conversion import STATISTICS, Mismatch, Weights, renamed, role, under
 from raybench.engines.pictures import is_pictures, plain
 from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import Ledger
@@ -66,7 +66,7 @@ def measure(job: Job) -> dict[str, Any]:
     if not start:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
     inputs, _ = _batch(data.train, recipe.batch_size, workload)
-    arrays = {"outputs": inspection.outputs(model, inputs)}
+    arrays = {"outputs/": inspection.outputs(model, inputs)}
     loss = workload.loss_for(MODELS[framework])
     for number, group in enumerate(_groups(data.train, workload)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
@@ -74,6 +74,7 @@ def measure(job: Job) -> dict[str, Any]:
     losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, recipe.epochs + 1)]
     arrays["losses"] = np.array(losses, np.float64)
     arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
+    arrays |= _prefixed("steps", _moved(weights, inspection.read_weights(model)))
     np.savez(folder / RESULT, **arrays)
     return found
 
@@ -84,9 +85,10 @@ def read_arrays(path: Path) -> dict[str, Array]:
         return {name: file[name] for name in file.files}
 
 
-def under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The arrays called `prefix/…`, without the prefix."""
-    return {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
+def _moved(start: Weights, end: Weights) -> dict[str, Array]:
+    """By how much training has changed each parameter."""
+    begun = renamed(start, end)
+    return {name: array - begun[name] for name, array in end.items() if role(name) not in STATISTICS}
 
 
 def _prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""What two frameworks made of the same weights and batches, line by line, with how far apart they may be.
+
+Every difference is relative: of an array, the norm of what differs against the reference's norm; of losses, what
+differs against the largest of the reference's. All is float32, where one rounding is 6e-8, and frameworks add in
+different orders. Beside each tolerance is the most that was seen over the shipped workloads, between torch, TensorFlow
+and torch_xla on a CPU, and what decides it:
+
+- outputs, 2e-6: plain rounding through some ten layers. A layer that is really different (an epsilon, a padding, an
+  activation) is seen at 1e-3 and more.
+- gradients, 1e-4: rounding twice, and divided by the spread of each batch norm's few examples. The median of groups of
+  examples, for a max pool whose two largest values are closer than rounding sends its gradient to either
+  (`raybench.trial.parity`).
+- first loss, 1e-5, of katnoria_cnn: batch norms of raw pixels, whose sums are large beside their spread.
+- later losses, 7e-5: the first steps of Adam go by the sign of the gradient, also where it is next to nothing.
+- what the steps did to the weights, 1.4e-2, of the same origin; with SGD, 5e-6 to 5e-3.
+- running statistics, 1e-3, the weights' difference seen through the layers. torch's n - 1 is undone before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count, takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raybench.engines.conversion import Mismatch, Weights, renamed, under
+
+if TYPE_CHECKING:
+    from raybench.datasets.base import Array
+
+OUTPUTS = 1e-4
+GRADIENTS = 1e-3
+FIRST_LOSS = 1e-4
+LOSSES = 1e-3
+STEPS = 0.05
+STATISTICS = 1e-2
+
+FLOOR = 1e-3
+"""An array whose norm is less than this part of the largest is measured against that part: a bias before a batch norm
+has a gradient of nothing but rounding."""
+
+TINY = 1e-30
+"""What stands for the norm of nothing but zeros."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one framework made of the reference's weights and batches.
+
+    Attributes:
+        parameters: how many values it trains.
+        mismatch: why it cannot take the reference's weights, in words; then there are no arrays.
+        arrays: `outputs/…`, `losses`, and by layer `gradient N/…` of each group, `steps/…` and `statistics/…`.
+    """
+
+    framework: str
+    parameters: int
+    mismatch: str | None
+    arrays: Mapping[str, Array]
+
+    def under(self, prefix: str) -> dict[str, Array]:
+        """The arrays called `prefix/…`, without the prefix."""
+        return under(prefix, self.arrays)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was compared.
+
+    Attributes:
+        difference: None where it cannot be said in a number; then `note` says it.
+        tolerance: how large the difference may be.
+    """
+
+    what: str
+    difference: float | None
+    tolerance: float
+    note: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the difference is within the tolerance."""
+        return self.difference is not None and self.difference <= self.tolerance
+
+
+def compare(reference: Measured, other: Measured) -> Iterator[Line]:
+    """Everything there is to compare of two frameworks."""
+    counts = dict.fromkeys([f"{reference.parameters:,}", f"{other.parameters:,}"])
+    yield Line("parameters", abs(reference.parameters - other.parameters), 0.0, " and ".join(counts))
+    if other.mismatch:
+        yield Line("layers", None, 0.0, other.mismatch)
+        return
+    shapes = ["×".join(map(str, side.arrays["outputs/"].shape)) for side in (reference, other)]
+    if len(set(shapes)) > 1:
+        yield Line("outputs", None, OUTPUTS, " and ".join(shapes))
+    else:
+        yield _line("outputs", reference.under("outputs"), other.under("outputs"), OUTPUTS)
+    yield _gradients(reference, other)
+    steps = len(reference.arrays["losses"])
+    yield _losses("first loss", reference, other, 1, FIRST_LOSS)
+    yield _losses(f"first {steps} losses", reference, other, steps, LOSSES)
+    moved = reference.under("steps")
+    yield _line(f"what {steps} steps did", _as_one(moved), _as_one(renamed(other.under("steps"), moved)), STEPS)
+    yield _line("running statistics", reference.under("statistics"), other.under("statistics"), STATISTICS)
+
+
+def _gradients(reference: Measured, other: Measured) -> Line:
+    """The line of the median group."""
+    groups = takewhile(bool, (reference.under(f"gradient {number}") for number in count()))
+    lines = [
+        _line("gradients", group, other.under(f"gradient {number}"), GRADIENTS) for number, group in enumerate(groups)
+    ]
+    return sorted(lines, key=lambda line: math.inf if line.difference is None else line.difference)[len(lines) // 2]
+
+
+def _losses(what: str, reference: Measured, other: Measured, steps: int, tolerance: float) -> Line:
+    ours, theirs = reference.arrays["losses"], other.arrays["losses"]
+    return _judged(what, float(np.abs(ours - theirs)[:steps].max() / np.abs(ours).max()), tolerance, "")
+
+
+def _as_one(arrays: Weights) -> Weights:
+    """All arrays as a single one: what moves hardly at all is to count for as little."""
+    return {"": np.concatenate([array.ravel() for array in arrays.values()])}
+
+
+def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> Line:
+    """The largest difference of one of several arrays from its partner, which the note names."""
+    try:
+        partners = renamed(other, reference)
+    except Mismatch as error:
+        return Line(what, None, tolerance, str(error))
+    norms = {name: float(np.linalg.norm(array)) for name, array in reference.items()}
+    least = max(FLOOR * max(norms.values(), default=0.0), TINY)
+    apart = {name: float(np.linalg.norm(reference[name] - partners[name])) / max(norms[name], least) for name in norms}
+    worst = max(apart, key=lambda name: apart[name] if math.isfinite(apart[name]) else math.inf, default="")
+    return _judged(what, apart.get(worst, 0.0), tolerance, worst)
+
+
+def _judged(what: str, difference: float, tolerance: float, where: str) -> Line:
+    if math.isfinite(difference):
+        return Line(what, difference, tolerance, where)
+    return Line(what, None, tolerance, f"{where}: not finite".removeprefix(": "))

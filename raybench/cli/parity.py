@@ -1,0 +1,117 @@
+"""`raybench parity`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from raybench.parity import Parity
+
+SAME, DIFFERENT = 0, 1
+
+
+@click.command("parity", epilog="Example: raybench parity davidnet --frameworks torch,tensorflow")
+@click.argument("workload")
+@click.option(
+    "--frameworks",
+    metavar="NAME,NAME…",
+    help="Which to compare, the reference first; by default all that run here: torch,tensorflow,torch_xla.",
+)
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="FRAMEWORK=NAME",
+    help="The environment of a framework: a recipe (`raybench env list`) or a Python. May be given again.",
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=2), default=128, show_default=True, metavar="N", help="Examples a step."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    workload: str, frameworks: str | None, environments: tuple[str, ...], batch_size: int, as_json: bool
+) -> int:
+    """Show whether WORKLOAD is the same training job in several frameworks.
+
+    WORKLOAD is one of raybench's or your own, as file.py:name. All frameworks begin from the same weights, on the
+    CPU, in float32, without dropout, and take ten steps on the same batches at a hundredth of the learning rate.
+
+    It ends with 0 where all are the same within the tolerances shown, 1 where one differs, 2 for wrong use.
+    """
+    from raybench.cli.progress import fetch_with_progress, working
+    from raybench.datasets import data_root
+    from raybench.parity import run_parity
+    from raybench.run import ensure_data
+    from raybench.workloads import read_reference
+
+    ensure_data(read_reference(workload, Path()), data_root(), fetch_with_progress)
+    with working() as tell:
+        found = run_parity(
+            workload,
+            [name.strip() for name in frameworks.split(",")] if frameworks else [],
+            _by_framework(environments),
+            batch_size,
+            tell,
+        )
+    _print_json(found) if as_json else _print_tables(found)
+    return SAME if found.same else DIFFERENT
+
+
+def _by_framework(texts: tuple[str, ...]) -> dict[str, str]:
+    """What `FRAMEWORK=NAME` texts say.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    from raybench.errors import UsageError
+
+    found = {}
+    for text in texts:
+        framework, equals, name = (part.strip() for part in text.partition("="))
+        if not (framework and equals and name):
+            raise UsageError(f"--environment {text}: say FRAMEWORK=NAME, such as --environment torch_xla=xla")
+        found[framework] = name
+    return found
+
+
+def _print_tables(found: Parity) -> None:
+    from rich.table import Table
+
+    from raybench.cli.page import page
+
+    console = page()
+    for pair in found.pairs:
+        verdict = "the same" if pair.same else "not the same"
+        title = (
+            f"{found.workload}: {pair.framework} against {found.reference}, batches of {found.batch_size}: {verdict}"
+        )
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        table.add_column("what")
+        table.add_column("difference", justify="right")
+        table.add_column("tolerance", justify="right")
+        table.add_column("")
+        table.add_column("where it is largest")
+        for line in pair.lines:
+            difference = "–" if line.difference is None else f"{line.difference:.2g}"
+            table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
+        console.print(table)
+    for framework, reason in found.missing.items():
+        click.echo(f"{framework}: not compared: {reason}", err=True)
+
+
+def _print_json(found: Parity) -> None:
+    import json
+    from dataclasses import asdict
+
+    pairs = [
+        {
+            "framework": pair.framework,
+            "same": pair.same,
+            "lines": [asdict(line) | {"same": line.same} for line in pair.lines],
+        }
+        for pair in found.pairs
+    ]
+    click.echo(json.dumps(asdict(found) | {"same": found.same, "pairs": pairs}, indent=2, ensure_ascii=False))
