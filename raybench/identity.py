@@ -18,7 +18,7 @@ ID_DIGITS = 12
 
 
 def canonical(cell: Mapping[str, Any]) -> str:
-    """A cell as canonical JSON: keys sorted, no spaces, floats as Python prints them.
+    """A cell, or another tree of plain values, as canonical JSON: keys sorted, no spaces, floats as Python prints them.
 
     Raises:
         ValueError: a number is not finite, which no JSON can say.
@@ -26,9 +26,14 @@ def canonical(cell: Mapping[str, Any]) -> str:
     return json.dumps(cell, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def digest(tree: Mapping[str, Any]) -> str:
+    """The first 12 hex digits of the SHA-256 of a tree's canonical JSON."""
+    return hashlib.sha256(canonical(tree).encode()).hexdigest()[:ID_DIGITS]
+
+
 def cell_id(cell: Mapping[str, Any]) -> str:
-    """The first 12 hex digits of the SHA-256 of the cell's canonical JSON."""
-    return hashlib.sha256(canonical(cell).encode()).hexdigest()[:ID_DIGITS]
+    """The digest of a cell."""
+    return digest(cell)
 
 
 def trial_id(cell: str, repeat: int) -> str:

@@ -17,18 +17,20 @@ from raybench.analysis.comparison import PlannedCell, Row, compare
 from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
+from raybench.jobs import make_job
 from raybench.plan import Plan, make_plan
+from raybench.proofs import Proof, Proofs, about
 from raybench.spec import GridSpec
 from raybench.tracking import executions
-from raybench.tracking.journal import Journal, attempt_folder, read
+from raybench.tracking.journal import Journal, read
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import Summary
 from raybench.tracking.recover import recover
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.writer import MlflowWriter
-from raybench.trial import events
+from raybench.trial import decay, events
 from raybench.trial.events import Event
-from raybench.trial.job import Job, Target
+from raybench.trial.job import Job
 from raybench.view import Silent, View
 from raybench.workloads import WorkloadInfo
 
@@ -161,7 +163,8 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         with locked(options.results):
             known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)
-            session = _Session(plan, folder, root, store, known)
+            told = read(folder / JOURNAL) if known and not options.fresh else ()
+            session = _Session(plan, folder, root, store, known, Proofs(told))
             session.run(todo, executor, view)
             return session.outcome(options.skip_missing)
 
@@ -179,8 +182,11 @@ def recovered(path: Path) -> dict[Key, Attempt]:
 class _Session:
     """One execution of a grid."""
 
-    def __init__(self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt]) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt], proofs: Proofs
+    ) -> None:
         self._plan, self._folder, self._root, self._store, self._known = plan, folder, root, store, known
+        self._proofs = proofs
         self._interrupted, self._ran = False, 0
         self._warnings: list[str] = []
 
@@ -200,15 +206,23 @@ class _Session:
                 self._store, self._plan.spec.name, self._folder, self._known.values(), warn=self._warnings.append
             )
 
+            def job(placement: Placement) -> Job:
+                if placement.work.check:
+                    view.checking(about(decay.subject(placement.work.trial.cell.content)))
+                made = make_job(self._plan, placement, self._folder, self._root)
+                return self._proofs.complete(made, placement.work, self._folder)
+
             def sink(event: Event) -> None:
                 journal.append(event)
+                self._proofs.take(event)
                 self._ran += event["event"] == "trial_ended" and event["status"] != events.KILLED
                 writer.put(event)
                 view.event(event)
 
             try:
                 writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
-                executor.run(Dispatcher(todo, self._plan.nodes, self._plan.spec.retries), self._job, sink)
+                works = self._proofs.with_checks(todo)
+                executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink)
             except KeyboardInterrupt:
                 self._interrupted = True
             finally:
@@ -229,34 +243,6 @@ class _Session:
             if trial.cell.skip and trial.trial_id not in told
         ]
 
-    def _job(self, placement: Placement) -> Job:
-        trial, attempt = placement.work.trial, placement.work.attempt
-        spec, fit = self._plan.spec, trial.cell.fit
-        assert fit is not None, "a trial that fits nowhere is never dispatched"
-        target = spec.target.model_dump() if spec.target else None
-        return Job(
-            trial=trial.trial_id,
-            attempt=attempt,
-            repeat=trial.repeat,
-            seed=trial.seed,
-            cell=trial.cell.content,
-            workload=self._plan.workload.to_json(),
-            data_root=str(self._root.absolute()),
-            folder=str(attempt_folder(self._folder, trial.trial_id, attempt)),
-            cores=list(placement.cores),
-            visible=list(placement.visible),
-            exclusive=placement.exclusive,
-            timeout=trial.cell.timeout,
-            target=Target(**target) if target else None,
-            python=placement.node.interpreter(fit.environment).python,
-            labels={
-                "label": self._plan.label(trial),
-                "grid": spec.name,
-                "profile": trial.cell.profile,
-                **({"target": target} if target else {}),
-            },
-        )
-
     def _rows(self) -> tuple[dict[str, Attempt], list[Row]]:
         found = latest(load_attempts(self._folder / JOURNAL).values())
         return found, compare(planned_cells(self._plan), found, baseline_of(self._plan))
@@ -275,6 +261,7 @@ class _Session:
             "grid.json": effective,
             "plan.json": {"order_seed": self._plan.spec.seed, "trials": plan},
             "comparison.json": [asdict(row) for row in rows],
+            "decay_proofs.json": [event for _, event in self._proved()],
         }
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in files.items()}
@@ -283,6 +270,9 @@ class _Session:
         texts["comparison.txt"] = text(rows)
         execution = f"{begun} {platform.node()} {os.getpid()}"
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
+
+    def _proved(self) -> list[tuple[Proof, Event]]:
+        return self._proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self, skip_missing: bool) -> Outcome:
         """The grid as it stands now, from its journal."""
@@ -296,5 +286,5 @@ class _Session:
             store=self._store,
             interrupted=self._interrupted,
             skip_missing=skip_missing,
-            warnings=tuple(self._warnings),
+            warnings=(*self._warnings, *(proof.warning for proof, _ in self._proved() if proof.warning)),
         )

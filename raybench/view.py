@@ -22,8 +22,11 @@ class View(Protocol):
     def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
         """Trials are about to run."""
 
+    def checking(self, what: str) -> None:
+        """A check is being made before trials that need it; it ends with its `check_ended`."""
+
     def event(self, event: Event) -> None:
-        """Something happened in a trial."""
+        """Something happened in a trial, or a check has ended."""
 
     def end(self, words: str = "") -> None:
         """No trial runs any more; words say what is still being done, and without words nothing is."""
@@ -43,6 +46,9 @@ class Silent:
     def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
         """Remember what is to be run."""
         self.todo = list(todo)
+
+    def checking(self, what: str) -> None:
+        """Nothing to remember: its end will tell."""
 
     def event(self, event: Event) -> None:
         """Remember it."""

@@ -58,7 +58,9 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
     ended = told.pop()
     assert (ended["event"], ended["counts"]) == ("grid_ended", {"completed": 2})
     kept = {path.name for path in (outcome.folder / "executions" / ended["folder"]).iterdir()}
-    assert kept == {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt"}
+    assert kept == {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt", "decay_proofs.json"}
+    proof = told.pop(0)
+    assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "decay", True)
     assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
     for trial in started:
         kept = outcome.folder / "trials" / trial / "attempt-1" / "events.jsonl"

@@ -57,6 +57,7 @@ class Attempt:
         grid: the grid it was run for.
         profile: the device profile's name.
         target: the quality to reach, where one was asked for.
+        decay_proof: what the proof of its weight decay came to (`raybench.proofs`); empty where none was made.
         started, ended: when, UTC, as in the journal.
         status: how it ended; None while it runs, or where nobody told.
         ledger: seconds in each section, over the whole process.
@@ -73,6 +74,7 @@ class Attempt:
     grid: str | None = None
     profile: str | None = None
     target: Target | None = None
+    decay_proof: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     fairness: Mapping[str, Any] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class Attempt:
         self.label, self.grid = _text(event.get("label")), _text(event.get("grid"))
         self.profile = _text(event.get("profile"))
         self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
+        self.decay_proof = _mapping(event.get("decay_proof"))
         self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))
         self.fairness = _mapping(event.get("fairness"))
         self.started = _text(event.get("t"))

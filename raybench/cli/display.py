@@ -21,6 +21,7 @@ from raybench.cli.progress import fetch_with_progress
 from raybench.datasets import DataSet
 from raybench.execution.dispatch import Work
 from raybench.plan import Plan
+from raybench.proofs import Proof
 from raybench.trial import events
 from raybench.trial.events import Event
 
@@ -137,10 +138,18 @@ class Display:
             self._live.stop()
             self._live = None
 
+    def checking(self, what: str) -> None:
+        """Say what is being checked, until something happens."""
+        self._phase = f"checking {what}"
+
     def event(self, event: Event) -> None:
         """Take an event in."""
         trial = event["trial"]
         self._phase = ""
+        proof = Proof.of(event)
+        if proof:
+            self._proven(proof)
+            return
         self._events.setdefault(trial, []).append(event)
         if event["event"] == "trial_started":
             self._started(trial, event)
@@ -148,6 +157,13 @@ class Display:
             self._epoch(self._running[trial], event)
         elif event["event"] == "trial_ended":
             self._over(trial, event)
+
+    def _proven(self, proof: Proof) -> None:
+        """A line where nobody sees the live display; on it, only what a person has to know."""
+        if not self._live:
+            self._line(f"{'checked':<10} {proof.about}: {proof.says}")
+        elif proof.warning:
+            self._console.print(f"warning: {proof.warning}", style="yellow", highlight=False, markup=False)
 
     def _started(self, trial: str, event: Event) -> None:
         self._waiting.pop(trial, None)

@@ -16,6 +16,7 @@ from raybench.execution.runtime_env import RemoteTemplate
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
+from raybench.trial.record import end_for
 
 
 class Template(Protocol):
@@ -60,7 +61,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def step(self) -> dict[str, Any]:
         """The next event; `done` with the last."""
         event = next(self._events)
-        return {"event": event, "done": event["event"] == "trial_ended"}
+        return {"event": event, "done": event["event"] in events.ENDS}
 
     def cleanup(self) -> None:
         """End the templates, and the trial that one may still have."""
@@ -77,7 +78,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
             template = self._template(job.cell["framework"], job.python, runtime_env)
         except ExecutionError as error:
             what = {"type": "ExecutionError", "message": str(error)}
-            yield events.trial_ended(job.trial, job.attempt, events.FAILED, error=what)
+            yield end_for(job, events.FAILED, what)
             return
         yield from template.run(job)
 

@@ -12,10 +12,20 @@ from raybench.plan import Trial
 
 @dataclass(frozen=True)
 class Work:
-    """One attempt (from 1) at a trial."""
+    """One attempt (from 1) at a trial; or, where `check` names one, that check where the trial would run.
+
+    A trial with a `key` waits until the check with that key has ended.
+    """
 
     trial: Trial
     attempt: int = 1
+    check: str = ""
+    key: str = ""
+
+    @property
+    def name(self) -> str:
+        """What its events call it."""
+        return self.key if self.check else self.trial.trial_id
 
 
 @dataclass(frozen=True)
@@ -43,12 +53,14 @@ class _Free:
 class Dispatcher:
     """Keeps the plan's order on every node.
 
-    A trial that has to wait for a node holds that node: what comes later in the order does not overtake it there,
-    whatever would fit. So the shuffled repeats stay what they are, and a drift of the machine falls on all cells.
+    A trial that has to wait, for a node or for a check, holds its node: what comes later in the order does not overtake
+    it there, whatever would fit. So the shuffled repeats stay what they are, and a drift of the machine falls on all
+    cells.
     """
 
     def __init__(self, work: Iterable[Work], nodes: Sequence[Node], retries: int = 0) -> None:
         self._waiting = deque(work)
+        self._checks = {work.key for work in self._waiting if work.check}
         self._free = {node.name: _Free(node) for node in nodes}
         self._retries = retries
         self._running: dict[str, Placement] = {}
@@ -70,13 +82,16 @@ class Dispatcher:
             fit = work.trial.cell.fit
             assert fit is not None, "a trial that fits nowhere is never dispatched"
             for name in fit.nodes:
-                if name not in held and self._has_room(name, work):
+                if name not in held and self._is_ready(work) and self._has_room(name, work):
                     self._waiting.remove(work)
                     return self._take(name, work)
             held.update(fit.nodes)
             if held >= self._free.keys():
                 break
         return None
+
+    def _is_ready(self, work: Work) -> bool:
+        return bool(work.check) or work.key not in self._checks
 
     def _has_room(self, name: str, work: Work) -> bool:
         fit, free = work.trial.cell.fit, self._free[name]
@@ -92,16 +107,16 @@ class Dispatcher:
         visible = [pool.pop(0) for _ in range(fit.accelerators)]
         alone = fit.cpus >= free.node.cores
         placement = Placement(work, free.node, tuple(cores), tuple(visible), alone)
-        self._running[work.trial.trial_id] = placement
+        self._running[work.name] = placement
         return placement
 
-    def release(self, trial: str, lost: bool = False) -> Placement | None:
-        """Give back what an ended attempt held; one that was lost goes to the front again while retries last.
+    def release(self, name: str, lost: bool = False) -> Placement | None:
+        """Give back what an ended attempt held; a trial that was lost goes to the front again while retries last.
 
         Returns:
             The attempt's placement, or None where it was not running.
         """
-        placement = self._running.pop(trial, None)
+        placement = self._running.pop(name, None)
         if placement is None:
             return None
         fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
@@ -110,6 +125,8 @@ class Dispatcher:
         if placement.visible:
             pool = free.accelerators[fit.hardware.kind, fit.hardware.model]
             pool[:] = sorted([*pool, *placement.visible])
-        if lost and placement.work.attempt <= self._retries:
+        if placement.work.check:
+            self._checks.remove(placement.work.key)
+        elif lost and placement.work.attempt <= self._retries:
             self._waiting.appendleft(replace(placement.work, attempt=placement.work.attempt + 1))
         return placement

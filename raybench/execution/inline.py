@@ -32,7 +32,7 @@ class InlineExecutor:
         while placement := dispatcher.next():
             for event in record(make_job(placement)):
                 sink(event)
-            dispatcher.release(placement.work.trial.trial_id)
+            dispatcher.release(placement.work.name)
 
     def close(self) -> None:
         """Nothing was started."""

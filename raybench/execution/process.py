@@ -21,7 +21,7 @@ from raybench.errors import ExecutionError
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
-from raybench.trial.record import OUTPUT, keep
+from raybench.trial.record import OUTPUT, end_for, keep
 
 START_TIMEOUT = 300.0
 """Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
@@ -113,9 +113,7 @@ class TemplateProcess:
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
-        """Run one attempt in a process of its own and yield its events.
-
-        The last is always `trial_ended`, or the `check_ended` of a check that came to its end.
+        """Run one attempt in a process of its own and yield its events; the last is always one of `events.ENDS`.
 
         Closing the iterator ends the trial.
         """
@@ -136,7 +134,7 @@ class TemplateProcess:
                 code = message.get("exit")
                 if "event" in message:
                     last = message["event"]
-                    ended = last["event"] in ("trial_ended", "check_ended")
+                    ended = last["event"] in events.ENDS
                     yield last
             if not ended:
                 memory = oom_kills() > kills
@@ -172,7 +170,7 @@ class TemplateProcess:
         wall = round(time.monotonic() - begun, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
         imported = round(self.import_seconds, 6)
-        event = events.trial_ended(job.trial, job.attempt, status, wall=wall, template_import=imported, error=error)
+        event = end_for(job, status, error, wall, imported)
         keep(folder, event)
         return event
 

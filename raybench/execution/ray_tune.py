@@ -41,6 +41,8 @@ from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher, Placement
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.trial import events
+from raybench.trial.job import Job
+from raybench.trial.record import end_for
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
@@ -100,15 +102,15 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
         event = result["event"]
-        if event["event"] == "trial_ended":
-            self._dispatcher.release(event["trial"], lost=event["status"] == events.LOST)
+        if event["event"] in events.ENDS:
+            self._dispatcher.release(event["trial"], lost=event.get("status") == events.LOST)
         self._sink(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        job = trial.config["job"]
+        job = Job.from_json(trial.config["job"])
         status, error = name_actor_end(str(trial.get_error() or ""))
-        if self._dispatcher.release(job["trial"], lost=status == events.LOST):
-            self._sink(events.trial_ended(job["trial"], job["attempt"], status, error=error))
+        if self._dispatcher.release(job.trial, lost=status == events.LOST):
+            self._sink(end_for(job, status, error))
 
 
 def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
@@ -213,10 +215,10 @@ class RayTuneExecutor:
         try:
             tuner.fit()
         except KeyboardInterrupt:
-            for placement in dispatcher.running:
-                work = placement.work
-                dispatcher.release(work.trial.trial_id)
-                sink(events.trial_ended(work.trial.trial_id, work.attempt, events.KILLED))
+            for work in [placement.work for placement in dispatcher.running]:
+                dispatcher.release(work.name)
+                if not work.check:
+                    sink(events.trial_ended(work.name, work.attempt, events.KILLED))
             raise
         finally:
             if before is not None:

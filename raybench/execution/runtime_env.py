@@ -25,6 +25,7 @@ from raybench.execution.process import START_TIMEOUT, TemplateProcess
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
+from raybench.trial.record import end_for
 
 MAKE_TIMEOUT = 300.0
 """Seconds that making a `runtime_env` may take: one with large packages takes a minute."""
@@ -124,14 +125,14 @@ class RemoteTemplate:
             raise ExecutionError(f"{called(json.dumps(runtime_env))}: {_in_short(error)}") from None
 
     def run(self, job: Job) -> Iterator[Event]:
-        """Run one attempt and yield its events; the last is always `trial_ended`."""
+        """Run one attempt and yield its events; the last is always one of `events.ENDS`."""
         try:
             for event in self._place.host.run.options(num_returns="streaming").remote(job.to_json()):
                 yield ray.get(event)
         except ray.exceptions.RayActorError as error:
             self.alive = False
             what = {"type": "ActorDied", "message": _in_short(error)}
-            yield events.trial_ended(job.trial, job.attempt, events.LOST, error=what)
+            yield end_for(job, events.LOST, what)
 
     def close(self) -> None:
         """End the actor and, with it, the template and whatever trial it still has."""

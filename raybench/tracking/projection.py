@@ -41,6 +41,8 @@ Each run that ended:
 - `summary/steady_epoch_s`: the headline, the median epoch (train + waiting for input) after the warm-up epochs
 - `summary/total_s`: seconds from nothing to the end, with the loading of the framework
 - `summary/best_val_accuracy`, and `summary/time_to_target_s` where the grid has a target
+- `summary/decay_factor`: the multiple of the declared weight decay that acts, measured before the trials (1 where \
+nothing is wrong); the tag `raybench.decay_proof` says it in words
 """
 """The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
 
@@ -148,6 +150,7 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/total_s": rules.total(attempt),
         "summary/best_val_accuracy": max(accuracies, default=None),
         "summary/time_to_target_s": rules.time_to_target(attempt, attempt.target) if attempt.target else None,
+        "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -162,8 +165,9 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         ATTEMPT: str(attempt.attempt),
         STATUS: attempt.status or RUNNING,
     }
-    device = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
-    return found | {name: str(value) for name, value in device.items() if value is not None}
+    further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
+    further["raybench.decay_proof"] = attempt.decay_proof.get("says")
+    return found | {name: str(value) for name, value in further.items() if value is not None}
 
 
 def state(status: str) -> str:

@@ -12,7 +12,7 @@ from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.run import describe_error
 
-CHECKS = {"parity": "raybench.trial.parity:measure"}
+CHECKS = {"decay": "raybench.trial.decay:prove", "parity": "raybench.trial.parity:measure"}
 """Each check and what makes it: from a job to plain values, as "module:function"."""
 
 
@@ -27,4 +27,5 @@ def check(job: Job) -> Iterator[Event]:
     except Exception as caught:
         error = describe_error(caught, "check", job.folder, job.workload["file"])
     seconds = round(time.perf_counter() - begun, 6)
-    yield events.check_ended(job.trial, job.attempt, check=job.check, seconds=seconds, error=error, **found)
+    told = {"check": job.check, **job.labels, **found, "seconds": seconds, "error": error}
+    yield events.check_ended(job.trial, job.attempt, **told)

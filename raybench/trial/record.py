@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from raybench.trial import events
 from raybench.trial.check import check
 from raybench.trial.events import Event
 from raybench.trial.job import Job
@@ -30,6 +32,24 @@ def keep(folder: Path, event: Event) -> None:
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8")
+
+
+def end_for(
+    job: Job, status: str, error: Mapping[str, Any], wall: float | None = None, template_import: float | None = None
+) -> Event:
+    """The end of a job that could not tell it itself: a trial ends with a status; a check, without a result."""
+    if job.check:
+        told = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
+        return events.check_ended(job.trial, job.attempt, **told)
+    return events.trial_ended(
+        job.trial,
+        job.attempt,
+        status,
+        wall=wall,
+        template_import=template_import,
+        warnings=job.warnings,
+        error=error,
+    )
 
 
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:

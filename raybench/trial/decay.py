@@ -1,0 +1,122 @@
+"""The proof of weight decay: ten steps of the real engine with a loss that has no gradient, against the closed form.
+
+A loss that is zero whatever the weights are leaves only the decay to move them, through the optimiser's own momentum or
+moments. What comes of it has to be what the cell's declared rule says (`raybench.trial.closed_form`), step by step: one
+step alone, or the last one alone, fits a wrong rule with a wrong λ just as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from raybench.datasets.base import Array, Data, Split
+from raybench.engines import EngineParts, open_engine, open_inspection
+from raybench.identity import digest
+from raybench.trial.closed_form import judge
+from raybench.trial.job import Job, Recipe
+from raybench.trial.ledger import Ledger
+from raybench.trial.run import open_assigned
+from raybench.workloads.base import Workload
+
+NAME = "decay"
+VERSION = 1
+"""Raised when a proof would find something that an earlier one did not."""
+
+RATE, DECAY, STEPS = 0.05, 0.02, 10
+"""Ten steps of SGD with momentum shrink a weight by some 4 %: plain in float32, and no overshooting at 64 times λ."""
+
+SMALLEST = 1e-16
+"""Of Adam's epsilon: the square of a gradient of that size is still a number in float32."""
+
+PROBE = Workload(
+    model={"torch": "raybench.engines.torch.probe:build", "tensorflow": "raybench.engines.tensorflow.probe:build"},
+    data=lambda root: _data(1),
+    loss=lambda outputs, targets: outputs[:, 0] * 0.0,
+    metrics=lambda outputs, targets: {},
+    name="decay_probe",
+)
+
+
+def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a cell a proof is about: everything that decides how decay acts. The amounts (λ, rate, batch) do not."""
+    settings, device = cell["settings"], cell["device"]
+    kept = ("kind", "model", "replicas", "replication", "devices")
+    return {
+        "framework": cell["framework"],
+        "engine": cell["engine"],
+        "device": {name: device[name] for name in kept if name in device},
+        "optimizer": {name: value for name, value in settings["optimizer"].items() if name != "learning_rate"},
+        "decay": settings["decay"],
+        "decay_rule": settings.get("decay_rule", "mean"),
+        "precision": settings["precision"],
+    }
+
+
+def key(cell: Mapping[str, Any]) -> str:
+    """The name of the proof that a cell needs: cells with the same one share it."""
+    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
+
+
+def prove(job: Job) -> dict[str, Any]:
+    """Make the proof for a job's cell: the verdict on the declared rule, and the factor that is `expected` of it."""
+    cell = job.cell
+    recipe = Recipe.from_cell(cell)
+    optimizer = {**recipe.optimizer, "learning_rate": RATE}
+    probe = replace(
+        recipe,
+        epochs=STEPS,  # of one step each: the weights are looked at after every one
+        steps_per_epoch=1,
+        steps_per_execution=1,
+        batch_size=4 * math.lcm(recipe.replicas, recipe.devices),
+        optimizer=optimizer,
+        weight_decay=DECAY,
+        schedule="constant",
+        input="device",
+        compile=False,
+        augmentation=(),
+        stop_at_target=False,
+    )
+    expected = float(recipe.replicas) if recipe.decay_rule == "sum_over_replicas" else 1.0
+    start, measured = _measure(job, probe)
+    verdict = judge(measured, start, recipe.decay, optimizer, DECAY, expected)
+    return {**asdict(verdict), "expected": expected}
+
+
+def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
+    """The probe's weights before, [weights], and after each step, [steps, weights]."""
+    framework = job.cell["framework"]
+    engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
+    inspection = open_inspection(framework)
+    engine.load(_data(recipe.batch_size))
+    engine.build()
+    inspection.write_weights(engine.model, _chosen(inspection.read_weights(engine.model), recipe.optimizer))
+    seen = [_flat(inspection.read_weights(engine.model))]
+    for epoch in range(1, recipe.epochs + 1):
+        engine.train_epoch(epoch)
+        seen.append(_flat(inspection.read_weights(engine.model)))
+    return seen[0], np.stack(seen[1:])
+
+
+def _chosen(like: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
+    """Weights of either sign, ordinary ones and ones whose decay is as small as Adam's epsilon.
+
+    Adam's step does not depend on the size of an ordinary gradient: only where epsilon counts can be seen how often λ
+    was added.
+    """
+    small = max(optimizer.get("eps", 0.0), SMALLEST) / DECAY
+    pattern = np.array([1.0, -1.5, small, -3.0 * small], np.float32)
+    return {name: np.resize(pattern, array.shape) for name, array in like.items()}
+
+
+def _flat(weights: Mapping[str, Array]) -> Array:
+    return np.concatenate([array.ravel() for array in weights.values()]).astype(np.float64)
+
+
+def _data(examples: int) -> Data:
+    split = Split(np.ones((examples, 2), np.float32), np.zeros(examples, np.int64))
+    return Data(split, split)
