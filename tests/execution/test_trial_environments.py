@@ -1,0 +1,140 @@
+"""Each trial in the interpreter that its profile names, on one grid: this one, another, a `runtime_env` of Ray's."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from raybench.errors import ExecutionError
+from raybench.execution.inline import InlineExecutor
+from raybench.execution.lazy import LazyRay
+from raybench.execution.process import TemplateProcess
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+from raybench.view import Silent
+
+WORKLOAD = """
+import json, os, sys
+
+import numpy as np
+import torch
+
+from raybench import Data, Split, Workload
+
+
+def data(root):
+    split = Split(np.linspace(-1, 1, 32, dtype=np.float32)[:, None], np.arange(32) % 2)
+    return Data(split, split)
+
+
+def model():
+    found = {name: os.environ.get(name) for name in ("PYTHONPATH", "VIRTUAL_ENV", "MARK")}
+    print(json.dumps({"prefix": sys.prefix, "template": os.getppid(), "path": sys.path, **found}), flush=True)
+    return torch.nn.Linear(1, 2)
+
+
+looking = Workload(model=model, data=data)
+"""
+
+GRID = """
+name: environments
+workload: looking.py:looking
+epochs: 1
+batch_size: 16
+repeats: 2
+axes:
+  device: [here, other, ray, nowhere]
+devices:
+  here: {kind: cpu, threads: 1}
+  other: {kind: cpu, threads: 2, environment: ./other}
+  ray: {kind: cpu, threads: 3, environment: {env_vars: {MARK: made by Ray}}}
+  nowhere: {kind: cpu, environment: ./nowhere}
+"""
+
+
+def make_other(folder):
+    """An interpreter of its own, which finds this one's packages (torch is too large to install twice)."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = next((folder / "lib").glob("python3*/site-packages"))
+    (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("environments")
+    make_other(folder / "other")
+    (folder / "looking.py").write_text(WORKLOAD)
+    (folder / "grid.yaml").write_text(GRID)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VIRTUAL_ENV", "/of/the/driver")
+        return run_grid(load_grid(folder / "grid.yaml"), LazyRay(), Silent(), Options(results=folder / "results"))
+
+
+def seen(outcome):
+    """What the trials of each profile saw, in the order of their repeats."""
+    found = {}
+    for trial in outcome.plan.trials:
+        if trial.cell.fit:
+            output = outcome.folder / "trials" / trial.trial_id / "attempt-1" / "output.log"
+            found.setdefault(trial.cell.profile, []).append(json.loads(output.read_text()))
+    return found
+
+
+def test_every_trial_ran_where_its_profile_says(outcome):
+    assert [row.status for row in outcome.rows[:3]] == ["2/2 completed"] * 3
+    grid = outcome.plan.spec.source_path.parent
+    prefixes = {profile: {trial["prefix"] for trial in trials} for profile, trials in seen(outcome).items()}
+    assert prefixes == {"here": {sys.prefix}, "other": {str(grid / "other")}, "ray": {sys.prefix}}
+    assert {trial["MARK"] for trial in seen(outcome)["ray"]} == {"made by Ray"}
+    assert {trial["MARK"] for trial in seen(outcome)["here"]} == {None}
+
+
+def test_what_cannot_be_had_is_skipped_with_its_reason(outcome):
+    grid = outcome.plan.spec.source_path.parent
+    said = outcome.rows[3].status
+    assert said.startswith(f"skipped: {grid}/nowhere on ")
+    assert said.endswith(": no such file")
+    assert outcome.exit_status == 3
+
+
+def test_nothing_of_the_driver_leaks_into_another_interpreter(outcome):
+    for trial in seen(outcome)["other"]:
+        assert trial["VIRTUAL_ENV"] is None
+        folder = trial["PYTHONPATH"]
+        assert folder in trial["path"]
+        assert not Path(folder).exists(), "it goes with the template"
+        assert "" not in trial["path"]
+
+
+def test_one_template_for_each_environment_however_they_take_turns(outcome):
+    templates = {profile: {trial["template"] for trial in trials} for profile, trials in seen(outcome).items()}
+    assert [len(pids) for pids in templates.values()] == [1, 1, 1]
+    assert len(set.union(*templates.values())) == 3
+
+
+def test_the_environment_is_no_part_of_a_cell(outcome, tmp_path):
+    text = GRID.replace("environment: ./other", f"environment: {outcome.plan.spec.source_path.parent}/other/bin/python")
+    (tmp_path / "looking.py").write_text(WORKLOAD)
+    (tmp_path / "grid.yaml").write_text(text.replace("here, other, ray, nowhere", "other"))
+    options = Options(results=outcome.folder.parent)
+    again = run_grid(load_grid(tmp_path / "grid.yaml"), LazyRay(), Silent(), options)
+    assert (again.ran, again.rows[0].status) == (0, "2/2 completed")
+
+
+def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    with pytest.raises(ExecutionError, match="No module named 'torch'") as caught:
+        TemplateProcess("torch", str(tmp_path / "bare" / "bin" / "python"))
+    assert str(caught.value).startswith(f"torch: {tmp_path}/bare/bin/python could not load it")
+
+
+def test_trials_in_this_process_have_no_other_environment(tmp_path):
+    (tmp_path / "looking.py").write_text(WORKLOAD)
+    (tmp_path / "grid.yaml").write_text(GRID.replace("here, other, ray, nowhere", "other"))
+    result = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), Silent(), Options(results=tmp_path / "r"))
+    assert result.rows[0].status == f"skipped: trials in this process cannot run in {tmp_path}/other"
+    assert result.exit_status == 3
