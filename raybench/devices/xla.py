@@ -41,12 +41,12 @@ class Xla(TorchHost):
             ValueError: XLA has no such precision.
             RuntimeError: there is no such device.
         """
-        import torch_xla
+        from torch_xla import runtime
 
         if precision == "fp16":
             raise ValueError("precision fp16 is none of torch_xla's; bf16 is")
         super().open(precision)
-        torch_xla.device()
+        runtime.addressable_runtime_device_count()  # a device itself would settle that there is no SPMD
 
     def synchronize(self) -> None:
         """Start what is still only written down, and wait until every device is done."""

@@ -32,12 +32,14 @@ PRECISIONS: Mapping[str, tuple[str, ...]] = {
 
 REPLICATIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("grouped", "devices"),
+    "torch_xla": ("grouped", "devices", "spmd"),
     "tensorflow": ("grouped", "devices"),
 }
 """How a framework's engine can make replicas."""
 
 SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
     "torch": ("devices",),
+    "torch_xla": ("spmd",),
     "tensorflow": ("devices",),
 }
 """Those of its forms that work over several devices made of the host's cores."""

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
 import torch_xla
+from torch_xla import runtime
 from torch_xla.core import xla_model
 from torch_xla.debug import metrics
+from torch_xla.distributed.spmd import Mesh, mark_sharding
 
-from raybench.engines.base import EpochResult
+from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.torch.engine import Sums, TorchEngine
 from raybench.engines.torch.pictures import Drawn
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
+
+SPMD = "spmd"
+"""The form of replication in which XLA spreads one program over the devices."""
 
 
 def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
@@ -36,6 +42,19 @@ def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
         yield pick
 
 
+def one_program(devices: int) -> Mesh:
+    """Have XLA spread every computation of this process over its devices; the mesh in which a batch is divided.
+
+    Raises:
+        RuntimeError: there are more devices, or fewer.
+    """
+    runtime.use_spmd()
+    found = runtime.global_runtime_device_count()
+    if found != devices:
+        raise RuntimeError(f"planned for {devices} devices, and XLA has {found}")
+    return Mesh(np.arange(devices), (devices,), ("batch",))
+
+
 def compilations() -> tuple[int, int]:
     """How many graphs this process has compiled, and for how many nanoseconds: as XLA counts them."""
     found = metrics.metric_data("CompileTime")
@@ -50,12 +69,22 @@ class XlaEngine(TorchEngine):
     """
 
     _optimizer: XlaOptimizer
+    _mesh: Mesh | None = None
     _without_gradients = torch.no_grad  # torch_xla cannot take a view of a weight in inference mode
+
+    def __init__(self, parts: EngineParts) -> None:
+        super().__init__(parts)
+        if self._recipe.replication == SPMD:
+            self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
         """The model and the optimiser, and the seed of what XLA draws itself, such as dropout."""
         xla_model.set_rng_state(self._seed)
         super().build()
+        if self._mesh:  # said of everything from the start, or the second step would be another graph than the first
+            states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
+            for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
+                mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
 
     def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
         for self._pick in picks(len(epoch.index)):
@@ -89,6 +118,12 @@ class XlaEngine(TorchEngine):
 
     def _charge_compilation(self, steps: list[int], section: str) -> None:
         """Nothing to work out from the steps: XLA tells."""
+
+    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        if self._mesh:
+            for tensor in (inputs, targets):
+                mark_sharding(tensor, self._mesh, ("batch", *[None] * (tensor.dim() - 1)))
+        return super()._forward(inputs, targets)
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
         super()._train_step(inputs, targets, sums, check)
