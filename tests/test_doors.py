@@ -88,6 +88,7 @@ def test_modules_are_short_and_say_what_they_are(path):
         "raybench.plan",
         "raybench.workloads",
         "raybench.datasets",
+        "raybench.environments",
         "raybench.devices.node",
         "raybench.cli",
     ],

@@ -24,7 +24,7 @@ def list_environments() -> None:
     from raybench.cli.page import page
     from raybench.environments import RECIPES, environments_root, look
 
-    table = Table(title=f"environments in {environments_root()}", title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for head in ("name", "state", "python", "versions", "size", "what it is for"):
         table.add_column(head)
     for name, recipe in RECIPES.items():
@@ -33,7 +33,9 @@ def list_environments() -> None:
         versions = ", ".join(f"{package} {version}" for package, version in built.packages.items())
         size = gigabytes(built.size) if built.size else "–"
         table.add_row(name, state, built.version or "–", versions or "–", size, recipe.purpose)
-    page().print(table)
+    console = page()
+    console.print(f"environments in {environments_root()}", soft_wrap=True)
+    console.print(table)
 
 
 @command.command("create", epilog="Example: raybench env create xla")
@@ -87,7 +89,8 @@ class _Progress:
         self._bar.update(self._task, now=escape(line if len(line) <= room else f"{line[: room - 1]}…"))
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
 
 def gigabytes(size: int) -> str:

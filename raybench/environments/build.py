@@ -76,6 +76,7 @@ def _build(built: Built, tell: Tell) -> None:
     pip = [str(built.python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     try:
         with (folder / LOG).open("w", encoding="utf-8") as log:
+            tell("making a virtual environment")
             _run([sys.executable, "-m", "venv", str(venv)], built.recipe, log, tell)
             _run([*pip, "--progress-bar", "off", *built.recipe.requirements], built.recipe, log, tell)
         said = ask(built.python, [name_of(text) for text in built.recipe.requirements])

@@ -34,6 +34,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder, a cache and a store of its own, whatever this machine's environment names."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "environments"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
     for name in ("RAYBENCH_DATA", "RAYBENCH_DATA_MIRROR", "MLFLOW_TRACKING_URI", "COLUMNS"):

@@ -45,7 +45,11 @@ def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == ["digits.yaml"]
 
 
-@pytest.mark.parametrize("verb", [[verb] for verb in VERBS] + [["data", "list"], ["data", "fetch"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "verb",
+    [[verb] for verb in VERBS] + [["data", "list"], ["data", "fetch"], ["env", "list"], ["env", "create"]],
+    ids=" ".join,
+)
 def test_every_verb_has_an_example_that_is_no_lie(raybench, verb):
     said = raybench(*verb, "--help")
     assert said.status == 0

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,12 +16,13 @@ import yaml
 from raybench import datasets
 from raybench.cli.init import shipped_grids
 from raybench.datasets import DataFile, DataSet, Source
+from raybench.environments import RECIPES
 from raybench.spec import load_grid
 
 GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))
 
 
-def test_devices_are_this_machines(raybench):
+def test_devices_are_this_machines_and_the_environments_that_are_ready(raybench, tmp_path):
     from raybench.devices.node import probe_node
 
     said = raybench("devices")
@@ -30,6 +32,11 @@ def test_devices_are_this_machines(raybench):
     assert entry.model in cpu
     assert f" {entry.count} " in cpu
     assert said.lines[-1].startswith("ready: torch 2.")
+    built = {"recipe": RECIPES["tensorflow"].digest, "python": said.lines[0].split()[-1], "packages": {}, "size": 1}
+    (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "environments" / "tensorflow" / "built.json").write_text(json.dumps(built))
+    assert raybench("devices").lines[-1].startswith("environment tensorflow: ")
 
 
 @pytest.fixture

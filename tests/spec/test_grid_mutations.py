@@ -33,7 +33,8 @@ overrides:
   - when: {device: gpu, batch_size: *sizes}
     set: {precision: bf16}
 devices:
-  gpu: {kind: cuda, price_per_hour: 0.35}
+  gpu: {kind: cuda, price_per_hour: 0.35, environment: xla}
+  other: {kind: cpu, environment: {pip: [a, b], env_vars: {A: b}}}
 baseline: {device: gpu}
 """
 BYTES = b"\t \n:-[]{}&*!|>'\"%@`#,?~<=0123456789eE.+_ax\x00\x1b\xff\xc3\xa9"

@@ -74,6 +74,15 @@ ONE_FAULT = {
     "the first point must be at epoch 0, not 1",
     "schedule: {name: piecewise_linear, points: [[0, 1], [0, 0]]}": "3:44: schedule.points: "
     "the epochs of the points must rise, and 0 follows 0",
+    "devices:\n  a: {kind: cpu, environment: xal}": "4:31: devices.a.environment: "
+    "unknown environment 'xal'; did you mean xla? (a path has a slash, such as ./venv)",
+    "devices:\n  a: {kind: cpu, environment: venv}": "4:31: devices.a.environment: "
+    "unknown environment 'venv'; there are xla, tpu, tensorflow (a path has a slash, such as ./venv)",
+    "devices:\n  a: {kind: cpu, environment: {}}": "4:31: devices.a.environment: "
+    "wanted a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}, not the map {}",
+    "devices:\n  a: {kind: cpu, environment: [xla]}": "4:31: devices.a.environment: wanted a built environment "
+    "(xla, tpu, tensorflow), the path of a Python or of a virtual environment, or a map: a Ray runtime_env, "
+    "not the list [xla]",
     "augmentation: [corp]": "3:16: augmentation[0]: 'corp' is not one of crop, flip, cutout; did you mean crop?",
     "augmentation: [{crop: 2}, crop]": "3:15: augmentation: crop is said more than once",
     "augmentation: [{flip: 2}]": "3:16: augmentation[0]: wanted crop, flip, cutout, {crop: pixels} or "

@@ -21,7 +21,12 @@ GOOD = {
     "axes": {"device": "available", "betas": [[0.9, 0.99]], "precision": ["fp32", "bf16"]},
     "exclude": [{"precision": "fp32", "betas": [0.9, 0.99]}, {"precision": ["bf16"], "device": ["cpu", "cuda"]}],
     "overrides": [{"when": {"device": "cpu"}, "set": {"threads": 2}}],
-    "devices": {"gpu": {"kind": "cuda", "price_per_hour": 0.35}},
+    "devices": {
+        "gpu": {"kind": "cuda", "price_per_hour": 0.35},
+        "built": {"kind": "cpu", "environment": "xla"},
+        "own": {"kind": "cpu", "environment": "~/venvs/torch29"},
+        "ray": {"kind": "cpu", "environment": {"env_vars": {"NCCL_DEBUG": "INFO"}, "pip": ["x"]}},
+    },
     "target": {"metric": "val/accuracy", "at_least": 0.9},
 }
 BAD = [
@@ -44,6 +49,10 @@ BAD = [
     {"axes": {"repeats": [1]}},
     {"exclude": {"device": "cpu"}},
     {"devices": {"gpu": {}}},
+    {"devices": {"a": {"kind": "cpu", "environment": ""}}},
+    {"devices": {"a": {"kind": "cpu", "environment": "venv"}}},
+    {"devices": {"a": {"kind": "cpu", "environment": {}}}},
+    {"devices": {"a": {"kind": "cpu", "environment": 3}}},
     {"overrides": [{"when": {"device": "cpu"}}]},
     {"target": {"metric": "a", "at_least": "much"}},
 ]
