@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import ray
 from ray import tune
 
+from raybench.devices import RAY_RESOURCES
 from raybench.errors import ExecutionError
 from raybench.execution.process import TemplateProcess
 from raybench.execution.runtime_env import RemoteTemplate
@@ -73,7 +74,8 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def _run(self, job: Job, ids_by_ray: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
         if job.visible and ids_by_ray:
-            job = replace(job, visible=[str(number) for number in ray.get_gpu_ids()])
+            given = ray.get_runtime_context().get_accelerator_ids()
+            job = replace(job, visible=given[RAY_RESOURCES[job.cell["device"]["kind"]]])
         try:
             template = self._template(job.cell["framework"], job.python, runtime_env)
         except ExecutionError as error:

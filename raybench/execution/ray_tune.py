@@ -33,6 +33,7 @@ from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.cell import PROCESS
+from raybench.devices import RAY_RESOURCES
 from raybench.devices.node import Node, probe_node
 from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError
@@ -130,7 +131,7 @@ def _bundle(placement: Placement) -> dict[str, float]:
     """What a placement takes of its node, in Ray's resources."""
     bundle: dict[str, float] = {"CPU": float(len(placement.cores))}
     if placement.visible:
-        bundle["GPU"] = float(len(placement.visible))
+        bundle[RAY_RESOURCES[placement.work.trial.cell.content["device"]["kind"]]] = float(len(placement.visible))
     if placement.node.address:
         bundle[f"node:{placement.node.address}"] = PIN
     return bundle
