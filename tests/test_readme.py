@@ -56,5 +56,5 @@ def test_the_shipped_grids_are_in_their_table():
 def test_the_two_commands_are_the_ones_that_are_run():
     first, second = re.findall(r"^    (pip install .*)$", README, re.MULTILINE)[:2]
     assert first == "pip install . && raybench grid grids/quickstart.yaml"
-    assert second == 'pip install -e ".[test]" && pytest'
-    assert 'pip install --quiet -e ".[test]"' in (ROOT / ".ci" / "run").read_text()
+    assert second == 'pip install -e ".[test,tensorflow]" && pytest'
+    assert 'pip install --quiet -e ".[test,tensorflow]"' in (ROOT / ".ci" / "run").read_text()

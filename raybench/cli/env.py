@@ -44,8 +44,7 @@ def list_environments() -> None:
 def create_environments(names: tuple[str, ...], fresh: bool) -> None:
     """Build environments that are missing or stale, with pip.
 
-    pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files. On a machine without a GPU, an
-    index of CPU builds saves gigabytes.
+    pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
     """
     from raybench.environments import look
     from raybench.environments.build import create
