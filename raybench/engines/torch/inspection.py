@@ -100,8 +100,9 @@ def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None
 def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
     """The running means and variances, as if the variance of each batch had been divided by n.
 
-    torch normalises by the variance divided by n, and keeps that divided by n − 1. A running variance that began at v₀
-    is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum; this is kᵗ·v₀ + S.
+    torch normalises by the variance divided by n, and keeps that divided by n − 1: a running variance that began at v₀
+    is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum, and this is kᵗ·v₀ + S. torch_xla (2.9) divides both
+    by n.
 
     Args:
         start: the weights from which the steps were taken.
@@ -109,6 +110,8 @@ def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: i
         steps: how many there were.
     """
     found = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
+    if next(model.parameters()).device.type == "xla":
+        return found
     for layer, count in _averaged(model, inputs).items():
         name = f"{layer}.running_var"
         momentum = cast(_BatchNorm, model.get_submodule(layer)).momentum
