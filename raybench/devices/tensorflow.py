@@ -1,4 +1,4 @@
-"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs. The last two are written to its documentation; neither has run yet."""
+"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs; the last two are written to its documentation, and not run yet."""
 
 from __future__ import annotations
 

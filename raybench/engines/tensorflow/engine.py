@@ -20,7 +20,13 @@ from raybench.engines.schedule import schedule
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
 from raybench.engines.tensorflow.pictures import Pictures
-from raybench.engines.tensorflow.replicas import average, average_running_statistics, group_batch_norms, share
+from raybench.engines.tensorflow.replicas import (
+    average,
+    average_running_statistics,
+    group_batch_norms,
+    part_draws,
+    share,
+)
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
@@ -49,6 +55,7 @@ class TensorFlowEngine:
         self._recipe, self._workload = parts.recipe, parts.workload
         self._device, self._ledger, self._seed = cast(TensorFlowHost, parts.device), parts.ledger, parts.seed
         self._strategy = self._device.strategy()
+        self._several = self._strategy.num_replicas_in_sync > 1
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
@@ -94,6 +101,8 @@ class TensorFlowEngine:
             self._names = list(values)
             if recipe.replication == "grouped":
                 group_batch_norms(self.model, recipe.replicas)
+            if self._several:
+                part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
             times = recipe.replicas if recipe.decay_rule == "sum_over_replicas" else 1
             self._optimizer = build_optimizer(
@@ -221,7 +230,7 @@ class TensorFlowEngine:
         traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
         self._device.synchronize()
         with self._ledger.section("evaluate"):
-            if self._strategy.num_replicas_in_sync > 1:
+            if self._several:
                 average_running_statistics(self.model, self._strategy)
             for fed, counts in self._input.validation(self._evaluation_batch):
                 with self._timed(marks, 1, not self._judged):

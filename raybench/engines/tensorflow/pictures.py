@@ -46,9 +46,9 @@ class Pictures:
             columns = tf.where(drawn["flip"][:, None, None] > 0, width - 1 - columns, columns)
         if "top" in drawn:
             rows, columns = rows + drawn["top"][:, None, None], columns + drawn["left"][:, None, None]
-        shape = (index.shape[0], height, width)
-        places = [tf.broadcast_to(place, shape) for place in (index[:, None, None], rows, columns)]
-        return tf.gather_nd(source, tf.stack(places, axis=-1))
+        _, high, wide, channels = source.shape
+        pixels = tf.reshape(source, [-1, channels])  # one index a pixel: twice as fast as three
+        return tf.gather(pixels, (index[:, None, None] * high + rows) * wide + columns)
 
     def finish(self, pictures: tf.Tensor, drawn: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
         """Bytes to normalised floats; a cutout is set to 0, the mean."""

@@ -89,3 +89,11 @@ def average_running_statistics(model: keras.Model, strategy: Any) -> None:
         for running in (layer.moving_mean, layer.moving_variance):
             parts = strategy.experimental_local_results(running.value)
             running.value.assign(tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts))
+
+
+def part_draws(model: keras.Model, strategy: Any) -> None:
+    """Let dropout draw on each device for itself: Keras would let through the same places on all of them."""
+    generators = [generator for layer in model._flatten_layers() for generator in layer._seed_generators]
+    for generator in generators:
+        for place, state in enumerate(strategy.experimental_local_results(generator.state.value)):
+            state.assign_add(tf.constant([place, 0], state.dtype))

@@ -1,0 +1,143 @@
+"""The TensorFlow engine does what a plain loop does, with torch's draws and the same account of its time."""
+
+import numpy as np
+import pytest
+import torch
+from frameworks import call
+
+from raybench.engines.order import Augmentation, Order
+from raybench.engines.pictures import reflect
+from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
+
+MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
+STEPS = 6
+
+
+def train(**how):
+    return call("tensorflow", "tensorflow_side:trained", **how)
+
+
+def losses(found):
+    return [epoch[split]["loss"] for epoch in found["epochs"] for split in ("train", "val")]
+
+
+def same_weights(found, wanted, tolerance):
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=tolerance, err_msg=name)
+
+
+def test_an_epoch_is_what_a_plain_loop_does():
+    found, wanted = train(), call("tensorflow", "tensorflow_side:plain_loop")
+    for epoch, part in zip(found["epochs"], (slice(0, STEPS), slice(STEPS, None)), strict=True):
+        assert epoch["train"]["loss"] == pytest.approx(np.mean(wanted["losses"][part]), rel=1e-4)
+        assert (epoch["steps"], epoch["examples"]) == (STEPS, STEPS * 32)
+    loss, right = wanted["val"]
+    assert found["epochs"][-1]["val"] == {"loss": pytest.approx(loss, rel=1e-4), "accuracy": pytest.approx(right)}
+    same_weights(found["weights"], wanted["weights"], 1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64, 1000])
+def test_evaluation_counts_every_example_once_whatever_its_batch(batch):
+    whole, padded = train(evaluation_batch_size=70), train(evaluation_batch_size=batch)
+    assert padded["epochs"][-1]["val"] == pytest.approx(whole["epochs"][-1]["val"], rel=1e-4)
+
+
+@pytest.mark.parametrize("augmentation", [[], ["flip", {"crop": 2}, {"cutout": 3}]])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_host_and_device_input_train_alike_however_many_steps_a_call_has(augmentation, steps):
+    wanted = train(augmentation=augmentation)
+    for where in ("device", "host"):
+        found = train(input=where, augmentation=augmentation, steps_per_execution=steps)
+        assert losses(found) == pytest.approx(losses(wanted), rel=1e-4)
+        assert (found["epochs"][0]["ledger"]["input_wait"] > 0) == (where == "host")
+
+
+@pytest.mark.parametrize(
+    "augmentation",
+    [{}, {"flip": True}, {"crop": 2}, {"cutout": 3}, {"crop": 2, "flip": True, "cutout": 3}],
+    ids=str,
+)
+@pytest.mark.parametrize("normalised", [False, True])
+def test_augmentation_is_torchs_pixel_for_pixel(augmentation, normalised):
+    """TensorFlow divides by multiplying with the reciprocal, which is another last bit."""
+    inputs = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8)
+    what = Augmentation(**augmentation)
+    mean, std = (MEAN, STD) if normalised else ((0.0,), (1.0,))
+    order = Order(20, 20, None, (8, 8), what, seed=0).epoch()
+    here = torch.device("cpu")
+    (drawn,) = steps_of(Drawn.on(order, here))
+    made = Pictures(mean, std, (8, 8), what, here, channels_last=True)
+    wanted = made.finish(made.gather(torch.from_numpy(reflect(inputs, what.crop)), drawn.index, drawn), drawn)
+    drawn = {name: None if value is None else value.tolist() for name, value in vars(order).items()}
+    found = call(
+        "tensorflow",
+        "tensorflow_side:augmented",
+        inputs=inputs.tolist(),
+        augmentation=augmentation,
+        order=drawn,
+        mean=mean,
+        std=std,
+    )
+    np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1).numpy(), rtol=2e-7 if normalised else 0, atol=0)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_a_compiled_step_is_compiled_once(steps, where):
+    """XLA would compile anew for each place in an epoch that it takes for a constant; no trace shows that."""
+    found = train(compile=True, input=where, steps_per_execution=steps, augmentation=["flip", {"crop": 2}])
+    plain = train(input=where, augmentation=["flip", {"crop": 2}])
+    assert losses(found) == pytest.approx(losses(plain), rel=1e-3)
+    first = found["epochs"][0]["ledger"]
+    assert first["compile"] > first["train"] + first["input_wait"]
+
+
+def test_a_moving_rate_and_later_epochs_cost_no_trace():
+    moving = {"name": "piecewise_linear", "points": [[0, 0.0], [1, 1.0], [3, 0.0]], "stretch": False}
+    found = train(epochs=3, schedule=moving)["epochs"]
+    assert [epoch["new_shapes"] for epoch in found] == [2, 0, 0]
+    assert found[0]["ledger"]["compile"] > 0
+    assert [epoch["ledger"]["compile"] for epoch in found[1:]] == [0.0, 0.0]
+    assert losses({"epochs": found}) != pytest.approx(losses(train(epochs=3)), rel=1e-3)
+
+
+def test_an_epoch_of_one_call_has_no_median_to_tell_compile_by():
+    (epoch,) = train(epochs=1, steps_per_execution=8, evaluation_batch_size=70)["epochs"]
+    assert epoch["ledger"]["compile"] == 0.0
+    assert epoch["ledger"]["train"] > 0
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_every_precision_learns(precision):
+    found = train(epochs=6, precision=precision)["epochs"]
+    assert found[-1]["train"]["loss"] < 0.7 * found[0]["train"]["loss"]
+
+
+def test_low_precision_is_another_computation():
+    low, full = (train(epochs=1, precision=precision)["epochs"][0]["train"]["loss"] for precision in ("bf16", "fp32"))
+    assert low == pytest.approx(full, rel=0.05)
+    assert low != pytest.approx(full, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["floats", "words"])
+def test_what_is_no_pictures_reaches_the_model_as_it_is(kind):
+    assert call("tensorflow", "tensorflow_side:classified", kind=kind) > 0.9
+
+
+def test_augmentation_is_for_pictures():
+    said = call("tensorflow", "tensorflow_side:refused", floats=True, augmentation=["flip"])
+    assert said.startswith("ValueError: augmentation is for pictures")
+
+
+def test_a_loss_and_metrics_of_ones_own():
+    found = call("tensorflow", "tensorflow_side:own_loss", shape="examples")
+    assert found.keys() == {"loss", "distance"}
+    assert found["distance"] ** 2 <= found["loss"]
+    said = call("tensorflow", "tensorflow_side:own_loss", shape="mean")
+    assert said == "loss has the shape []: return one number an example, [2]"
+
+
+def test_the_published_trap_is_that_many_times_the_decay():
+    trap = train(replicas=4, replication="grouped", weight_decay=0.01, decay_rule="sum_over_replicas")
+    same_weights(trap["weights"], train(replicas=4, replication="grouped", weight_decay=0.04)["weights"], 1e-6)

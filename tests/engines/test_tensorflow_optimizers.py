@@ -1,0 +1,62 @@
+"""TensorFlow's optimisers are torch's: the closed forms of weight decay, and equality step for step."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from frameworks import call
+from test_optimizers import CLOSED, DECAY, MOMENTS, SGD, START
+
+from raybench.engines.torch.optimizers import build_optimizer
+
+RATES = [0.1, 0.2, 0.3, 0.3, 0.25, 0.2, 0.1, 0.05, 0.01, 0.0]
+PLAIN = {"name": "sgd", "learning_rate": 0.1, "momentum": 0.0, "nesterov": False}
+HEAVY = {"name": "sgd", "learning_rate": 0.1, "momentum": 0.8, "nesterov": False}
+ADAM = {"name": "adam", "learning_rate": 0.1, "betas": [0.8, 0.99], "eps": 1e-3}
+
+
+@pytest.mark.parametrize(("name", "decay"), CLOSED)
+def test_ten_steps_follow_the_closed_form(name, decay):
+    settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
+    found = call("tensorflow", "tensorflow_side:ten_steps", settings=settings, weight_decay=DECAY, decay=decay)
+    assert found == pytest.approx(CLOSED[name, decay](START).tolist(), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "decay"),
+    itertools.product([SGD, PLAIN, HEAVY, {"name": "adamw", **MOMENTS}, ADAM], ["coupled", "decoupled"]),
+)
+def test_every_step_is_torchs_with_a_moving_rate(settings, decay):
+    random = np.random.default_rng(0)
+    start = [random.normal(size=shape).astype(np.float32) for shape in ((4, 3), (3,))]
+    gradients = [[random.normal(size=value.shape).astype(np.float32) for value in start] for _ in RATES]
+    weights = [torch.nn.Parameter(torch.from_numpy(value.copy())) for value in start]
+    optimizer = build_optimizer(weights, settings, 0.05, decay)
+    found = call(
+        "tensorflow",
+        "tensorflow_side:moving_steps",
+        settings=settings,
+        weight_decay=0.05,
+        decay=decay,
+        start=[value.tolist() for value in start],
+        gradients=[[value.tolist() for value in step] for step in gradients],
+        rates=RATES,
+    )
+    for step, rate in enumerate(RATES):
+        for weight, gradient in zip(weights, gradients[step], strict=True):
+            weight.grad = torch.from_numpy(gradient)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+        for weight, value in zip(weights, found[step], strict=True):
+            np.testing.assert_allclose(value, weight.detach().numpy(), rtol=2e-6, atol=2e-7, err_msg=f"step {step}")
+
+
+def test_weights_without_a_gradient_are_left_alone_and_rows_of_an_embedding_decay_with_the_rest():
+    still, moving = call("tensorflow", "tensorflow_side:left_alone")
+    assert still == [1.0, 1.0]
+    assert moving == pytest.approx([1 - 0.1 * 0.5, 1 - 0.1 * 1.5])
+
+
+def test_an_unknown_optimizer():
+    assert "lion" in call("tensorflow", "tensorflow_side:unknown_optimizer")

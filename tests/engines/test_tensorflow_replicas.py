@@ -1,0 +1,86 @@
+"""Replicas in TensorFlow: grouped statistics are those of separate passes, and of real devices."""
+
+import numpy as np
+import pytest
+from frameworks import call
+
+
+def train(**how):
+    return call("tensorflow", "tensorflow_side:trained", **how)
+
+
+def metrics(found):
+    return [
+        epoch[split][name] for epoch in found["epochs"] for split in ("train", "val") for name in ("loss", "accuracy")
+    ]
+
+
+def apart(found, wanted):
+    return max(np.abs(np.array(found["weights"][name]) - value).max() for name, value in wanted["weights"].items())
+
+
+@pytest.mark.parametrize(
+    ("groups", "shape", "axis"), [(4, (16, 5, 5, 3), -1), (8, (16, 6), -1), (2, (8, 3, 5, 5), 1), (1, (8, 6), -1)]
+)
+def test_grouped_statistics_are_those_of_separate_passes(groups, shape, axis):
+    found = call("tensorflow", "tensorflow_side:grouped_against_separate", groups=groups, shape=shape, axis=axis)
+    assert found.pop("kind") == "float32"
+    assert max(found.values()) < 1e-5, found
+
+
+def test_grouped_statistics_are_float32_where_the_rest_is_not():
+    found = call(
+        "tensorflow",
+        "tensorflow_side:grouped_against_separate",
+        groups=4,
+        shape=(16, 5, 5, 3),
+        policy="mixed_bfloat16",
+    )
+    assert found.pop("kind") == "bfloat16"
+    assert found.pop("running") < 1e-5
+    assert max(found.values()) < 0.05, found
+
+
+def test_replicas_change_nothing_but_batch_norm():
+    whole = train(model="without_norm", batch_size=64)
+    for how in ({"replication": "grouped"}, {"replication": "devices", "devices": 2}):
+        found = train(model="without_norm", batch_size=64, replicas=2, **how)
+        assert metrics(found) == pytest.approx(metrics(whole), rel=1e-4)
+        assert apart(found, whole) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"input": "host", "augmentation": ["flip", {"crop": 2}], "steps_per_execution": 4}]
+)
+def test_grouped_on_one_device_agrees_with_as_many_devices(how):
+    """Two virtual devices under MirroredStrategy; 24 steps of sums in another order leave 1e-4."""
+    how = {"epochs": 4, "replicas": 2, "evaluation_batch_size": 33, **how}
+    grouped = train(replication="grouped", **how)
+    devices = train(replication="devices", devices=2, **how)
+    assert metrics(devices) == pytest.approx(metrics(grouped), rel=1e-3)
+    assert apart(devices, grouped) < 1e-4
+    assert apart(train(**how | {"replicas": 1}), grouped) > 1e-2, "one replica would be another result"
+    assert [epoch["new_shapes"] for epoch in devices["epochs"]] == [2, 0, 0, 0]
+
+
+def test_grouped_statistics_compile():
+    how = {"replicas": 4, "replication": "grouped"}
+    compiled, plain = train(compile=True, **how), train(**how)
+    assert metrics(compiled) == pytest.approx(metrics(plain), rel=1e-3)
+
+
+def test_devices_draw_dropout_for_themselves():
+    first, second = call("tensorflow", "tensorflow_side:dropped", devices=2)
+    assert first != second
+    assert {0.0} < set(first)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"replicas": 5, "replication": "grouped"}, "a batch of 32 cannot be divided into 5 replicas"),
+        ({"replicas": 2, "replication": "devices", "devices": 2, "compile": True}, "leave compile off"),
+    ],
+)
+def test_what_cannot_be_is_told_plainly(how, said):
+    assert said in call("tensorflow", "tensorflow_side:refused", **how)
