@@ -48,7 +48,8 @@ def command(
 ) -> int:
     """Show what the grid in FILE comes to here: cells, what is done, what cannot run and why, how long and how much.
 
-    Nothing is started and nothing is downloaded. Times come from earlier trials of like cells, where there are any.
+    Nothing is started and nothing is downloaded, but that Ray makes a device's `runtime_env` to see what it holds.
+    Times come from earlier trials of like cells, where there are any.
     """
     from raybench import datasets
     from raybench.analysis.estimate import Estimator

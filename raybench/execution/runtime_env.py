@@ -41,10 +41,12 @@ class _Host:
 
     def start(self, framework: str) -> None:
         """Load a framework into a fork template."""
-        self._template = TemplateProcess(framework)
+        self._framework, self._template = framework, TemplateProcess(framework)
 
     def run(self, job: dict[str, Any]) -> Iterator[Event]:
         """The events of one attempt."""
+        if not self._template.alive:
+            self.start(self._framework)
         yield from self._template.run(Job.from_json(job))
 
 
@@ -58,10 +60,12 @@ class _Place:
     def __init__(self, runtime_env: Mapping[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="raybench-")
         put_raybench(Path(self._folder.name))
-        variables = dict(runtime_env.get("env_vars") or {})
-        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [self._folder.name, variables.get("PYTHONPATH")]))
+        theirs = runtime_env.get("env_vars") or {}
+        if not isinstance(theirs, Mapping):
+            raise TypeError("env_vars has to be a map of texts")
+        path = os.pathsep.join(filter(None, [self._folder.name, theirs.get("PYTHONPATH")]))
         here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
-        made = {**runtime_env, "env_vars": variables}
+        made = {**runtime_env, "env_vars": {**theirs, "PYTHONPATH": path}}
         self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=here, runtime_env=made).remote()
 
     def close(self) -> None:

@@ -46,12 +46,13 @@ epochs: 1
 batch_size: 16
 repeats: 2
 axes:
-  device: [here, other, ray, nowhere]
+  device: [here, other, ray, nowhere, wrong]
 devices:
   here: {kind: cpu, threads: 1}
   other: {kind: cpu, threads: 2, environment: ./other}
   ray: {kind: cpu, threads: 3, environment: {env_vars: {MARK: made by Ray}}}
   nowhere: {kind: cpu, environment: ./nowhere}
+  wrong: {kind: cpu, cpus: 1, environment: {pip: 5}}
 """
 
 
@@ -98,6 +99,9 @@ def test_what_cannot_be_had_is_skipped_with_its_reason(outcome):
     said = outcome.rows[3].status
     assert said.startswith(f"skipped: {grid}/nowhere on ")
     assert said.endswith(": no such file")
+    assert outcome.rows[4].status.startswith(
+        "skipped: runtime_env {pip}: runtime_env['pip'] must be of type str or List"
+    )
     assert outcome.exit_status == 3
 
 
@@ -119,7 +123,7 @@ def test_one_template_for_each_environment_however_they_take_turns(outcome):
 def test_the_environment_is_no_part_of_a_cell(outcome, tmp_path):
     text = GRID.replace("environment: ./other", f"environment: {outcome.plan.spec.source_path.parent}/other/bin/python")
     (tmp_path / "looking.py").write_text(WORKLOAD)
-    (tmp_path / "grid.yaml").write_text(text.replace("here, other, ray, nowhere", "other"))
+    (tmp_path / "grid.yaml").write_text(text.replace("here, other, ray, nowhere, wrong", "other"))
     options = Options(results=outcome.folder.parent)
     again = run_grid(load_grid(tmp_path / "grid.yaml"), LazyRay(), Silent(), options)
     assert (again.ran, again.rows[0].status) == (0, "2/2 completed")
@@ -134,7 +138,7 @@ def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
 
 def test_trials_in_this_process_have_no_other_environment(tmp_path):
     (tmp_path / "looking.py").write_text(WORKLOAD)
-    (tmp_path / "grid.yaml").write_text(GRID.replace("here, other, ray, nowhere", "other"))
+    (tmp_path / "grid.yaml").write_text(GRID.replace("here, other, ray, nowhere, wrong", "other"))
     result = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), Silent(), Options(results=tmp_path / "r"))
     assert result.rows[0].status == f"skipped: trials in this process cannot run in {tmp_path}/other"
     assert result.exit_status == 3
