@@ -88,7 +88,11 @@ def prove(job: Job) -> dict[str, Any]:
 
 
 def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
-    """The probe's weights before, [weights], and after each step, [steps, weights]."""
+    """The probe's weights before, [weights], and after each step, [steps, weights].
+
+    Raises:
+        ArithmeticError: they do not stay finite.
+    """
     framework = job.cell["framework"]
     engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
     inspection = open_inspection(framework)
@@ -99,6 +103,8 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
     for epoch in range(1, recipe.epochs + 1):
         engine.train_epoch(epoch)
         seen.append(_flat(inspection.read_weights(engine.model)))
+        if not np.isfinite(seen[-1]).all():
+            raise ArithmeticError(f"after {epoch} steps without a gradient the weights are not finite")
     return seen[0], np.stack(seen[1:])
 
 

@@ -1,6 +1,7 @@
 """One trial for each device that is free, in the plan's order on every node."""
 
 import random
+from dataclasses import replace
 
 from raybench.devices import Hardware
 from raybench.devices.node import Node
@@ -84,6 +85,50 @@ def test_a_lost_trial_comes_again_first_and_not_for_ever():
         dispatcher.release("a-r0", lost=True)
     assert attempts == [("a-r0", 1), ("a-r0", 2), ("a-r0", 3)]
     assert names(start_all(dispatcher)) == ["b"]
+
+
+def check(key, before):
+    return Work(before.trial, check="decay", key=key)
+
+
+def waiting_for(key, work):
+    return replace(work, key=key)
+
+
+def works(placements):
+    return [placement.work.name for placement in placements]
+
+
+def test_trials_wait_for_the_check_with_their_key_and_hold_their_node():
+    first = gpu("a", cpus=2)
+    order = [check("k", first), *(waiting_for("k", gpu(name, cpus=2)) for name in "ab"), gpu("other", cpus=2)]
+    dispatcher = Dispatcher(order, [BOX])
+    assert works(start_all(dispatcher)) == ["k"], "and what comes later does not overtake those that wait"
+    dispatcher.release("k")
+    assert works(start_all(dispatcher)) == ["a-r0", "b-r0"]
+    dispatcher.release("a-r0")
+    assert works(start_all(dispatcher)) == ["other-r0"]
+
+
+def test_checks_on_different_nodes_run_side_by_side():
+    here, there = work("a"), work("b", nodes=("other",))
+    order = [check("k", here), waiting_for("k", here), check("l", there), waiting_for("l", there)]
+    dispatcher = Dispatcher(order, [BOX, OTHER])
+    assert works(start_all(dispatcher)) == ["k", "l"]
+    dispatcher.release("l")
+    assert works(start_all(dispatcher)) == ["b-r0"]
+
+
+def test_a_check_that_was_lost_is_over():
+    trial = work("a")
+    dispatcher = Dispatcher([check("k", trial), waiting_for("k", trial)], [BOX], retries=2)
+    start_all(dispatcher)
+    dispatcher.release("k", lost=True)
+    assert works(start_all(dispatcher)) == ["a-r0"]
+    dispatcher.release("a-r0", lost=True)
+    assert works(start_all(dispatcher)) == ["a-r0"], "a second attempt waits for nothing"
+    dispatcher.release("a-r0")
+    assert dispatcher.finished
 
 
 def test_releasing_what_does_not_run_is_nothing():

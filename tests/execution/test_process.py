@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -81,6 +82,48 @@ def test_every_end_has_its_name(template, tmp_path, attribute, status, kind, say
     kept = (tmp_path / "attempt" / EVENTS).read_text().splitlines()
     assert len(kept) == len(events)
     assert template.alive, "the template outlives its trials"
+
+
+def make_check(folder, **changes):
+    job = make_job(folder, "fine")
+    job = replace(job, trial="decay-1", check="decay", labels={"subject": {"framework": "torch"}})
+    return replace(job, **changes)
+
+
+def test_a_check_is_one_event(template, tmp_path):
+    (event,) = template.run(make_check(tmp_path))
+    assert (event["event"], event["check"], event["trial"], event["passed"]) == (
+        "check_ended",
+        "decay",
+        "decay-1",
+        True,
+    )
+    assert event["subject"] == {"framework": "torch"}
+    assert event["seconds"] > 0
+    assert event["error"] is None
+    assert json.loads((tmp_path / "attempt" / EVENTS).read_text()) == event
+
+
+def test_a_check_that_cannot_be_made_says_why(template, tmp_path):
+    job = make_check(tmp_path)
+    (event,) = template.run(replace(job, cell={**job.cell, "framework": "mindspore"}))
+    assert event["event"] == "check_ended"
+    assert "passed" not in event
+    assert event["error"]["type"] == "LookupError"
+    assert "mindspore" in event["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [({"check": "no such check"}, "Exit"), ({"timeout": 0.001}, "Timeout")],
+)
+def test_a_check_that_does_not_live_to_tell_ends_without_a_result(template, tmp_path, changes, kind):
+    (event,) = template.run(make_check(tmp_path, **changes))
+    assert (event["event"], event["trial"], event["error"]["type"]) == ("check_ended", "decay-1", kind)
+    assert event["subject"] == {"framework": "torch"}
+    assert "passed" not in event
+    assert json.loads((tmp_path / "attempt" / EVENTS).read_text().splitlines()[-1]) == event
+    assert template.alive
 
 
 def test_an_exception_names_the_line_of_the_persons_file(template, tmp_path):

@@ -1,0 +1,142 @@
+"""The proof of weight decay on the real engines, and on engines that are wrong on purpose."""
+
+from itertools import product
+
+import pytest
+from frameworks import call
+
+from raybench.trial.decay import key, subject
+from raybench.trial.job import Job
+
+KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
+OPTIMIZERS = [
+    {"optimizer": "sgd"},
+    {"optimizer": "sgd", "nesterov": False},
+    {"optimizer": "sgd", "momentum": 0.0},
+    {"optimizer": "adam"},
+    {"optimizer": "adamw"},
+]
+GROUPED = {"replicas": 8, "replication": "grouped"}
+TRAP = GROUPED | {"decay_rule": "sum_over_replicas"}
+
+
+def prove_all(framework, cases, wrong=None):
+    """Each case with its verdict: by the real engine, or by one that is wrong in some way."""
+    how = {"on": framework, "cases": cases, "kind": KINDS[framework]}
+    if wrong:
+        return zip(cases, call(framework, "decay_side:prove_wrong", wrong=wrong, **how), strict=True)
+    return zip(cases, call(framework, "decay_side:prove_all", **how), strict=True)
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_every_rule_of_every_optimizer_acts_as_declared(framework):
+    cases = [
+        {**optimizer, **replicas, "decay": decay}
+        for optimizer, replicas, decay in product(OPTIMIZERS, [{}, GROUPED], ["coupled", "decoupled"])
+    ]
+    for case, found in prove_all(framework, cases):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
+        assert found["expected"] == 1.0
+
+
+@pytest.mark.parametrize("framework", ["tensorflow"])
+def test_the_published_trap_declared_acts_eightfold_and_passes(framework):
+    cases = [{**optimizer, **TRAP, "decay": rule} for optimizer, rule in product(OPTIMIZERS, ["coupled", "decoupled"])]
+    for case, found in prove_all(framework, cases):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(8.0, rel=1e-3)
+        assert found["expected"] == 8.0
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_the_trap_undeclared_fails_with_factor_eight(framework):
+    rules = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
+    for case, found in prove_all(framework, [{"optimizer": name, **GROUPED} for name in rules], "on each replica"):
+        assert not found["passed"], case
+        assert found["factor"] == pytest.approx(8.0, rel=1e-3)
+        assert found["follows"] == rules[case["optimizer"]]
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_decoupled_declared_as_coupled_fails_and_is_named(framework):
+    cases = [{"optimizer": name, "decay": "coupled"} for name in ("sgd", "adam", "adamw")]
+    for case, found in prove_all(framework, cases, "decoupled"):
+        assert (found["passed"], found["follows"]) == (False, "decoupled"), case
+        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_decay_that_is_forgotten_fails():
+    for _, found in prove_all("torch", [{"optimizer": "sgd"}, {"optimizer": "adamw"}], "none"):
+        assert not found["passed"]
+        assert found["factor"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_decay_that_spares_the_biases_fails():
+    for _, found in prove_all("torch", [{"optimizer": "sgd"}, {"optimizer": "adam"}], "kernels only"):
+        assert (found["passed"], found["follows"]) == (False, None)
+
+
+CELL = {
+    "framework": "torch",
+    "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
+    "device": {"kind": "cpu", "model": "EPYC", "count": 2, "replicas": 1, "threads": 2},
+    "settings": {
+        "optimizer": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
+        "batch_size": 64,
+        "weight_decay": 5e-4,
+        "decay": "coupled",
+        "precision": "fp32",
+        "schedule": "constant",
+    },
+}
+
+
+def changed(path, value):
+    cell = {**CELL, "device": dict(CELL["device"]), "settings": {**CELL["settings"]}}
+    cell["settings"]["optimizer"] = dict(CELL["settings"]["optimizer"])
+    at = cell
+    *parents, last = path.split(".")
+    for name in parents:
+        at = at[name]
+    at[last] = value
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("settings.weight_decay", 0.0),
+        ("settings.optimizer.learning_rate", 0.4),
+        ("settings.batch_size", 512),
+        ("settings.schedule", {"name": "exponential"}),
+        ("device.threads", 1),
+    ],
+)
+def test_amounts_share_a_proof(path, value):
+    assert key(changed(path, value)) == key(CELL)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("framework", "tensorflow"),
+        ("engine", {"name": "torch", "version": 2, "framework_version": "2.13"}),
+        ("device.kind", "cuda"),
+        ("device.replicas", 8),
+        ("device.replication", "grouped"),
+        ("settings.optimizer.momentum", 0.8),
+        ("settings.optimizer.nesterov", False),
+        ("settings.decay", "decoupled"),
+        ("settings.decay_rule", "sum_over_replicas"),
+        ("settings.precision", "fp16"),
+    ],
+)
+def test_what_decides_how_decay_acts_needs_a_proof_of_its_own(path, value):
+    assert key(changed(path, value)) != key(CELL)
+    assert subject(changed(path, value)) != subject(CELL)
+
+
+def test_a_check_crosses_into_its_process_whole():
+    job = Job("decay-1", 1, 0, 0, CELL, {}, "/data", "/folder", check="decay", warnings=["one"])
+    assert Job.from_json(job.to_json()) == job
