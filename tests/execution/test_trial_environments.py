@@ -7,11 +7,14 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from frameworks import interpreter
 
+from raybench.devices.node import probe_node
 from raybench.errors import ExecutionError
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.lazy import LazyRay
 from raybench.execution.process import TemplateProcess
+from raybench.preflight import Need, fit
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 from raybench.view import Silent
@@ -134,6 +137,14 @@ def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
     with pytest.raises(ExecutionError, match="No module named 'torch'") as caught:
         TemplateProcess("torch", str(tmp_path / "bare" / "bin" / "python"))
     assert str(caught.value).startswith(f"torch: {tmp_path}/bare/bin/python could not load it")
+
+
+def test_the_xla_environment_has_what_a_trial_needs():
+    python = interpreter("torch_xla")
+    assert fit(Need("xla_cpu", "torch_xla", "fp32", environment="xla"), [probe_node("", ["xla"])]).environment == "xla"
+    template = TemplateProcess("torch_xla", python)
+    assert template.alive
+    template.close()
 
 
 def test_trials_in_this_process_have_no_other_environment(tmp_path):
