@@ -75,6 +75,10 @@ class Device(Protocol):
 
 
 class TorchDevice(Device, Protocol):
-    """A device that PyTorch computes on, and what `torch.device` calls it."""
+    """A device that PyTorch computes on.
+
+    `torch_name` is what `torch.device` calls it, `backend` what `torch.distributed` calls the way from one to another.
+    """
 
     torch_name: str
+    backend: str

@@ -16,6 +16,7 @@ class TorchHost(Host):
     """A host on which PyTorch computes."""
 
     torch_name = "cpu"
+    backend = "gloo"
 
     def set_threads(self, count: int) -> None:
         """Through torch, which reads OMP_NUM_THREADS at import only."""

@@ -59,6 +59,7 @@ class Cuda(TorchHost):
 
     kind = "cuda"
     torch_name = "cuda"
+    backend = "nccl"
 
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)

@@ -44,6 +44,9 @@ SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
 }
 """Those of its forms that work over several devices made of the host's cores."""
 
+RANKED = frozenset({"torch"})
+"""The frameworks that take a process for each replica that has a device of its own; others spread over them in one."""
+
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
     "torch": frozenset({"steps_per_execution"}),
     "torch_xla": frozenset({"steps_per_execution", "compile", "channels_last"}),
@@ -86,6 +89,7 @@ __all__ = [
     "PACKAGES",
     "PRECISIONS",
     "PRELOAD",
+    "RANKED",
     "REPLICATIONS",
     "SPREAD_ON_HOST",
     "VERSIONS",

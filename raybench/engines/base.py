@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from raybench.datasets.base import Data
 from raybench.devices.base import Device
 from raybench.trial.job import Recipe
 from raybench.trial.ledger import Ledger
+from raybench.trial.rank import Rank, here
 from raybench.workloads.base import Workload
 
 
 @dataclass(frozen=True)
 class EngineParts:
-    """What an engine works with: the cell's recipe, the workload, the open device, the trial's ledger and its seed."""
+    """What an engine works with.
+
+    Attributes:
+        recipe: the cell's.
+        device: open.
+        ledger: the trial's.
+        rank: this process's place among those that train the model together.
+    """
 
     recipe: Recipe
     workload: Workload
     device: Device
     ledger: Ledger
     seed: int
+    rank: Rank = field(default_factory=here)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from raybench.datasets.base import Array
+from raybench.trial.rank import Rank
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class EpochOrder:
     flip: Array | None
     cut_top: Array | None
     cut_left: Array | None
+
+    def part(self, rank: Rank) -> EpochOrder:
+        """A rank's contiguous part of every batch."""
+        batch = self.index.shape[1] // rank.count
+        here = slice(rank.number * batch, (rank.number + 1) * batch)
+        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        return EpochOrder(self.index[:, here], *(None if drawn is None else drawn[:, here] for drawn in draws))
 
 
 class Order:

@@ -9,6 +9,9 @@ from typing import Any, Self
 EVALUATION_BATCH_SIZE = 1000
 """Pictures in one batch of evaluation, where the grid says nothing. It changes no result, only memory and time."""
 
+SUM_OVER_REPLICAS = "sum_over_replicas"
+"""The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed over them."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -87,7 +90,7 @@ class Recipe:
     """The settings of a cell as an engine reads them; what a cell leaves out stands at its default here.
 
     Attributes:
-        decay_rule: `mean`, or `sum_over_replicas`: each replica adds the decay and the sum is taken over them.
+        decay_rule: `mean`, or `SUM_OVER_REPLICAS`.
         steps_per_execution: steps that one call of a compiled function takes, where a framework has that.
         replicas: groups of the global batch with batch statistics of their own.
         replication: how they are made: `grouped` (one computation on one device), `devices` (each on a device of its
@@ -128,3 +131,8 @@ class Recipe:
             replication=device.get("replication", ""),
             devices=device.get("devices", 1),
         )
+
+    @property
+    def acting_decay(self) -> float:
+        """λ as it acts: times the replicas where each of them adds it and the sum is taken."""
+        return self.weight_decay * (self.replicas if self.decay_rule == SUM_OVER_REPLICAS else 1)

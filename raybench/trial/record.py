@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from raybench.trial.check import check
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.ledger import Ledger
+from raybench.trial.ranks import ranks_of, spread
 from raybench.trial.run import run
 
 EVENTS = "events.jsonl"
@@ -54,6 +56,7 @@ def end_for(
 
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
     """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded."""
-    for event in check(job) if job.check else run(job, ledger, template_import):
+    work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
+    for event in spread(ranks_of(job.cell), Path(job.folder), work):
         keep(Path(job.folder), event)
         yield event

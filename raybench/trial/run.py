@@ -20,6 +20,7 @@ from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import Ledger
+from raybench.trial.rank import here
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 
@@ -127,12 +128,11 @@ def open_assigned(job: Job) -> Device:
     Raises:
         RuntimeError: it is not the hardware that was planned for.
     """
-    wanted = job.cell["device"]
-    device = open_device(
-        wanted["kind"],
-        job.cell["framework"],
-        Assignment(job.cores, job.visible, wanted["threads"], wanted.get("devices", 1)),
-    )
+    wanted, rank = job.cell["device"], here()
+    devices = wanted.get("devices", 1) // rank.count
+    threads = max(1, wanted["threads"] // rank.count)
+    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices)
+    device = open_device(wanted["kind"], job.cell["framework"], assignment)
     device.hide_others()
     device.open(job.cell["settings"]["precision"])
     found = device.describe()
@@ -157,8 +157,18 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
             **job.versions,
         },
         "hardware": {"memory_bytes": hardware.memory_bytes, "driver": hardware.driver},
-        "fairness": {**device.fairness(), "exclusive": job.exclusive},
+        "fairness": {**device.fairness(), **_of_ranks(job, device), "exclusive": job.exclusive},
     }
+
+
+def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
+    """The conditions of all ranks together, where there are several; what the device tells is of this one."""
+    count = here().count
+    if count == 1:
+        return {}
+    threads = device.fairness()["threads"]
+    together = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
+    return together | ({"cores": job.cores} if job.cores else {})
 
 
 def _own_version() -> str:

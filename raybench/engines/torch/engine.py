@@ -17,6 +17,9 @@ from raybench.engines.schedule import schedule
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
+from raybench.engines.torch.replicas import group_batch_norms
+from raybench.engines.torch.together import Together
+from raybench.trial.ranks import DEVICES
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -35,8 +38,8 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Te
 class Sums:
     """Sums of numbers an example has, kept on the device until an epoch ends."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, together: Together) -> None:
+        self._device, self._together = device, together
         self._names: list[str] = []
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
@@ -48,8 +51,8 @@ class Sums:
         self._sums = self._sums + torch.stack(now)
 
     def means(self, examples: int) -> dict[str, float]:
-        """The sums over so many examples, on the host: waits for the device."""
-        values = self._sums.tolist()  # the one copy to the host
+        """The sums over so many examples of all ranks, on the host: waits for the device."""
+        values = self._together.add_up(self._sums).tolist()  # the one copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
 
@@ -62,6 +65,8 @@ class TorchEngine:
         self._recipe, self._workload = parts.recipe, parts.workload
         self._device, self._ledger, self._seed = parts.device, parts.ledger, parts.seed
         self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
+        self._rank = parts.rank
+        self._together = Together(parts.rank, cast(TorchDevice, parts.device).backend, self._on)
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
@@ -71,9 +76,12 @@ class TorchEngine:
         """Pad, and move both splits to the device or keep them on the host.
 
         Raises:
-            ValueError: augmentation asked for what is not pictures, or a batch larger than the training set.
+            ValueError: augmentation asked for what is not pictures, a batch larger than the training set or one that
+                does not divide into the replicas, or fewer examples to evaluate than ranks.
         """
         recipe, workload = self._recipe, self._workload
+        if recipe.batch_size % recipe.replicas:
+            raise ValueError(f"batch_size {recipe.batch_size} does not divide into {recipe.replicas} replicas")
         augmentation = Augmentation.from_settings(recipe.augmentation)
         train, pictures, size = data.train, None, (0, 0)
         if is_pictures(train.inputs):
@@ -84,32 +92,48 @@ class TorchEngine:
         elif augmentation:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
-        self._evaluation_batch = min(recipe.evaluation_batch_size, len(data.val))
         self._examples = len(data.val)
+        val = self._part(data.val)
+        self._evaluation_batch = min(recipe.evaluation_batch_size, len(val))
         if recipe.input == "device":
-            self._input: Input = DeviceInput(train, data.val, pictures, self._on, self._steps)
+            self._input: Input = DeviceInput(train, val, pictures, self._on, self._steps)
         else:
-            self._input = HostInput(train, data.val, pictures, self._on, self._ledger, self._steps)
-        self._device.synchronize()
+            self._input = HostInput(train, val, pictures, self._on, self._ledger, self._steps)
+        self._synchronize()
 
     def build(self) -> None:
         """The model from its seed, in its memory format, and its optimiser."""
         recipe = self._recipe
         torch.manual_seed(self._seed)
         model = self._workload.build_model("torch")
+        if recipe.replication != DEVICES:
+            model = group_batch_norms(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         self._optimizer = self._make_optimizer()
         self._rate = float(recipe.optimizer["learning_rate"])
         self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
-        self._call = torch.compile(self._model) if recipe.compile else self._model
-        self._device.synchronize()
+        call = self._together.model(self._model)
+        self._call = torch.compile(call) if recipe.compile else call
+        self._synchronize()
 
     @property
     def model(self) -> torch.nn.Module:
         """The model that is trained."""
         return self._model
+
+    def _part(self, split: Split) -> Split:
+        """What this rank evaluates of a split: every example is some rank's."""
+        bounds = [len(split) * number // self._rank.count for number in (self._rank.number, self._rank.number + 1)]
+        if bounds[0] == bounds[1]:
+            raise ValueError(f"{len(split)} examples to evaluate, and {self._rank.count} ranks to do it")
+        return Split(split.inputs[slice(*bounds)], split.targets[slice(*bounds)])
+
+    def _synchronize(self) -> None:
+        """Wait for the device, and for those of the other ranks."""
+        self._together.wait()
+        self._device.synchronize()
 
     def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
         return steps_of(epoch)
@@ -119,7 +143,7 @@ class TorchEngine:
         # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
         fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
         parameters = self._model.parameters()
-        return build_optimizer(parameters, recipe.optimizer, recipe.weight_decay, recipe.decay, fused)
+        return build_optimizer(parameters, recipe.optimizer, recipe.acting_decay, recipe.decay, fused)
 
     def _autocast(self) -> torch.autocast:
         low = LOW_PRECISION.get(self._recipe.precision)
@@ -179,20 +203,20 @@ class TorchEngine:
         steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
         no median to compare with and all of it is `train`.
         """
-        sums, marks = Sums(self._on), list[tuple[Any, Any]]()
+        sums, marks = Sums(self._on, self._together), list[tuple[Any, Any]]()
         self._model.train()
-        self._device.synchronize()
+        self._synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
             first = self._is_new("train", self._order.batch)
-            for inputs, targets in self._input.train(order):
+            for inputs, targets in self._input.train(order.part(self._rank)):
                 start = self._device.mark()
                 self._train_step(inputs, targets, sums, check=first and not marks)
                 marks.append((start, self._device.mark()))
                 if first and len(marks) == 1:
                     self._device.synchronize()
             means = sums.means(order.index.size)
-            self._device.synchronize()
+            self._synchronize()
         if first:
             self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "train")
         return EpochResult(self._order.steps, order.index.size, means, int(first))
@@ -203,17 +227,18 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
-        sums, marks = Sums(self._on), []
+        sums, marks = Sums(self._on, self._together), []
         self._model.eval()
-        self._device.synchronize()
+        self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
+            self._together.average_buffers(self._model)
             first = self._is_new("evaluate", self._evaluation_batch)
             for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
                 start = self._device.mark()
                 self._evaluation_step(inputs, targets, counts, sums)
                 marks.append((start, self._device.mark()))
             means = sums.means(self._examples)
-            self._device.synchronize()
+            self._synchronize()
         if first:
             self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "evaluate")
         return means, int(first)

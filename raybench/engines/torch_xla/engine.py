@@ -92,7 +92,7 @@ class XlaEngine(TorchEngine):
 
     def _make_optimizer(self) -> XlaOptimizer:
         recipe = self._recipe
-        return build_optimizer(self._model.parameters(), recipe.optimizer, recipe.weight_decay, recipe.decay)
+        return build_optimizer(self._model.parameters(), recipe.optimizer, recipe.acting_decay, recipe.decay)
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch; its rates and the like go to the device in one table."""
