@@ -1,0 +1,192 @@
+"""TPUs found on a made-up host, their adapter's environment, and XLA on the host's cores."""
+
+import os
+
+import pytest
+from frameworks import call
+
+from raybench.devices import (
+    BORROWED,
+    Assignment,
+    Hardware,
+    cores_per_accelerator,
+    frameworks,
+    hosted,
+    legal_counts,
+    open_device,
+    tpu,
+)
+from raybench.devices.host import model_name, usable_cores
+from raybench.devices.node import Node
+
+GIB = 1024**3
+NAMES = ("PJRT_DEVICE", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS")
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A root folder to which PCI devices are added; nothing of the real environment shows."""
+    for name in (*NAMES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+    def add(device, subsystem="0x0000", vendor="0x1ae0", accel=None, group=None):
+        place = tmp_path / f"sys/bus/pci/devices/0000:{len(list(tmp_path.glob('sys/bus/pci/devices/*'))):02x}:04.0"
+        place.mkdir(parents=True)
+        for name, value in (("vendor", vendor), ("device", device), ("subsystem_device", subsystem)):
+            (place / name).write_text(value + "\n")
+        if accel is not None:
+            (tmp_path / "dev").mkdir(exist_ok=True)
+            (tmp_path / f"dev/accel{accel}").touch()
+        if group is not None:
+            (tmp_path / f"sys/kernel/iommu_groups/{group}").mkdir(parents=True)
+            (place / "iommu_group").symlink_to(tmp_path / f"sys/kernel/iommu_groups/{group}")
+            (tmp_path / "dev/vfio").mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"dev/vfio/{group}").touch()
+
+    add.root = tmp_path
+    return add
+
+
+def test_four_chips_of_the_second_generation(host):
+    host("0x1237", vendor="0x8086")
+    for chip in range(4):
+        host("0x0027", "0x004e", accel=chip)
+    assert tpu.probe(host.root) == [Hardware("tpu", "TPU v2", 4, 16 * GIB, ids=("0", "1", "2", "3"))]
+
+
+@pytest.mark.parametrize(
+    ("device", "subsystem", "model", "cores"),
+    [
+        ("0x0027", "0x004f", "TPU v3", 2),
+        ("0x005e", "0x0000", "TPU v4", 1),
+        ("0x0062", "0x0000", "TPU v5p", 1),
+        ("0x0063", "0x0000", "TPU v5e", 1),
+        ("0x006f", "0x0000", "TPU v6e", 1),
+        ("0x0076", "0x0000", "TPU7x", 2),
+    ],
+)
+def test_a_generation_is_known_by_its_number(host, device, subsystem, model, cores):
+    host(device, subsystem, group=7)
+    (found,) = tpu.probe(host.root)
+    assert (found.model, found.count) == (model, 1)
+    assert cores_per_accelerator("tpu", model) == cores
+
+
+def test_what_cannot_be_opened_or_was_hidden_is_not_there(host, monkeypatch):
+    host("0x0063", group=3)
+    host("0x0063")  # on the bus, but no device file: another container has it
+    host("0x0063", group=5)
+    host("0x0063", "0x1234", vendor="0x10de", group=6)
+    host("0xffff", group=8)
+    assert [entry.ids for entry in tpu.probe(host.root)] == [("0", "2")]
+    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "2,3")
+    assert [entry.ids for entry in tpu.probe(host.root)] == [("2",)]
+    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "")
+    assert tpu.probe(host.root) == []
+
+
+def test_a_host_without_such_a_bus_has_no_tpu(tmp_path):
+    assert tpu.probe(tmp_path) == []
+
+
+def test_xla_cpu_is_the_processor_by_another_name():
+    assert BORROWED["xla_cpu"] == "cpu"
+    assert hosted("xla_cpu") and not hosted("tpu")
+    assert frameworks("xla_cpu") == ("torch_xla",)
+    node = Node("box", (Hardware("cpu", "AMD EPYC", 8),))
+    assert node.find("xla_cpu") == [Hardware("xla_cpu", "AMD EPYC", 8)]
+
+
+def test_counts_and_cores():
+    assert legal_counts("tpu") == (1, 2, 4, 8)
+    assert legal_counts("cuda") is None
+    assert cores_per_accelerator("cuda", "Tesla T4") == cores_per_accelerator("tpu", "TPU v9") == 1
+
+
+@pytest.mark.parametrize(
+    ("chips", "bounds"), [(["2"], "1,1,1"), (["0", "1"], "1,2,1"), (list("4567"), "2,2,1"), (list("01234567"), "2,4,1")]
+)
+def test_a_trial_sees_its_chips_only(host, chips, bounds):
+    open_device("tpu", "torch_xla", Assignment([], chips, 1)).hide_others()
+    assert [os.environ[name] for name in NAMES] == ["TPU", ",".join(chips), bounds, "1,1,1"]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_trial_that_was_given_no_numbers_sees_what_its_caller_sees(host, monkeypatch):
+    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "1")
+    open_device("tpu", "torch_xla", Assignment([], [], 1)).hide_others()
+    assert [os.environ.get(name) for name in NAMES] == ["TPU", "1", None, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        (
+            "ABORTED: The TPU is already in use by process with pid 4711. Not attempting to load libtpu.so",
+            "process 4711",
+        ),
+        ('Internal error when accessing libtpu multi-process lockfile. Run "$ sudo rm /tmp/libtpu_lockfile".', "lock"),
+        ("libtpu.so already in use by another process probably owned by another user.", "lock"),
+    ],
+)
+def test_a_lock_is_named_with_what_to_do(said, meaning):
+    told = tpu.explain(RuntimeError(said))
+    if meaning == "lock":
+        assert "/tmp/libtpu_lockfile" in told and "sudo rm /tmp/libtpu_lockfile" in told
+    else:
+        assert meaning in told
+
+
+def test_another_error_is_not_taken_for_a_lock():
+    assert tpu.explain(RuntimeError("Failed to get global TPU topology")) is None
+
+
+@pytest.mark.parametrize(("kind", "resource"), [("cuda", "GPU"), ("tpu", "TPU"), ("mps", "GPU")])
+def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
+    from types import SimpleNamespace
+
+    from raybench.execution.dispatch import Placement
+    from raybench.execution.ray_tune import _bundle
+
+    work = SimpleNamespace(trial=SimpleNamespace(cell=SimpleNamespace(content={"device": {"kind": kind}})))
+    assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0}
+    assert _bundle(Placement(work, Node("box", ()), (0,), (), True)) == {"CPU": 1.0}
+
+
+def test_the_adapter_says_what_it_runs_on():
+    found = call("torch_xla", "xla_side:described")
+    assert (found["kind"], found["model"]) == ("xla_cpu", model_name())
+    assert found["fairness"] == {
+        "threads": 2,
+        "cores": usable_cores(),
+        "visible": [],
+        "tf32": False,
+        "niceness": os.nice(0),
+    }
+    assert (found["type"], found["devices"]) == ("CPU", 1)
+    assert 50e6 < found["peak"] < 8 * GIB
+
+
+def test_virtual_devices():
+    assert call("torch_xla", "xla_side:described", devices=8)["devices"] == 8
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_as_many_threads_compute_as_the_trial_was_given(threads):
+    assert call("torch_xla", "xla_side:busy_threads", threads=threads) == threads
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+def test_a_precision_xla_has_not_is_refused(precision):
+    assert f"precision {precision}" in call("torch_xla", "xla_side:refused", precision=precision)
+
+
+def test_memory_that_runs_out_is_told_from_other_errors():
+    ran_out, another, said = call("torch_xla", "xla_side:out_of_memory")
+    assert ran_out and not another, said
+
+
+def test_a_clock_that_does_not_wait_measures_the_queue():
+    handed_over, done = call("torch_xla", "xla_side:elapsed")
+    assert handed_over < done / 2

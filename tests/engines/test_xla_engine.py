@@ -1,0 +1,125 @@
+"""The torch_xla engine trains as torch does, and every step is the same graph."""
+
+import numpy as np
+import pytest
+from frameworks import call
+
+SGD = {"name": "sgd", "learning_rate": 0.05, "momentum": 0.9, "nesterov": True}
+ADAM = {"name": "adam", "learning_rate": 0.003, "betas": [0.9, 0.999], "eps": 1e-8}
+FORGETFUL = {"name": "adam", "learning_rate": 0.003, "betas": [0.01, 0.05], "eps": 1e-8}
+AUGMENTED = ["flip", {"crop": 2}, {"cutout": 3}]
+TRIANGLE = {"name": "piecewise_linear", "points": [[0, 0], [1, 1], [2, 1], [3, 0]], "stretch": False}
+
+
+def train(**how):
+    return call("torch_xla", "xla_side:train", **how)
+
+
+def losses(found):
+    return [epoch[split]["loss"] for epoch in found["epochs"] for split in ("train", "val")]
+
+
+def same(found, wanted, tolerance):
+    """Equal losses and weights; torch_xla alone divides the running variance by n."""
+    assert losses(found) == pytest.approx(losses(wanted), rel=tolerance)
+    for epoch, other in zip(found["epochs"], wanted["epochs"], strict=True):
+        assert epoch["train"]["accuracy"] == pytest.approx(other["train"]["accuracy"], abs=0.011)
+    for name, value in wanted["weights"].items():
+        loose = 1e-2 if name.endswith("running_var") else tolerance
+        np.testing.assert_allclose(found["weights"][name], value, rtol=loose, atol=loose, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "decay"),
+    [
+        (SGD, "coupled"),
+        (SGD | {"nesterov": False}, "decoupled"),
+        (SGD | {"momentum": 0.0, "nesterov": False}, "coupled"),
+        (ADAM, "coupled"),
+        (ADAM | {"name": "adamw"}, "decoupled"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value["name"],
+)
+def test_same_losses_and_weights_as_torch(optimizer, decay):
+    how = {"optimizer": optimizer, "decay": decay, "weight_decay": 0.02, "augmentation": AUGMENTED}
+    same(train(**how), train(kind="cpu", **how), 2e-4)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"augmentation": AUGMENTED, "weight_decay": 0.0, "evaluation_batch_size": 32},
+        {"augmentation": AUGMENTED, "input": "host", "dropout": 0.4, "precision": "bf16"},
+        {"schedule": TRIANGLE, "epochs": 4, "decay": "decoupled"},
+        {"schedule": TRIANGLE, "epochs": 4, "optimizer": FORGETFUL, "steps_per_epoch": 9},
+        {"batch_size": 210, "steps_per_epoch": 1, "channels_last": True},
+    ],
+    ids=["no decay", "host, dropout, bf16", "a rate of 0 and of 1", "corrections of 1", "one step"],
+)
+def test_one_graph_for_training_and_one_for_evaluation_whatever_moves(how):
+    found = train(**how)
+    graphs = [epoch["graphs"] for epoch in found["epochs"]]
+    assert graphs == [[1, 1]] + [[0, 0]] * (len(graphs) - 1)
+    assert all(np.isfinite(losses(found)))
+
+
+def test_a_rate_of_zero_leaves_the_weights_where_they_are():
+    how = {"schedule": {"name": "piecewise_linear", "points": [[0, 0.0], [9, 0.0]], "stretch": False}}
+    for optimizer in (SGD, ADAM):
+        still, moved = train(optimizer=optimizer, **how), train(optimizer=optimizer)
+        start = train(optimizer=optimizer, **how, epochs=1)
+        trained = [name for name in start["weights"] if "running" not in name]
+        assert all(still["weights"][name] == start["weights"][name] for name in trained)
+        assert all(moved["weights"][name] != start["weights"][name] for name in trained)
+
+
+def test_compilation_has_its_own_place_in_the_ledger():
+    found = train(epochs=3)
+    count, seconds = found["compiled"]
+    assert count == 2
+    assert found["ledger"]["compile"] == pytest.approx(seconds, abs=1e-4)
+    assert [epoch["ledger"]["compile"] > 0 for epoch in found["epochs"]] == [True, False, False]
+    assert sum(found["ledger"].values()) == pytest.approx(found["wall"], abs=1e-4)
+    first, second, _ = (epoch["ledger"]["train"] for epoch in found["epochs"])
+    assert first < second + found["ledger"]["compile"], "compilation is not in train as well"
+
+
+@pytest.mark.parametrize("augmentation", [[], AUGMENTED])
+def test_host_and_device_input_train_alike(augmentation):
+    device = train(augmentation=augmentation)
+    host = train(augmentation=augmentation, input="host")
+    assert losses(host) == pytest.approx(losses(device), rel=1e-5)
+    assert host["ledger"]["input_wait"] > 0 == device["ledger"]["input_wait"]
+
+
+@pytest.mark.parametrize("batch", [7, 64, 1000])
+def test_evaluation_counts_every_example_once_whatever_its_batch(batch):
+    whole, padded = train(evaluation_batch_size=70, epochs=1), train(evaluation_batch_size=batch, epochs=1)
+    assert padded["epochs"][0]["val"] == pytest.approx(whole["epochs"][0]["val"], rel=1e-5)
+
+
+def test_bf16_rounds_what_is_computed_and_keeps_the_weights():
+    low, full, torch = train(precision="bf16"), train(), train(kind="cpu", precision="bf16")
+    assert low["dtypes"] == ["torch.float32"]
+    assert losses(low) != pytest.approx(losses(full), rel=1e-5)
+    assert losses(low) == pytest.approx(losses(torch), rel=0.05)
+
+
+def test_the_seed_decides_what_is_dropped():
+    once, again, other = (train(dropout=0.4, seed=seed) for seed in (3, 3, 4))
+    assert losses(once) == losses(again)
+    assert losses(once) != losses(other)
+    assert losses(once) != losses(train(seed=3))
+
+
+@pytest.mark.parametrize(("devices", "where"), [(8, "device"), (2, "host")])
+def test_one_program_over_several_devices_is_one_device(devices, where):
+    how = {"augmentation": AUGMENTED, "evaluation_batch_size": 33, "input": where}
+    found = train(replication="spmd", devices=devices, **how)
+    same(found, train(**how), 1e-5)
+    assert [epoch["graphs"] for epoch in found["epochs"]] == [[1, 1], [0, 0]]
+
+
+def test_devices_that_are_not_there_are_missed():
+    with pytest.raises(AssertionError, match="RuntimeError: planned for 4 devices, and XLA has 2"):
+        train(replication="spmd", devices=4, there=2)

@@ -1,0 +1,90 @@
+"""Whole trials on kind xla_cpu: a fork template of the other interpreter, and what its events say."""
+
+import os
+
+import pytest
+from frameworks import interpreter
+
+from raybench.cell import DEFAULTS, make_cell
+from raybench.devices.host import model_name, usable_cores
+from raybench.execution.process import TemplateProcess
+from raybench.trial.job import Job
+from raybench.workloads import read_reference
+
+GREEDY = """
+import numpy as np
+import torch
+
+from raybench.datasets.base import Data, Split
+from raybench.workloads.base import Workload
+
+
+class Greedy(torch.nn.Linear):
+    def forward(self, inputs):
+        column = torch.ones(1 << 20, 1).to(inputs.device)
+        return super().forward(inputs) + (column @ column.t() * 2).cumsum(1)[0, 0]
+
+
+def data(root):
+    split = Split(np.ones((64, 4), np.float32), np.zeros(64, np.int64))
+    return Data(split, split)
+
+
+greedy = Workload(model=lambda: Greedy(4, 2), data=data)
+"""
+
+
+@pytest.fixture(scope="module")
+def template():
+    python = str(interpreter("torch_xla"))
+    before = os.environ.get("XLA_FLAGS")
+    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # inherited: a fifth of the time to compile
+    try:
+        process = TemplateProcess("torch_xla", python)
+    finally:
+        os.environ.pop("XLA_FLAGS") if before is None else os.environ.update(XLA_FLAGS=before)
+    yield process
+    process.close()
+
+
+def run(template, folder, reference, replicas=1, **settings):
+    info = read_reference(reference, folder)
+    cores = usable_cores()
+    device = {"kind": "xla_cpu", "model": model_name(), "count": len(cores), "replicas": replicas, "threads": 1}
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.dataset or info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device=device,
+        engine={"name": "torch_xla", "version": 1, "framework_version": "2.9"},
+        resolved={**DEFAULTS, "framework": "torch_xla", "epochs": 3, "batch_size": 32, **settings},
+    )
+    job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=300)
+    return list(template.run(job))
+
+
+def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
+    started, *epochs, ended = run(template, tmp_path, "digits_cnn", batch_size=256)
+    assert ended["status"] == "completed", ended["error"]
+    assert started["cell"]["device"]["kind"] == "xla_cpu"
+    assert started["versions"]["torch_xla"].startswith("2.9")
+    assert (started["fairness"]["threads"], started["fairness"]["tf32"]) == (1, False)
+    assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
+    assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]
+    assert ended["ledger"]["compile"] == epochs[0]["ledger"]["compile"] > 0
+    assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=max(0.005, 0.01 * ended["wall"]))
+    for section in ("compile", "train", "evaluate"):
+        assert sum(epoch["ledger"][section] for epoch in epochs) == pytest.approx(ended["ledger"][section], abs=1e-5)
+
+
+def test_every_trial_has_a_process_and_compilations_of_its_own(template, tmp_path):
+    ends = [run(template, tmp_path / name, "digits_cnn", batch_size=256, epochs=1) for name in ("one", "two")]
+    assert len({events[0]["host"]["pid"] for events in ends}) == 2
+    assert [events[1]["recompiles"] for events in ends] == [2, 2]
+    assert ends[0][1]["metrics"] == ends[1][1]["metrics"]
+
+
+def test_running_out_of_memory_is_a_result(template, tmp_path):
+    (tmp_path / "mine.py").write_text(GREEDY)
+    ended = run(template, tmp_path, "mine.py:greedy")[-1]
+    assert (ended["status"], ended["error"]["phase"]) == ("oom", "train"), ended["error"]
+    assert "Out of memory" in ended["error"]["message"]
