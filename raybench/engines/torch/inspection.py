@@ -86,13 +86,15 @@ def outputs(model: nn.Module, inputs: Array) -> Array:
 def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
     """The gradient of the mean loss of a batch in training mode, for each trained parameter.
 
-    Running statistics move, as in any step of training; parameters do not.
+    The model stays as it is: running statistics move in copies, which under XLA also keeps one call out of the graph of
+    the next.
 
     Args:
         loss: from outputs and targets to one loss an example; cross-entropy where None.
     """
-    model.train()
-    values = (loss or cross_entropy)(model(_tensor(model, inputs)), _tensor(model, targets))
+    copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    made = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
+    values = (loss or cross_entropy)(made, _tensor(model, targets))
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))
 
