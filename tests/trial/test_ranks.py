@@ -1,0 +1,184 @@
+"""Replicas that are processes: one trial of several ranks, and what becomes of it when one of them ends badly."""
+
+import os
+import re
+import signal
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from raybench.cell import DEFAULTS, make_cell
+from raybench.devices.host import model_name, usable_cores
+from raybench.execution.process import TemplateProcess
+from raybench.trial.job import Job
+from raybench.trial.rank import Rank
+from raybench.trial.record import EVENTS, OUTPUT
+from raybench.workloads import read_reference
+
+HERE = Path(__file__).parent
+
+
+def make_job(folder, attribute, replication, replicas=2, threads=2, timeout=120.0, check="", **settings):
+    info = read_reference(f"ranked.py:{attribute}", HERE)
+    cores = usable_cores()
+    device = {"kind": "cpu", "model": model_name(), "count": len(cores), "threads": threads}
+    devices = replicas if replication == "devices" else 1
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device=device | {"replicas": replicas, "replication": replication, "devices": devices},
+        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, "replicas": replicas, **settings},
+    )
+    attempt = str(folder / "attempt")
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), attempt, cores, timeout=timeout, check=check)
+
+
+@pytest.fixture(scope="module")
+def template():
+    process = TemplateProcess("torch")
+    yield process
+    process.close()
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def all_gone(pids, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and any(map(alive, pids)):
+        time.sleep(0.02)
+    return not any(map(alive, pids))
+
+
+def ranks_in(folder):
+    """The processes that the ranks said they are, by their number."""
+    text = (folder / "attempt" / OUTPUT).read_text()
+    return {int(number): int(pid) for number, pid in re.findall(r"rank (\d) is (\d+)", text)}
+
+
+def descendants(pid):
+    tasks = Path(f"/proc/{pid}/task/{pid}/children")
+    children = [int(child) for child in tasks.read_text().split()]
+    return children + [pid for child in children for pid in descendants(child)]
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_processes_train_as_groups_on_one_device_do(template, tmp_path, replicas, where):
+    """Every epoch of one step, so that each step's losses, weights and running statistics are compared."""
+    runs = {}
+    for form in ("grouped", "devices"):
+        job = make_job(
+            tmp_path / form, "learning", form, replicas, epochs=10, steps_per_epoch=1, input=where, weight_decay=1e-3
+        )
+        runs[form] = list(template.run(job))
+        assert runs[form][-1]["status"] == "completed", runs[form][-1]["error"]
+    grouped, ranked = ([e for e in runs[form] if e["event"] == "epoch_ended"] for form in ("grouped", "devices"))
+    assert len(grouped) == len(ranked) == 10
+    assert any("running_var" in name for name in grouped[0]["metrics"])
+    assert grouped[0]["metrics"]["train/loss"] != pytest.approx(grouped[-1]["metrics"]["train/loss"], rel=1e-2)
+    for one, other in zip(grouped, ranked, strict=True):
+        assert other["metrics"] == pytest.approx(one["metrics"], rel=1e-4, abs=1e-5)
+        assert (one["steps"], one["examples"]) == (other["steps"], other["examples"])
+
+
+def test_what_a_ranked_trial_tells(template, tmp_path):
+    told = list(template.run(make_job(tmp_path, "learning", "devices", threads=2)))
+    assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "epoch_ended", "trial_ended"]
+    fair = told[0]["fairness"]
+    assert (fair["ranks"], fair["threads_per_rank"], fair["threads"]) == (2, 1, 2)
+    assert fair["cores"] == usable_cores()
+    assert told[0]["cell"]["device"]["replication"] == "devices"
+    last = told[-1]
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+    assert len((tmp_path / "attempt" / EVENTS).read_text().splitlines()) == len(told)
+    assert {path.name for path in (tmp_path / "attempt").iterdir()} == {EVENTS, OUTPUT, "ranked.py"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "status", "kind", "says"),
+    [
+        ("raising", "failed", "KeyError", "only in rank 1"),
+        ("greedy", "oom", "RuntimeError", "allocate"),
+        ("killed", "lost", "Killed", "SIGKILL"),
+        ("crashing", "failed", "SIGSEGV", "died of SIGSEGV"),
+        ("leaving", "failed", "Exit", "exit status 7"),
+        ("hanging", "timeout", "Timeout", "longer than 8 s"),
+    ],
+)
+def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, says):
+    limit = 8.0 if attribute == "hanging" else 120.0
+    last = list(template.run(make_job(tmp_path, attribute, "devices", timeout=limit)))[-1]
+    assert (last["status"], last["error"]["type"]) == (status, kind)
+    assert says in last["error"]["message"]
+    if "rank" in last["error"]:
+        assert last["error"]["rank"] == 1
+        assert "KeyError" in last["error"]["traceback"] or "empty" in last["error"]["traceback"]
+    elif attribute != "hanging":
+        assert "rank 1 of 2 ended without a word" in last["error"]["output"]
+    pids = ranks_in(tmp_path)
+    assert set(pids) == {0, 1}
+    assert all_gone(pids.values())
+    assert template.alive
+    assert not descendants(template._process.pid)
+
+
+def test_what_befalls_every_rank_is_told_once(template, tmp_path):
+    last = list(template.run(make_job(tmp_path, "diverging", "devices")))[-1]
+    assert last["status"] == "diverged"
+    assert "rank" not in last["error"]
+
+
+@pytest.mark.parametrize("whom", [0, 1])
+def test_nothing_is_left_when_one_is_killed_from_outside(template, tmp_path, whom):
+    run = template.run(make_job(tmp_path, "hanging", "devices"))
+    next(run)
+    deadline = time.monotonic() + 60
+    while len(ranks_in(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    pids = ranks_in(tmp_path)
+    begun = time.monotonic()
+    os.kill(pids[whom], signal.SIGKILL)
+    last = list(run)[-1]
+    assert time.monotonic() - begun < 10, "promptly, not when some connection times out"
+    assert last["status"] == "lost"
+    assert all_gone(pids.values())
+
+
+def test_ranks_end_with_the_trials_own_process(template, tmp_path):
+    run = template.run(make_job(tmp_path, "hanging", "devices"))
+    next(run)
+    deadline = time.monotonic() + 60
+    while len(ranks_in(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    pids = ranks_in(tmp_path)
+    (trial,) = [
+        int(c) for c in Path(f"/proc/{template._process.pid}/task/{template._process.pid}/children").read_text().split()
+    ]
+    os.kill(trial, signal.SIGKILL)
+    assert list(run)[-1]["status"] == "lost"
+    assert all_gone(pids.values())
+
+
+@pytest.mark.parametrize("rule", ["mean", "sum_over_replicas"])
+def test_weight_decay_is_proven_over_ranks(template, tmp_path, rule):
+    job = make_job(tmp_path, "learning", "devices", check="decay", decay_rule=rule)
+    (told,) = template.run(job)
+    assert told["error"] is None
+    assert told["passed"] is True
+    assert told["factor"] == pytest.approx(2.0 if rule == "sum_over_replicas" else 1.0, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("count", "values", "shares"),
+    [(2, [0, 1, 2, 3], [[0, 1], [2, 3]]), (2, [0, 1, 2], [[0], [1]]), (3, [4, 5], [[4], [5], [4]]), (2, [], [[], []])],
+)
+def test_shares(count, values, shares):
+    assert [list(Rank(number, count).share(values)) for number in range(count)] == shares
