@@ -16,6 +16,8 @@ TIMEOUT = 300.0
 """Seconds after which a proof is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
 
 FOLDER = "checks"
+LONGEST = 250
+"""Characters of what a proof says; an error may say more."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def _words(event: Mapping[str, Any]) -> str:
     if event["passed"] is None:
         error = event.get("error") or {}
         lines = str(error.get("message") or "").strip().splitlines()
-        return f"not proven: {': '.join(filter(None, [error.get('type'), *lines[:1]]))}"
+        return f"not proven: {': '.join(filter(None, [error.get('type'), *lines[:1]]))}"[:LONGEST]
     factor, expected, follows, rule = event["factor"], event["expected"], event["follows"], event["subject"]["decay"]
     acts, declared = f"{factor:.4g} × λ", f"{expected:.4g} × λ"
     if event["passed"]:

@@ -178,6 +178,46 @@ def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
     assert not any("epoch" in line for line in rest)
 
 
+def proof(**fields):
+    subject = {
+        "framework": "torch",
+        "device": {"kind": "cpu", "replicas": 8},
+        "optimizer": {"name": "sgd"},
+        "decay": "coupled",
+    }
+    return events.check_ended("decay-1", 1, check="decay", subject=subject, error=None, **fields)
+
+
+PASSED = proof(passed=True, factor=1.0, expected=1.0, follows="coupled")
+TRAPPED = proof(passed=False, factor=8.0, expected=1.0, follows="coupled")
+
+
+def test_a_check_is_told_while_it_is_made_and_is_no_trial(terminal):
+    terminal.display.checking("weight decay: torch on cpu, sgd")
+    assert terminal.shows("checking weight decay: torch on cpu, sgd")
+    terminal.display.event(PASSED)
+    head, *rest = terminal.frame()
+    assert head.startswith("0/2 trials")
+    assert not any("checking" in line for line in rest)
+    assert not any("passed" in line for line in terminal.lines()), "what is as it should be needs no line"
+
+
+def test_a_proof_that_failed_is_a_warning_above_the_live_display(terminal):
+    terminal.display.event(TRAPPED)
+    terminal.display.end()
+    assert "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ" in terminal.lines()
+
+
+def test_proofs_without_a_terminal_are_lines(plain):
+    plain.display.checking("weight decay: torch on cpu, sgd")
+    plain.display.event(PASSED)
+    plain.display.event(TRAPPED)
+    assert plain.lines()[1:] == [
+        "checked    weight decay: torch on cpu, sgd, 8 replicas: passed",
+        "checked    weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ",
+    ]
+
+
 def test_ends_stay_above_the_live_display(terminal):
     terminal.start(0)
     terminal.epoch(0, 1, 0.75)

@@ -345,6 +345,15 @@ def test_names_of_a_run(golden_events):
     assert projection.run_name(bare) == TRIAL
 
 
+@pytest.mark.parametrize("factor", [8.0, None])
+def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
+    proof = {"key": "decay-1", "passed": False, "factor": factor, "says": "failed: acts as 8 × λ"}
+    golden_events[0]["decay_proof"] = proof
+    attempt = attempts(golden_events)[TRIAL, 1]
+    assert projection.tags(attempt, "g")["raybench.decay_proof"] == "failed: acts as 8 × λ"
+    assert projection.summary_metrics(attempt).get("summary/decay_factor") == factor
+
+
 def test_the_time_to_a_target_is_in_the_summary(golden_events):
     golden_events[0]["target"] = {"metric": "val/accuracy", "at_least": 0.55, "at_most": None}
     (attempt,) = attempts(golden_events).values()
