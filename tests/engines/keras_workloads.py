@@ -1,10 +1,8 @@
 """Workloads with small Keras models, for trials in a TensorFlow process."""
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from raybench.datasets.base import Data, Split
 from raybench.workloads.base import Workload
 
 layers = keras.layers
@@ -24,16 +22,15 @@ def network():
 
 
 def enormous(outputs, targets):
-    """A loss that wants more memory than any machine has."""
-    return tf.reduce_sum(outputs) * tf.ones([len(targets), 1 << 46])[:, 0]
+    """A loss that wants more memory for a whole batch than any machine has."""
+    width = 1 << 46 if targets.shape[0] > 2 else 1
+    return outputs[:, 0] + tf.stop_gradient(tf.reduce_sum(tf.fill([targets.shape[0], width], outputs[0, 0]), axis=1))
 
 
-def line(root):
-    random = np.random.default_rng(0)
-    inputs = random.normal(size=(200, 4))
-    split = Split(inputs, (inputs[:, 0] > 0).astype(int))
-    return Data(split, split)
+def infinite(outputs, targets):
+    return outputs[:, 0] / 0.0
 
 
 fine = Workload(model={"tensorflow": network}, dataset="digits", mean=(120.0,), std=(60.0,))
 greedy = Workload(model={"tensorflow": network}, dataset="digits", loss={"tensorflow": enormous})
+exploding = Workload(model={"tensorflow": network}, dataset="digits", loss={"tensorflow": infinite})

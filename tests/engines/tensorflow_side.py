@@ -298,3 +298,20 @@ def dropped(devices):
     replicas.part_draws(model, strategy)
     made = tf.function(lambda: strategy.run(lambda: model(tf.ones([1, 64]), training=True)))()
     return [part.numpy().ravel().tolist() for part in strategy.experimental_local_results(made)]
+
+
+def loaded_by_a_trial(job):
+    """What a trial imports although its fork template has loaded everything; the trial runs in this process."""
+    import importlib
+    import sys
+
+    from raybench.engines import PRELOAD
+    from raybench.trial.job import Job
+    from raybench.trial.run import run
+
+    for module in PRELOAD["tensorflow"]:
+        importlib.import_module(module)
+    before = set(sys.modules)
+    *_, last = run(Job.from_json(job))
+    assert last["status"] == "completed", last["error"]
+    return sorted(name for name in set(sys.modules) - before if "workload" not in name)

@@ -1,0 +1,82 @@
+"""What the tests of TensorFlow's device adapters do in a TensorFlow process; plain values in and out."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import tensorflow as tf
+
+from raybench.devices import Assignment, open_device
+from raybench.devices.host import usable_cores
+
+
+def opened(precision="fp32", threads=1, devices=1):
+    """What a trial on the CPU sees, and how many threads really compute."""
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        os.environ[name] = "7"
+    device = open_device("cpu", "tensorflow", Assignment([usable_cores()[0]], [], threads, devices))
+    device.hide_others()
+    try:
+        device.open(precision)
+    except ValueError as error:
+        return str(error)
+    tf.linalg.matmul(tf.ones([500, 500]), tf.ones([500, 500]))
+    return {
+        "visible": os.environ["CUDA_VISIBLE_DEVICES"],
+        "fairness": device.fairness(),
+        "cores": device.describe().count,
+        "kind": device.describe().kind,
+        "devices": len(tf.config.list_logical_devices("CPU")),
+        "replicas": device.strategy().num_replicas_in_sync,
+    }
+
+
+def busy_threads(threads):
+    """How many threads of the process spend time in a large product."""
+    device = open_device("cpu", "tensorflow", Assignment([], [], threads))
+    device.open("fp32")
+    values = tf.random.normal([1500, 1500])
+    before = _spent()
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        values = tf.linalg.matmul(values, values) * 1e-3
+    spent = {thread: ticks - before.get(thread, 0) for thread, ticks in _spent().items()}
+    return sum(ticks > 0.15 * max(spent.values()) for ticks in spent.values())
+
+
+def _spent():
+    ticks = {}
+    for path in Path("/proc/self/task").iterdir():
+        fields = re.sub(r"^.*\) ", "", (path / "stat").read_text()).split()
+        ticks[path.name] = int(fields[11]) + int(fields[12])
+    return ticks
+
+
+def out_of_memory():
+    """Whether each of these is taken for memory running out."""
+    device = open_device("cpu", "tensorflow", Assignment([], [], 1))
+    device.open("fp32")
+    found = []
+    for work in (lambda: tf.ones([1 << 46]), lambda: tf.linalg.matmul(tf.ones([2, 3]), tf.ones([2, 3]))):
+        try:
+            work()
+        except Exception as error:
+            found.append(device.is_oom(error))
+    return [*found, device.is_oom(MemoryError()), device.is_oom(ValueError("out of memory"))]
+
+
+def marks():
+    device = open_device("cpu", "tensorflow", Assignment([], [], 1))
+    device.open("fp32")
+    start = device.mark()
+    tf.linalg.matmul(tf.ones([800, 800]), tf.ones([800, 800]))
+    device.synchronize()
+    return device.elapsed(start, device.mark())
+
+
+def without_a_gpu():
+    try:
+        open_device("cuda", "tensorflow", Assignment([], [], 1)).open("fp32")
+    except RuntimeError as error:
+        return str(error)

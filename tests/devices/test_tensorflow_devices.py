@@ -1,0 +1,48 @@
+import os
+
+import pytest
+from frameworks import call
+
+from raybench.devices.host import usable_cores
+
+
+def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
+    found = call("tensorflow", "tensorflow_devices_side:opened")
+    assert found["visible"] == ""
+    assert found["fairness"] == {
+        "threads": 1,
+        "cores": [usable_cores()[0]],
+        "visible": [],
+        "tf32": False,
+        "niceness": os.nice(0),
+    }
+    assert (found["cores"], found["kind"]) == (1, "cpu")
+    assert (found["devices"], found["replicas"]) == (1, 1)
+
+
+def test_a_host_can_be_divided_into_devices():
+    found = call("tensorflow", "tensorflow_devices_side:opened", devices=3)
+    assert (found["devices"], found["replicas"]) == (3, 3)
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_threads_asked_for_are_those_that_compute(threads):
+    assert call("tensorflow", "tensorflow_devices_side:busy_threads", threads=threads) == threads
+
+
+def test_tf32_is_refused_where_there_is_none():
+    said = call("tensorflow", "tensorflow_devices_side:opened", precision="tf32")
+    assert "tf32 needs an NVIDIA GPU" in said
+
+
+def test_out_of_memory_is_recognised_and_nothing_else():
+    assert call("tensorflow", "tensorflow_devices_side:out_of_memory") == [True, False, True, False]
+
+
+def test_marks_measure_time():
+    assert call("tensorflow", "tensorflow_devices_side:marks") > 0
+
+
+def test_a_tensorflow_that_sees_no_gpu_says_so():
+    assert "sees no GPU" in call("tensorflow", "tensorflow_devices_side:without_a_gpu")

@@ -1,0 +1,86 @@
+"""Whole trials under TensorFlow, each in a fresh process from a template that has it loaded."""
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from frameworks import call
+
+from raybench.cell import DEFAULTS, make_cell
+from raybench.devices.host import model_name, usable_cores
+from raybench.engines import VERSIONS
+from raybench.execution.process import TemplateProcess
+from raybench.trial.job import Job
+from raybench.workloads import read_reference
+
+HERE = Path(__file__).parent
+
+
+def make_job(folder, attribute="fine", device=None, **settings):
+    info = read_reference(f"keras_workloads.py:{attribute}", HERE)
+    cores = usable_cores()
+    there = {"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)}
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": 512, "val": None}},
+        device=there | (device or {}),
+        engine={
+            "name": "tensorflow",
+            "version": VERSIONS["tensorflow"],
+            "framework_version": metadata.version("tensorflow")[:4],
+        },
+        resolved=DEFAULTS | {"framework": "tensorflow", "epochs": 3, "batch_size": 64, **settings},
+    )
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores)
+
+
+@pytest.fixture(scope="module")
+def template():
+    process = TemplateProcess("tensorflow")
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize(
+    ("device", "settings"),
+    [
+        ({}, {}),
+        ({}, {"input": "host", "steps_per_execution": 3}),
+        ({}, {"compile": True}),
+        ({}, {"precision": "bf16", "optimizer": "adamw"}),
+        ({"replicas": 4, "replication": "grouped", "devices": 1}, {}),
+        ({"replicas": 2, "replication": "devices", "devices": 2}, {}),
+    ],
+    ids=str,
+)
+def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path, device, settings):
+    started, *epochs, last = template.run(make_job(tmp_path, device=device, **settings))
+    assert last["status"] == "completed", last["error"]
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+    assert started["versions"]["tensorflow"] == metadata.version("tensorflow")
+    assert started["fairness"]["threads"] == len(usable_cores())
+    assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
+    assert [epoch["ledger"]["compile"] for epoch in epochs[1:]] == [0.0, 0.0]
+    assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]
+    assert epochs[0]["memory_peak_bytes"] > 1 << 26
+
+
+@pytest.mark.parametrize(
+    ("attribute", "status", "phase"), [("greedy", "oom", "train"), ("exploding", "diverged", None)]
+)
+def test_other_ends_have_their_names(template, tmp_path, attribute, status, phase):
+    last = list(template.run(make_job(tmp_path, attribute)))[-1]
+    assert (last["status"], last["error"].get("phase")) == (status, phase), last["error"]
+
+
+def test_no_trial_sees_what_another_did(template, tmp_path):
+    results = [list(template.run(make_job(tmp_path / name))) for name in "ab"]
+    assert len({events[0]["host"]["pid"] for events in results}) == 2
+    assert results[0][-2]["metrics"] == pytest.approx(results[1][-2]["metrics"], rel=1e-4)
+
+
+def test_a_template_has_loaded_all_that_a_trial_needs(tmp_path):
+    job = make_job(tmp_path)
+    (tmp_path / "attempt").mkdir()
+    loaded = call("tensorflow", "tensorflow_side:loaded_by_a_trial", job=job.to_json())
+    assert [name for name in loaded if name.split(".")[0] in ("tensorflow", "keras", "raybench", "numpy")] == []
