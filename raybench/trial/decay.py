@@ -18,7 +18,7 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.engines import EngineParts, open_engine, open_inspection
 from raybench.identity import digest
 from raybench.trial.closed_form import judge
-from raybench.trial.job import Job, Recipe
+from raybench.trial.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.trial.ledger import Ledger
 from raybench.trial.run import open_assigned
 from raybench.workloads.base import Workload
@@ -81,7 +81,7 @@ def prove(job: Job) -> dict[str, Any]:
         augmentation=(),
         stop_at_target=False,
     )
-    expected = float(recipe.replicas) if recipe.decay_rule == "sum_over_replicas" else 1.0
+    expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0
     start, measured = _measure(job, probe)
     verdict = judge(measured, start, recipe.decay, optimizer, DECAY, expected)
     return {**asdict(verdict), "expected": expected}

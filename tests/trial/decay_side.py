@@ -1,4 +1,4 @@
-"""Proofs of weight decay in a process of the framework's own: by its real engine, or by one that is wrong on purpose."""
+"""Proofs of weight decay in a process of a framework's own: by its real engine, or by one that is wrong on purpose."""
 
 from functools import partial
 from importlib import import_module
@@ -23,7 +23,7 @@ def job(framework, kind="cpu", replicas=1, replication="", devices=1, folder="",
         engine={"name": framework, "version": 1, "framework_version": "1.0"},
         resolved={**DEFAULTS, "framework": framework, **settings},
     )
-    return Job("decay-test", 1, 0, 0, cell, {}, "", folder, check="decay")
+    return Job("decay-test", 1, 0, 0, cell, {"file": None}, "", folder, check="decay")
 
 
 def prove_all(on, cases, kind="cpu"):

@@ -1,10 +1,13 @@
 """The proof of weight decay on the real engines, and on engines that are wrong on purpose."""
 
+from contextlib import closing
 from itertools import product
 
+import decay_side
 import pytest
 from frameworks import call
 
+from raybench.execution.process import TemplateProcess
 from raybench.trial.decay import key, subject
 from raybench.trial.job import Job
 
@@ -28,6 +31,11 @@ def prove_all(framework, cases, wrong=None):
     return zip(cases, call(framework, "decay_side:prove_all", **how), strict=True)
 
 
+def prove_each(framework, cases):
+    """The same, each in a process of its own: how many devices a process has cannot be changed."""
+    return [pair for case in cases for pair in prove_all(framework, [case])]
+
+
 @pytest.mark.parametrize("framework", KINDS)
 def test_every_rule_of_every_optimizer_acts_as_declared(framework):
     cases = [
@@ -40,13 +48,36 @@ def test_every_rule_of_every_optimizer_acts_as_declared(framework):
         assert found["expected"] == 1.0
 
 
-@pytest.mark.parametrize("framework", ["tensorflow"])
+@pytest.mark.parametrize("framework", KINDS)
 def test_the_published_trap_declared_acts_eightfold_and_passes(framework):
     cases = [{**optimizer, **TRAP, "decay": rule} for optimizer, rule in product(OPTIMIZERS, ["coupled", "decoupled"])]
     for case, found in prove_all(framework, cases):
         assert found["passed"], (case, found)
         assert found["factor"] == pytest.approx(8.0, rel=1e-3)
         assert found["expected"] == 8.0
+
+
+REAL = [
+    {"optimizer": optimizer, "replicas": 8, "devices": 8, "decay_rule": decay_rule}
+    for optimizer, decay_rule in product(["sgd", "adamw"], ["mean", "sum_over_replicas"])
+]
+
+
+@pytest.mark.parametrize(("framework", "replication"), [("tensorflow", "devices"), ("torch_xla", "spmd")])
+def test_replicas_on_devices_of_their_own(framework, replication):
+    for case, found in prove_each(framework, [{**case, "replication": replication} for case in REAL]):
+        assert found["passed"], (case, found)
+        assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
+
+
+def test_replicas_in_processes_of_their_own(tmp_path):
+    with closing(TemplateProcess("torch")) as template:
+        for case in REAL:
+            job = decay_side.job("torch", folder=str(tmp_path), replication="devices", **case)
+            (found,) = template.run(job)
+            assert found["error"] is None
+            assert found["passed"], (case, found)
+            assert found["factor"] == pytest.approx(found["expected"], rel=1e-3)
 
 
 @pytest.mark.parametrize("framework", KINDS)
