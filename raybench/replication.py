@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raybench.devices import cores_per_accelerator, hosted
-from raybench.engines import REPLICATIONS, SPREAD_ON_HOST
+from raybench.engines import RANKED, REPLICATIONS, SPREAD_ON_HOST
 
 GROUPED, DEVICES, SPMD = "grouped", "devices", "spmd"
 
@@ -44,6 +44,10 @@ def arrange(kind: str, framework: str, model: str, replicas: int, count: int, as
         return Replication()
     elif asked == GROUPED or (asked is None and (there == 1 or (host and count == 1))):
         form, devices = GROUPED, 1
+    elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so that one program has to do it
+        if asked == DEVICES:
+            return f"{framework} has a process an accelerator, and a {model} is {each} devices; say replication: {SPMD}"
+        form, devices = SPMD, there
     else:
         form, devices = DEVICES, replicas if host and count == 1 else there
         if devices != replicas:

@@ -14,6 +14,7 @@ from typing import Any
 
 from raybench.devices.base import Hardware
 from raybench.devices.xla import Xla
+from raybench.trial.rank import here
 
 GIB = 1024**3
 GOOGLE = "0x1ae0"
@@ -43,6 +44,9 @@ GENERATIONS = {
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 """How so many chips of one host lie in its grid, as libtpu wants to be told when a process has only some of them."""
+
+FIRST_PORT = 8476
+"""Where the process of chip 0 listens for those of other chips: libtpu's usual one."""
 
 
 def cores(model: str) -> int:
@@ -113,14 +117,22 @@ class Tpu(Xla):
     pjrt = "TPU"
 
     def hide_others(self) -> None:
-        """Show only the assigned chips; where none is named, those the caller already sees."""
+        """Show only the assigned chips, or where none is named what the caller sees; say where other ranks are."""
         super().hide_others()
-        chips = self.assignment.visible
+        chips, rank = self.assignment.visible, here()
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         if chips:
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
-            os.environ["TPU_PROCESS_BOUNDS"] = "1,1,1"
+            os.environ["TPU_PROCESS_BOUNDS"] = BOUNDS[rank.count]
+        if rank.count > 1:  # a trial's chips are neighbours, so that each rank knows the ports of all
+            first = FIRST_PORT + int(chips[0]) - rank.number
+            places = [f"localhost:{first + number}" for number in range(rank.count)]
+            os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(places)
+            os.environ["TPU_PROCESS_PORT"] = str(first + rank.number)
+            os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
+            os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
+            os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
 
     def open(self, precision: str) -> None:
         """As every XLA device; a lock that libtpu stumbles over is named.

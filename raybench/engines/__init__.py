@@ -44,7 +44,7 @@ SPREAD_ON_HOST: Mapping[str, tuple[str, ...]] = {
 }
 """Those of its forms that work over several devices made of the host's cores."""
 
-RANKED = frozenset({"torch"})
+RANKED = frozenset({"torch", "torch_xla"})
 """The frameworks that take a process for each replica that has a device of its own; others spread over them in one."""
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {

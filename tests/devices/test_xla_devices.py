@@ -18,6 +18,8 @@ from raybench.devices import (
 )
 from raybench.devices.host import model_name, usable_cores
 from raybench.devices.node import Node
+from raybench.replication import Replication, arrange
+from raybench.trial.rank import Rank
 
 GIB = 1024**3
 NAMES = ("PJRT_DEVICE", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS")
@@ -117,6 +119,44 @@ def test_a_trial_that_was_given_no_numbers_sees_what_its_caller_sees(host, monke
     monkeypatch.setenv("TPU_VISIBLE_CHIPS", "1")
     open_device("tpu", "torch_xla", Assignment([], [], 1)).hide_others()
     assert [os.environ.get(name) for name in NAMES] == ["TPU", "1", None, None]
+
+
+def test_ranks_know_the_places_of_one_another(host, monkeypatch):
+    monkeypatch.setattr(tpu, "here", lambda: Rank(2, 4))
+    names = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
+    ranks = ("PJRT_LOCAL_PROCESS_RANK", "PJRT_LOCAL_PROCESS_COUNT")
+    for name in (*names, *ranks):
+        monkeypatch.setenv(name, "")
+    open_device("tpu", "torch_xla", Assignment([], ["6"], 1)).hide_others()  # the third of chips 4 to 7
+    assert [os.environ[name] for name in NAMES] == ["TPU", "6", "1,1,1", "2,2,1"]
+    places = "localhost:8480,localhost:8481,localhost:8482,localhost:8483"
+    assert [os.environ[name] for name in names] == [places, "8482", "2"]
+    assert [os.environ[name] for name in ranks] == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "asked", "made"),
+    [
+        ("TPU v2", 4, None, Replication("spmd", 8)),
+        ("TPU v2", 4, "grouped", Replication("grouped", 1)),
+        ("TPU v5e", 8, None, Replication("devices", 8)),
+        ("TPU v5e", 8, "spmd", Replication("spmd", 8)),
+        ("TPU v5e", 1, None, Replication("grouped", 1)),
+    ],
+)
+def test_eight_replicas_on_a_tpu(model, count, asked, made):
+    assert arrange("tpu", "torch_xla", model, 8, count, asked) == made
+
+
+def test_two_devices_of_a_chip_are_of_one_process():
+    said = arrange("tpu", "torch_xla", "TPU v3", 8, 4, "devices")
+    assert said.endswith("a TPU v3 is 2 devices; say replication: spmd")
+
+
+def test_xla_cpu_spreads_a_batch_by_one_program_only():
+    assert arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, "spmd") == Replication("spmd", 8)
+    assert arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 1, None) == Replication("grouped", 1)
+    assert "cannot have replication: devices on xla_cpu" in arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, None)
 
 
 @pytest.mark.parametrize(

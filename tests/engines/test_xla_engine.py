@@ -120,6 +120,37 @@ def test_one_program_over_several_devices_is_one_device(devices, where):
     assert [epoch["graphs"] for epoch in found["epochs"]] == [[1, 1], [0, 0]]
 
 
+def test_replicas_have_statistics_of_their_own():
+    how = {"augmentation": AUGMENTED, "replicas": 4, "replication": "grouped"}
+    found = train(**how)
+    same(found, train(kind="cpu", **how), 2e-4)
+    assert losses(found) != pytest.approx(losses(train(augmentation=AUGMENTED)), rel=1e-3)
+    assert [epoch["graphs"] for epoch in found["epochs"]] == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("replicas", [8, 4])
+def test_replicas_of_one_program_are_groups_of_one_device(replicas):
+    how = {"replicas": replicas, "precision": "bf16", "decay_rule": "sum_over_replicas"}
+    found = train(replication="spmd", devices=8, **how)
+    same(found, train(replication="grouped", **how), 1e-2)
+    assert [epoch["graphs"] for epoch in found["epochs"]] == [[1, 1], [0, 0]]
+
+
+def test_the_published_decay_rule_is_so_many_times_the_decay():
+    apart = train(replicas=4, replication="grouped", decay_rule="sum_over_replicas", weight_decay=0.01)
+    same(apart, train(replicas=4, replication="grouped", weight_decay=0.04), 1e-6)
+
+
+def test_a_rank_averages_the_gradients_of_all_in_the_graph_of_its_step():
+    """With a stand-in for the reduction, which aborts on a CPU: the other rank is taken to have what this one has."""
+    found = call("torch_xla", "xla_side:train_as_a_rank", ranks=2)
+    steps = 2 * 6
+    assert found["averaged"] == [5] * steps, "the gradients of all parameters, once a step"
+    assert all(epoch["train"]["accuracy"] <= 1 for epoch in found["epochs"])
+    assert found["epochs"][1]["train"]["loss"] < found["epochs"][0]["train"]["loss"]
+    assert found["epochs"][1]["graphs"] == [0, 0]
+
+
 def test_devices_that_are_not_there_are_missed():
     with pytest.raises(AssertionError, match="RuntimeError: planned for 4 devices, and XLA has 2"):
         train(replication="spmd", devices=4, there=2)

@@ -16,6 +16,7 @@ from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights
 from raybench.trial.job import Recipe
 from raybench.trial.ledger import Ledger
+from raybench.trial.rank import Rank
 from raybench.workloads.base import Workload
 
 RECIPE = {
@@ -31,6 +32,9 @@ RECIPE = {
     "augmentation": (),
     "steps_per_epoch": None,
 }
+
+
+ALONE = Rank()
 
 
 def pictures(n, seed):
@@ -50,7 +54,7 @@ def network(dropout):
     )
 
 
-def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
+def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, **changes):
     """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
     recipe = Recipe(**(RECIPE | changes))
     (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
@@ -61,7 +65,7 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
         model=lambda: network(dropout), dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0)
     )
     ledger = Ledger()
-    engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed))
+    engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed, rank))
     engine.load(Data(pictures(210, seed=0), pictures(70, seed=1)))
     engine.build()
     device.synchronize()
@@ -89,6 +93,24 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
         "ledger": sections,
         "wall": wall,
     }
+
+
+def train_as_a_rank(ranks):
+    """Train as the first of so many ranks, all of which are taken to have the same gradients and sums."""
+    from torch_xla.core import xla_model
+
+    averaged = []
+
+    def all_reduce(kind, values, scale=1.0):
+        assert kind == xla_model.REDUCE_SUM
+        if scale != 1.0:
+            averaged.append(len(values))
+        for value in values:
+            value.mul_(ranks * scale)
+
+    xla_model.all_reduce, xla_model.set_replication = all_reduce, lambda device, devices: None
+    found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices")
+    return found | {"averaged": averaged}
 
 
 def busy_threads(threads):

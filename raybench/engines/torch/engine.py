@@ -66,7 +66,7 @@ class TorchEngine:
         self._device, self._ledger, self._seed = parts.device, parts.ledger, parts.seed
         self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
         self._rank = parts.rank
-        self._together = Together(parts.rank, cast(TorchDevice, parts.device).backend, self._on)
+        self._together = self._meet()
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
@@ -122,6 +122,9 @@ class TorchEngine:
     def model(self) -> torch.nn.Module:
         """The model that is trained."""
         return self._model
+
+    def _meet(self) -> Together:
+        return Together(self._rank, cast(TorchDevice, self._device).backend, self._on)
 
     def _part(self, split: Split) -> Split:
         """What this rank evaluates of a split: every example is some rank's."""

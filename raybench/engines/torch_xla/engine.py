@@ -22,6 +22,7 @@ from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.torch.engine import Sums, TorchEngine
 from raybench.engines.torch.pictures import Drawn
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
+from raybench.engines.torch_xla.together import XlaTogether
 
 SPMD = "spmd"
 """The form of replication in which XLA spreads one program over the devices."""
@@ -69,6 +70,7 @@ class XlaEngine(TorchEngine):
     """
 
     _optimizer: XlaOptimizer
+    _together: XlaTogether
     _mesh: Mesh | None = None
     _without_gradients = torch.no_grad  # torch_xla cannot take a view of a weight in inference mode
 
@@ -85,6 +87,9 @@ class XlaEngine(TorchEngine):
             states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
             for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
                 mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
+
+    def _meet(self) -> XlaTogether:
+        return XlaTogether(self._rank)
 
     def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
         for self._pick in picks(len(epoch.index)):
@@ -131,6 +136,7 @@ class XlaEngine(TorchEngine):
         torch_xla.sync()
 
     def _update(self) -> None:
+        self._together.average_gradients(self._model.parameters())
         self._optimizer.step(self._pick(self._numbers))
         self._step += 1
 
