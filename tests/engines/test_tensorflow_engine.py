@@ -90,7 +90,7 @@ def test_a_compiled_step_is_compiled_once(steps, where):
     plain = train(input=where, augmentation=["flip", {"crop": 2}])
     assert losses(found) == pytest.approx(losses(plain), rel=1e-3)
     first = found["epochs"][0]["ledger"]
-    assert first["compile"] > first["train"] + first["input_wait"]
+    assert first["compile"] > 0.5 * first["train"], "later calls are as slow as the first"
 
 
 def test_a_moving_rate_and_later_epochs_cost_no_trace():

@@ -32,7 +32,7 @@ POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
 
 Rows = Mapping[str, tf.Tensor]
-"""An epoch's draws and the optimiser's numbers, each [steps, …]."""
+"""The draws and the optimiser's numbers of an epoch, each [steps, …], or of one of its steps."""
 
 Mark = tuple[Any, Any, int]
 """Before and after a call, in the device's own stream, and how many steps it had."""
@@ -90,15 +90,17 @@ class TensorFlowEngine:
         self._device.synchronize()
 
     def build(self) -> None:
-        """The model from its seed and its optimiser, and a look at what loss and metrics return."""
+        """The model from its seed and its optimiser, and a look at what loss and metrics return.
+
+        Raises:
+            ValueError: they do not return one number an example, or the model cannot have such replicas.
+        """
         recipe = self._recipe
         keras.config.set_dtype_policy(POLICIES[recipe.precision])
         keras.utils.set_random_seed(self._seed)
         with self._strategy.scope():
             self.model = self._workload.build_model("tensorflow")
-            _, values = self._forward(*self._sample, training=False)
-            self._check(values, len(self._sample[1]))
-            self._names = list(values)
+            self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == "grouped":
                 group_batch_norms(self.model, recipe.replicas)
             if self._several:
@@ -119,11 +121,13 @@ class TensorFlowEngine:
         outputs = self.model(inputs, training=training)
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
         losses = self._loss(outputs, targets)
-        return losses, {"loss": losses, **self._metrics(outputs, targets)}
+        values = {"loss": losses, **self._metrics(outputs, targets)}
+        self._check(values, targets.shape[0])
+        return losses, values
 
     @staticmethod
     def _check(values: Mapping[str, tf.Tensor], examples: int) -> None:
-        """What a person's own loss and metrics return.
+        """What a person's own loss and metrics return, looked at once for each shape.
 
         Raises:
             ValueError: one of them is not one number an example.
@@ -137,12 +141,11 @@ class TensorFlowEngine:
     def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
 
-    def _train_step(self, rows: Rows, fed: Fed, at: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-        """One step of one replica: the epoch's step `at`, the call's step `step`. Returns its sums [metrics]."""
-        row = {name: tf.gather(values, at) for name, values in rows.items()}  # values[at] would compile for each `at`
-        scalars = row.pop("scalars")
-        row = {name: share(values) for name, values in row.items()}
-        inputs, targets = self._input.train(fed, step, row)
+    def _train_step(self, row: Rows, fed: Fed) -> tf.Tensor:
+        """One step of one replica, from the step's draws and what it was fed; returns its sums [metrics]."""
+        scalars = row["scalars"]
+        row = {name: share(values) for name, values in row.items() if name != "scalars"}
+        inputs, targets = self._input.train(fed, row)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             losses, values = self._forward(inputs, targets, training=True)
@@ -151,11 +154,15 @@ class TensorFlowEngine:
         return self._sums(values)
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: `steps` steps from the epoch's step `start` on; their sums over all replicas."""
+        """The compiled function: `steps` steps from the epoch's step `start` on; their sums over all replicas.
+
+        A step's row is gathered: XLA would take the place in `rows[place]` for a constant, and compile for each.
+        """
         self._traces += 1  # only Python runs this line, once for each shape
 
         def one(step: tf.Tensor) -> tf.Tensor:
-            sums = self._strategy.run(self._train_step, (rows, fed, start + step, step))
+            row = {name: tf.gather(values, start + step) for name, values in rows.items()}
+            sums = self._strategy.run(self._train_step, (row, tuple(tf.gather(values, step) for values in fed)))
             return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
         if self._recipe.steps_per_execution == 1:
@@ -184,7 +191,8 @@ class TensorFlowEngine:
         is `train`.
         """
         traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
-        total, most = self._order.steps, self._recipe.steps_per_execution
+        total = self._order.steps
+        most = min(self._recipe.steps_per_execution, total)
         self._device.synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()

@@ -33,10 +33,15 @@ class Input(Protocol):
         """The epoch's index, where it is read on the device, and draws, each [steps, batch]."""
 
     def calls(self, order: EpochOrder, steps: int) -> Iterator[Fed]:
-        """What each call is fed, of `steps` steps; the last may have more than the epoch has left."""
+        """What each call is fed for its `steps` steps; the last may be fed more than the epoch has left."""
 
-    def train(self, fed: Fed, step: tf.Tensor, row: Mapping[str, tf.Tensor]) -> Examples:
-        """Inside the compiled function: this replica's examples of a call's step, whose row of `rows` is given."""
+    def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
+        """Inside the compiled function: this replica's examples of a step.
+
+        Args:
+            fed: the step's part of what the call was fed.
+            row: this replica's part of the step's row of `rows`.
+        """
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """The validation set in batches of one size: the last is padded; the number says how many examples count."""
@@ -68,7 +73,7 @@ class DeviceInput:
         """Nothing but the number of calls."""
         return repeat((), -(-len(order.index) // steps))
 
-    def train(self, fed: Fed, step: tf.Tensor, row: Mapping[str, tf.Tensor]) -> Examples:
+    def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """Gather by the step's index."""
         inputs, targets = self._train
         index = row["index"]
@@ -129,9 +134,9 @@ class HostInput:
             )
             return index, taken.prefetch(AHEAD)
 
-    def train(self, fed: Fed, step: tf.Tensor, row: Mapping[str, tf.Tensor]) -> Examples:
-        """One step of what the call was fed."""
-        inputs, targets = (share(tf.gather(values, step)) for values in fed)
+    def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
+        """This replica's part of what was fed."""
+        inputs, targets = (share(values) for values in fed)
         if self._pictures:
             here = tf.range(targets.shape[0], dtype=tf.int64)
             inputs = self._pictures.finish(self._pictures.gather(inputs, here, row), row)
