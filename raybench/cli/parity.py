@@ -28,7 +28,12 @@ SAME, DIFFERENT = 0, 1
     help="The environment of a framework: a recipe (`raybench env list`) or a Python. May be given again.",
 )
 @click.option(
-    "--batch-size", type=click.IntRange(min=2), default=128, show_default=True, metavar="N", help="Examples a step."
+    "--batch-size",
+    type=click.IntRange(min=16),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="Examples a step, 16 or more: in fewer, what rounding decides weighs too much.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(

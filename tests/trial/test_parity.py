@@ -1,0 +1,146 @@
+"""Parity through the real engines: the same where models are the same, and plainly not where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from frameworks import call, interpreter
+
+from raybench import parity
+from raybench.errors import ExecutionError, UsageError
+from raybench.parity import Pair, Parity, run_parity
+from raybench.trial.job import Job
+
+HERE = Path(__file__).parent
+OTHERS = ["tensorflow", "torch_xla"]
+LINES = [
+    "parameters",
+    "outputs",
+    "gradients",
+    "first loss",
+    "first 10 losses",
+    "what 10 steps did",
+    "running statistics",
+]
+
+
+class Warm:
+    """What `TemplateProcess` does, by processes forked from warm ones that many tests share."""
+
+    def __init__(self, framework: str, python: str) -> None:
+        self._framework = framework
+
+    def run(self, job: Job) -> Iterator[dict[str, Any]]:
+        yield from call(self._framework, "parity_side:made", job=job.to_json())
+
+    def close(self) -> None:
+        """They end with the tests."""
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Parity]:
+    monkeypatch.setattr(parity, "TemplateProcess", Warm)
+    return run_parity
+
+
+def differing(pair: Pair) -> set[str]:
+    return {line.what for line in pair.lines if not line.same}
+
+
+@pytest.fixture
+def changed(compared: Callable[..., Parity], tmp_path: Path) -> Callable[..., Pair]:
+    """torch against TensorFlow, with one line of the person's file another."""
+
+    def run(line: str = "", instead: str = "") -> Pair:
+        text = (HERE / "two_models.py").read_text()
+        assert line in text
+        (tmp_path / "mine.py").write_text(text.replace(line, instead))
+        return compared(f"{tmp_path}/mine.py:small", ["torch", "tensorflow"], batch_size=16).pairs[0]
+
+    return run
+
+
+@pytest.mark.parametrize("framework", OTHERS)
+def test_digits_cnn_is_the_same_job(framework: str, compared: Callable[..., Parity]) -> None:
+    interpreter(framework)
+    found = compared("digits_cnn", ["torch", framework], batch_size=32)
+    assert (found.reference, [pair.framework for pair in found.pairs]) == ("torch", [framework])
+    assert [line.what for line in found.pairs[0].lines] == LINES
+    assert found.same, found.pairs[0].lines
+
+
+@pytest.mark.parametrize("framework", OTHERS)
+@pytest.mark.parametrize("workload", ["davidnet", "katnoria_cnn", "mnist_cnn"])
+def test_published_workloads_are_the_same_job_on_real_data(
+    workload: str, framework: str, compared: Callable[..., Parity], real_data: Path
+) -> None:
+    interpreter(framework)
+    found = compared(workload, ["torch", framework], batch_size=16)
+    assert found.same, found.pairs[0].lines
+
+
+def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., Pair]) -> None:
+    """A batch norm of 16 numbers: torch's running variance is 16/15 of Keras's, and that is no difference."""
+    pair = changed()
+    assert pair.same, pair.lines
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "differ"),
+    [
+        ("EPSILON = 1e-3", "EPSILON = 1e-5", {"outputs", "gradients"}),
+        ("PAD = (0, 1, 0, 1)", "PAD = (1, 0, 1, 0)", {"outputs", "gradients", "first loss"}),
+        (
+            "layers.ReLU(),\n            layers.Drop",
+            "layers.ELU(),\n            layers.Drop",
+            {"outputs", "first loss"},
+        ),
+        ("MOMENTUM = 0.9", "MOMENTUM = 0.99", {"running statistics"}),
+    ],
+)
+def test_models_that_are_not_the_same(changed: Callable[..., Pair], line: str, instead: str, differ: set[str]) -> None:
+    pair = changed(line, instead)
+    assert differ <= differing(pair)
+    if line.startswith("MOMENTUM"):
+        assert differing(pair) == differ, "nothing but the running statistics depends on it"
+
+
+def test_layers_without_a_partner_are_named(changed: Callable[..., Pair]) -> None:
+    pair = changed("HEAD_HAS_BIAS = True", "HEAD_HAS_BIAS = False")
+    parameters, layers = pair.lines
+    assert (parameters.difference, parameters.note, parameters.same) == (10, "2,262 and 2,252", False)
+    assert (layers.what, layers.same) == ("layers", False)
+    assert "9 (weight 10×20, bias 10) against dense_1 (weight 10×20)" in layers.note
+
+
+def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..., Pair], tmp_path: Path) -> None:
+    with pytest.raises(ExecutionError, match=rf"^tensorflow: ZeroDivisionError: .*{tmp_path}/mine.py:30"):
+        changed("    import keras\n", "    import keras\n    1 / 0\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environments", "message"),
+    [
+        (["torch", "tensorflw"], {}, "unknown framework 'tensorflw'; did you mean tensorflow"),
+        (["torch"], {}, "two frameworks or more, and this is only torch"),
+        (["torch", "tensorflow"], {"torch_xla": "xla"}, "torch_xla is not compared; torch, tensorflow are"),
+        (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python .*no such file"),
+    ],
+)
+def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run_parity("digits_cnn", wanted, environments)
+
+
+def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text('mine = Workload(model=build, dataset="digits")')
+    with pytest.raises(UsageError, match="mine has no tensorflow model; it has torch"):
+        run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])
+
+
+def test_a_batch_larger_than_the_training_set() -> None:
+    with pytest.raises(UsageError, match="batch_size 2000 is larger than the 1437 examples"):
+        run_parity("digits_cnn", ["torch", "tensorflow"], batch_size=2000)
