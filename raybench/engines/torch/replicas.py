@@ -8,6 +8,9 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+KERNEL_FROM = 1024
+"""Values in a group of a channel from which torch's CPU kernel goes along the memory; below, it is ten times slower."""
+
 
 def group_batch_norms(model: nn.Module, groups: int) -> nn.Module:
     """The model with each batch norm taking its statistics in `groups` contiguous groups of the batch.
@@ -130,18 +133,12 @@ class _Eager(torch.autograd.Function):
         groups: int,
         eps: float,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        outputs = torch.empty_like(inputs)
-        centred = _grouped(outputs, groups)
         count = inputs.numel() // (groups * inputs.shape[1])
-        mean = _totals(inputs, groups) / count
-        centre = _coefficient(mean, inputs)
-        torch.sub(_grouped(inputs, groups), centre, out=centred)
-        rest = mean - centre.view_as(mean)  # what 16 bits could not hold of the mean
-        var = (_totals(outputs * outputs, groups) / count - rest * rest).clamp_(min=0.0)
-        inverse = (var + eps).rsqrt()
-        scale = inverse if weight is None else inverse * weight
-        shift = -rest * scale if bias is None else bias - rest * scale
-        torch.addcmul(_coefficient(shift, inputs), centred, _coefficient(scale, inputs), out=centred)
+        if _has_kernel(inputs, count):
+            outputs, mean, inverse = _by_kernel(inputs, weight, bias, groups, eps)
+            var = (inverse**-2 - eps).clamp_(min=0.0)
+        else:
+            outputs, mean, var, inverse = _by_passes(inputs, weight, bias, groups, eps)
         ctx.save_for_backward(inputs, weight, mean, inverse)
         ctx.groups = groups
         ctx.mark_non_differentiable(mean, var)
@@ -170,6 +167,48 @@ class _Eager(torch.autograd.Function):
         torch.addcmul(_coefficient(shift, inputs), arriving, _coefficient(scale, inputs), out=buffer)
         buffer.addcmul_(examples, _coefficient(slope, inputs))
         return result, of_weight, of_bias, None, None
+
+
+def _by_passes(
+    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Outputs, means, variances and 1 / √(variance + eps): centre, square, scale."""
+    count = inputs.numel() // (groups * inputs.shape[1])
+    outputs = torch.empty_like(inputs)
+    centred = _grouped(outputs, groups)
+    mean = _totals(inputs, groups) / count
+    centre = _coefficient(mean, inputs)
+    torch.sub(_grouped(inputs, groups), centre, out=centred)
+    rest = mean - centre.view_as(mean)  # what 16 bits could not hold of the mean
+    var = (_totals(outputs * outputs, groups) / count - rest * rest).clamp_(min=0.0)
+    inverse = (var + eps).rsqrt()
+    scale = inverse if weight is None else inverse * weight
+    shift = -rest * scale if bias is None else bias - rest * scale
+    torch.addcmul(_coefficient(shift, inputs), centred, _coefficient(scale, inputs), out=centred)
+    return outputs, mean, var, inverse
+
+
+def _has_kernel(inputs: torch.Tensor, count: int) -> bool:
+    """Whether `_by_kernel` is right and quick: its variance is E[x²] − E[x]², as exact as 16-bit numbers are."""
+    last = inputs.movedim(1, -1).is_contiguous()
+    return inputs.device.type == "cpu" and inputs.element_size() == 2 and last and count >= KERNEL_FROM
+
+
+def _by_kernel(
+    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Outputs, means and 1 / √(variance + eps), in one call and in float32.
+
+    With the channels last in memory, a group's examples are as one tall picture, whose instance norm is asked for.
+    """
+    channels = inputs.shape[1]
+    count = inputs.numel() // (groups * channels)
+    scale = torch.ones(channels) if weight is None else weight  # float32, or the statistics would have 16 bits
+    shift = torch.zeros(channels) if bias is None else bias
+    tall = inputs.movedim(1, -1).view(groups, count, 1, channels).permute(0, 3, 1, 2)
+    found, mean, inverse = torch.native_group_norm(tall, scale, shift, groups, channels, count, channels, eps)
+    outputs = inputs.new_empty(0).set_(found.untyped_storage(), 0, inputs.shape, inputs.stride())
+    return outputs, mean, inverse
 
 
 def _precise(values: torch.Tensor) -> torch.dtype:
