@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,9 +102,14 @@ def grid_folder(results: Path, name: str) -> Path:
     return results.absolute() / name
 
 
+def told(journal: Path) -> Iterable[Event]:
+    """Every event of a journal; nothing where there is none."""
+    return read(journal) if journal.exists() else ()
+
+
 def load_attempts(journal: Path) -> dict[Key, Attempt]:
-    """Everything a journal tells; nothing where there is none."""
-    return attempts(read(journal)) if journal.exists() else {}
+    """Every attempt that a journal tells of; nothing where there is none."""
+    return attempts(told(journal))
 
 
 def missing(plan: Plan, known: Mapping[str, Attempt], options: Options) -> list[Work]:
@@ -163,8 +168,8 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         with locked(options.results):
             known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)
-            told = read(folder / JOURNAL) if known and not options.fresh else ()
-            session = _Session(plan, folder, root, store, known, Proofs(told))
+            proofs = Proofs(() if options.fresh else told(folder / JOURNAL))
+            session = _Session(plan, folder, root, store, known, proofs)
             session.run(todo, executor, view)
             return session.outcome(options.skip_missing)
 

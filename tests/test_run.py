@@ -98,6 +98,40 @@ def test_only_what_is_missing_is_run(grid):
     assert len(one) == 1
 
 
+def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
+    from raybench.cli.summary import show
+    from raybench.engines.torch import engine
+
+    build = engine.build_optimizer
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "build_optimizer", lambda w, settings, decay, *more: build(w, settings, 8 * decay, *more))
+        outcome, started = grid(DIGITS)
+    words = "weight decay: torch on cpu, sgd: failed: acts as 8 × λ"
+    assert outcome.exit_status == 0, "the numbers are what they are"
+    assert outcome.warnings == (words,)
+    assert len(started) == 2
+    for attempt in outcome.latest.values():
+        assert (attempt.status, attempt.warnings) == ("completed", [words])
+        assert attempt.decay_proof["factor"] == pytest.approx(8.0, rel=1e-3)
+    capsys.readouterr()
+    again, nothing = grid(DIGITS)
+    show(again)
+    assert nothing == []
+    assert f"warning: {words}" in capsys.readouterr().out, "it stands under the table as long as its runs do"
+    mended, _ = grid(DIGITS, fresh=True)
+    assert mended.warnings == ()
+    assert {attempt.decay_proof["says"] for attempt in mended.latest.values()} == {"passed"}
+
+
+def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
+    first, _ = grid(DIGITS)
+    proof, *_ = first.journal.read_text().splitlines(keepends=True)
+    first.journal.write_text(proof)
+    resumed, started = grid(DIGITS)
+    assert len(started) == 2
+    assert resumed.journal.read_text().count('"check_ended"') == 1
+
+
 def test_an_edited_workload_is_another_cell(grid, tmp_path):
     source = TROUBLES.read_text()
     text = "name: mine\nworkload: mine.py:fine\nepochs: 1\nbatch_size: 16\n"
