@@ -90,10 +90,9 @@ def _print_tables(found: Parity) -> None:
     console = page()
     for pair in found.pairs:
         verdict = "the same" if pair.same else "not the same"
-        title = (
-            f"{found.workload}: {pair.framework} against {found.reference}, batches of {found.batch_size}: {verdict}"
-        )
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        who = f"{found.workload}: {pair.framework} against {found.reference}, batches of {found.batch_size}"
+        console.print(f"{who}: {verdict}", style="italic", soft_wrap=True)
+        table = Table(box=None, pad_edge=False)
         table.add_column("what")
         table.add_column("difference", justify="right")
         table.add_column("tolerance", justify="right")

@@ -98,6 +98,7 @@ def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[.
             "layers.ELU(),\n            layers.Drop",
             {"outputs", "first loss"},
         ),
+        ("return 2 * tf.nn", "return 3 * tf.nn", {"gradients", "first loss", "what 10 steps did"}),
         ("MOMENTUM = 0.9", "MOMENTUM = 0.99", {"running statistics"}),
     ],
 )
@@ -106,6 +107,22 @@ def test_models_that_are_not_the_same(changed: Callable[..., Pair], line: str, i
     assert differ <= differing(pair)
     if line.startswith("MOMENTUM"):
         assert differing(pair) == differ, "nothing but the running statistics depends on it"
+
+
+@pytest.mark.parametrize("wrong", [{"momentum": 0.0}, {"nesterov": False}])
+def test_engines_that_do_not_take_the_same_steps(
+    wrong: dict[str, Any], compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at a hundredth of the rate another rule for a step is seen."""
+
+    def run(self: Warm, job: Job) -> Iterator[dict[str, Any]]:
+        if job.cell["framework"] == "tensorflow":
+            job.cell["settings"]["optimizer"] |= wrong
+        yield from call(job.cell["framework"], "parity_side:made", job=job.to_json())
+
+    monkeypatch.setattr(Warm, "run", run)
+    pair = compared("digits_cnn", ["torch", "tensorflow"], batch_size=32).pairs[0]
+    assert "what 10 steps did" in differing(pair), pair.lines
 
 
 def test_layers_without_a_partner_are_named(changed: Callable[..., Pair]) -> None:

@@ -47,8 +47,22 @@ def keras_model():
     )
 
 
+def torch_loss(outputs, targets):
+    from torch.nn import functional
+
+    return 2 * functional.cross_entropy(outputs, targets, reduction="none", label_smoothing=0.1)
+
+
+def keras_loss(outputs, targets):
+    import tensorflow as tf
+
+    smooth = tf.one_hot(targets, 10) * 0.9 + 0.01
+    return 2 * tf.nn.softmax_cross_entropy_with_logits(smooth, outputs)
+
+
 small = Workload(
     model={"torch": torch_model, "tensorflow": keras_model},
+    loss={"torch": torch_loss, "tensorflow": keras_loss},
     dataset="digits",
     mean=(4.88,),
     std=(6.02,),

@@ -1,0 +1,113 @@
+"""`raybench parity`: one comparison as a person runs it, and how it says what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from frameworks import interpreter
+
+from raybench import parity
+from raybench.analysis.parity import Line
+from raybench.errors import ExecutionError
+from raybench.parity import Pair, Parity
+
+GOOD = Pair("tensorflow", (Line("parameters", 0, 0.0, "75,114"), Line("outputs", 5.2e-8, 1e-4)))
+BAD = Pair(
+    "torch_xla", (Line("outputs", 0.021, 1e-4), Line("layers", None, 0.0, "layer 3 with weights: 2.1 against 7"))
+)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
+    """Has the command find this, and tells what it asked for."""
+
+    def find(*pairs: Pair, missing: dict[str, str] | None = None) -> list[Any]:
+        asked: list[Any] = []
+
+        def answer(workload: str, wanted: Any, environments: Any, batch_size: int, tell: Any) -> Parity:
+            asked.extend([workload, wanted, environments, batch_size])
+            return Parity(workload, batch_size, "torch", pairs, missing or {})
+
+        monkeypatch.setattr(parity, "run_parity", answer)
+        return asked
+
+    return find
+
+
+def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) -> None:
+    interpreter("tensorflow")
+    said = raybench("parity", "digits_cnn", "--frameworks", "torch,tensorflow", "--batch-size", 16, "--json")
+    assert said.status == 0, said
+    result = json.loads(said.out)
+    assert (result["workload"], result["reference"], result["batch_size"]) == ("digits_cnn", "torch", 16)
+    assert [pair["framework"] for pair in result["pairs"]] == ["tensorflow"]
+    assert result["pairs"][0]["lines"][0]["note"] == "75,114"
+    assert all(line["same"] for line in result["pairs"][0]["lines"])
+    assert said.err.splitlines() == ["digits_cnn: torch (1 of 2)", "digits_cnn: tensorflow (2 of 2)"]
+
+
+def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable[..., Any], found: Any) -> None:
+    asked = found(GOOD, BAD)
+    said = raybench("parity", "digits_cnn", "--environment", "torch_xla=xla", "--environment", "tensorflow=~/tf")
+    assert asked == ["digits_cnn", [], {"torch_xla": "xla", "tensorflow": "~/tf"}, 128]
+    assert said.status == 1
+    rows = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert "digits_cnn: tensorflow against torch, batches of 128: the same" in rows
+    assert "outputs 5.2e-08 0.0001 same" in rows
+    assert "digits_cnn: torch_xla against torch, batches of 128: not the same" in rows
+    assert "outputs 0.021 0.0001 differs" in rows
+    assert "layers – 0 differs layer 3 with weights: 2.1 against 7" in rows
+
+
+def test_what_was_left_out_is_said(raybench: Callable[..., Any], found: Any) -> None:
+    found(GOOD, missing={"torch_xla": "environment xla is not built: raybench env create xla"})
+    said = raybench("parity", "digits_cnn")
+    assert said.status == 0
+    assert said.err == "torch_xla: not compared: environment xla is not built: raybench env create xla\n"
+
+
+def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
+    found(BAD)
+    said = raybench("parity", "digits_cnn", "--json")
+    result = json.loads(said.out)
+    assert (said.status, result["same"], result["pairs"][0]["same"]) == (1, False, False)
+    assert result["pairs"][0]["lines"][1] == {
+        "what": "layers",
+        "difference": None,
+        "tolerance": 0.0,
+        "note": "layer 3 with weights: 2.1 against 7",
+        "same": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["digts_cnn"], "unknown workload 'digts_cnn'; did you mean digits_cnn?"),
+        (["digits_cnn", "--frameworks", "torch"], "parity compares two frameworks or more"),
+        (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
+        (["digits_cnn", "--environment", "xla"], "--environment xla: say FRAMEWORK=NAME"),
+        (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
+        ([], "Missing argument 'WORKLOAD'"),
+    ],
+)
+def test_wrong_use(raybench: Callable[..., Any], arguments: list[str], message: str) -> None:
+    said = raybench("parity", *arguments)
+    assert (said.status, said.out) == (2, "")
+    assert message in said.err
+
+
+def test_a_process_that_fails_is_status_1(raybench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Parity:
+        raise ExecutionError("tensorflow: ZeroDivisionError: division by zero (mine.py:30)")
+
+    monkeypatch.setattr(parity, "run_parity", fail)
+    said = raybench("parity", "digits_cnn")
+    assert (said.status, said.err) == (1, "tensorflow: ZeroDivisionError: division by zero (mine.py:30)\n")
+
+
+def test_help_has_an_example(raybench: Callable[..., Any]) -> None:
+    assert "Example: raybench parity davidnet --frameworks torch,tensorflow" in raybench("parity", "--help").out
