@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from raybench.engines.base import Engine, EngineParts
 
@@ -83,6 +84,17 @@ def open_inspection(framework: str) -> ModuleType:
     return import_module(f"raybench.engines.{MODELS[framework]}.inspection")
 
 
+def open_counts(framework: str) -> ModuleType:
+    """What counts the work of a framework's models (`flops.py` of its engine); imports the framework."""
+    return import_module(f"raybench.engines.{MODELS[framework]}.flops")
+
+
+def open_operations(framework: str) -> Callable[..., Any]:
+    """The class of operations by which a device is probed under a framework (`peaks.py` of its engine); imports it."""
+    operations: Callable[..., Any] = import_module(f"raybench.engines.{framework}.peaks").Operations
+    return operations
+
+
 __all__ = [
     "FRAMEWORKS",
     "MODELS",
@@ -96,6 +108,8 @@ __all__ = [
     "WITHOUT_EFFECT",
     "Engine",
     "EngineParts",
+    "open_counts",
     "open_engine",
     "open_inspection",
+    "open_operations",
 ]

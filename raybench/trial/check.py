@@ -12,7 +12,11 @@ from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.run import describe_error
 
-CHECKS = {"decay": "raybench.trial.decay:prove", "parity": "raybench.trial.parity:measure"}
+CHECKS = {
+    "decay": "raybench.trial.decay:prove",
+    "parity": "raybench.trial.parity:measure",
+    "roofline": "raybench.trial.roofline:measure",
+}
 """Each check and what makes it: from a job to plain values, as "module:function"."""
 
 

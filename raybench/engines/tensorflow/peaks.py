@@ -1,0 +1,39 @@
+"""Operations of known size in TensorFlow, to find out what a device can do at best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from raybench.devices.base import Device
+from raybench.engines.tensorflow.engine import POLICIES
+
+Operation = Callable[[], Any]
+"""Hands the operation to the device once; whoever times it waits for the device."""
+
+
+class Operations:
+    """Makes operations on random values, in the number format that a trial computes in; channels always come last."""
+
+    def __init__(self, device: Device, precision: str, channels_last: bool) -> None:
+        self._type = POLICIES[precision].removeprefix("mixed_")
+
+    def product(self, size: int) -> Operation:
+        """A product of two matrices [size, size]."""
+        left, right = self._random(size, size), self._random(size, size)
+        return lambda: tf.matmul(left, right)
+
+    def convolution(self, batch: int, channels: int, side: int) -> Operation:
+        """A convolution 3×3, padded, of [batch, side, side, channels] to as many channels."""
+        pictures, kernel = self._random(batch, side, side, channels), self._random(3, 3, channels, channels)
+        return lambda: tf.nn.conv2d(pictures, kernel, 1, "SAME")
+
+    def addition(self, size: int) -> Operation:
+        """Adds `size` float32 values to as many others in place: two reads and a write of each, no memory to find."""
+        values, others = tf.Variable(tf.zeros(size)), tf.zeros(size)
+        return lambda: values.assign_add(others)
+
+    def _random(self, *shape: int) -> tf.Tensor:
+        return tf.cast(tf.random.uniform(shape), self._type)

@@ -1,0 +1,70 @@
+"""What a PyTorch model has to compute and to move for one example, counted from the model itself.
+
+The TensorFlow engine has a module of the same name with the same function. The model is run on torch's `meta` device,
+where operations have shapes and no values: that costs milliseconds and no memory, whatever the model's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from raybench.datasets.base import Array
+
+
+class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the values that operations read and write; one that only looks at a tensor in another way moves none."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.values = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            self.values += sum(tensor.numel() for tensor in _tensors([args, kwargs or {}, out]))
+        return out
+
+
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    if isinstance(tree, torch.Tensor):
+        yield tree
+    elif isinstance(tree, Mapping):
+        yield from _tensors(list(tree.values()))
+    elif isinstance(tree, (list, tuple)):
+        for branch in tree:
+            yield from _tensors(branch)
+
+
+def count(model: nn.Module, example: Array) -> dict[str, int]:
+    """Count one pass forward, in evaluation mode; the model cannot compute afterwards.
+
+    Args:
+        example: one input as the model takes it, [1, …]; pictures with their channels last.
+
+    Returns:
+        For one example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
+        numbers that all operations read and write beside the weights; and `parameters`, how many numbers are trained.
+
+    Raises:
+        Exception: whatever the model raises where tensors have no values, as one that looks at them does.
+    """
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    model = model.to("meta").eval()
+    (flops, one), (flops_of_two, two) = (_forward(model, np.repeat(example, number, axis=0)) for number in (1, 2))
+    # Weights are read once, however many the examples: they cancel.
+    return {"flops": flops_of_two - flops, "values": two - one, "parameters": trained}
+
+
+def _forward(model: nn.Module, inputs: Array) -> tuple[int, int]:
+    tensor = torch.from_numpy(inputs).to("meta")
+    tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
+    with torch.no_grad(), FlopCounterMode(display=False) as flops, _Traffic() as traffic:
+        model(tensor)
+    return flops.get_total_flops(), traffic.values
