@@ -327,3 +327,4 @@ def test_settings_without_effect_make_no_other_cell(plan_of):
     assert cell("kind: cpu", "steps_per_execution: 9\n") == cell("kind: cpu", trap) == plain
     several = "kind: cpu, replicas: 8"
     assert cell(several) == cell(several, "decay_rule: mean\n") != cell(several, trap)
+    assert cell("kind: xla_cpu", "compile: true\nchannels_last: true\n") == cell("kind: xla_cpu")
