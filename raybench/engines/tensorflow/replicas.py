@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,15 +33,14 @@ class GroupedBatchNormalization(keras.layers.BatchNormalization):  # type: ignor
         batch, *rest = inputs.shape
         if batch % self.groups:
             raise ValueError(f"a batch of {batch} cannot be divided into {self.groups} replicas")
-        values = tf.cast(tf.reshape(inputs, [self.groups, batch // self.groups, *rest]), self.variable_dtype)
-        axis = self.axis % len(inputs.shape) + 1  # that of the channels, behind the groups
-        means, variances = tf.nn.moments(values, [i for i in range(1, len(values.shape)) if i != axis], keepdims=True)
+        channels, behind = inputs.shape[self.axis], math.prod(inputs.shape[self.axis % len(inputs.shape) + 1 :])
+        values = tf.cast(tf.reshape(inputs, [self.groups, -1, channels, behind]), self.variable_dtype)
+        means, variances = tf.nn.moments(values, [1, 3], keepdims=True)
         for running, found in ((self.moving_mean, means), (self.moving_variance, variances)):
-            mean = tf.reshape(tf.reduce_mean(found, axis=0), running.shape)
+            mean = tf.reshape(tf.reduce_mean(found, axis=0), [channels])
             running.assign(running * self.momentum + mean * (1.0 - self.momentum))
-        channels = [-1 if i == axis else 1 for i in range(len(values.shape))]
-        scale = tf.reshape(self.gamma, channels) if self.scale else None
-        offset = tf.reshape(self.beta, channels) if self.center else None
+        scale = tf.reshape(self.gamma, [channels, 1]) if self.scale else None
+        offset = tf.reshape(self.beta, [channels, 1]) if self.center else None
         outputs = tf.nn.batch_normalization(values, means, variances, offset, scale, self.epsilon)
         return tf.cast(tf.reshape(outputs, [batch, *rest]), self.compute_dtype)
 
