@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +56,7 @@ def command(
     from raybench.workloads import read_reference
 
     ensure_data(read_reference(workload, Path()), data_root(), fetch_with_progress)
-    with working() as tell:
+    with _ends_when_asked(), working() as tell:
         found = run_parity(
             workload,
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
@@ -63,6 +66,16 @@ def command(
         )
     _print_json(found) if as_json else _print_tables(found)
     return SAME if found.same else DIFFERENT
+
+
+@contextmanager
+def _ends_when_asked() -> Iterator[None]:
+    """A request to end is what Ctrl-C is: processes and their files go."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _by_framework(texts: tuple[str, ...]) -> dict[str, str]:
