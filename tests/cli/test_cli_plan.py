@@ -76,7 +76,7 @@ def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench,
 
 def test_what_was_lost_is_to_run(raybench, planned):
     raybench("grid", planned, "--inline", "--where", "device=cpu")
-    started = told()[0]
+    started = next(event for event in told() if event["event"] == "trial_started")
     with JOURNAL.open("a") as more:
         more.write(json.dumps({**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}}) + "\n")
     said = raybench("plan", planned, "--inline")
