@@ -36,7 +36,7 @@ SAME, DIFFERENT = 0, 1
     default=128,
     show_default=True,
     metavar="N",
-    help="Examples a step, 16 or more: in fewer, what rounding decides weighs too much.",
+    help="How many examples a step, 16 or more: in fewer, what rounding decides weighs too much.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
