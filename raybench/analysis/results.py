@@ -14,6 +14,9 @@ from raybench.trial.job import Target
 Key = tuple[str, int]
 """What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
 
+_OF_AN_ATTEMPT = ("trial_started", "epoch_ended", "trial_audited", "trial_ended")
+_ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
+
 LARGEST = 2**63
 """A whole number in a journal is smaller than this; a longer one is damage."""
 
@@ -58,11 +61,13 @@ class Attempt:
         profile: the device profile's name.
         target: the quality to reach, where one was asked for.
         decay_proof: what the proof of its weight decay came to (`raybench.proofs`); empty where none was made.
+        roofline: what its device and its model were found to do and to need (`raybench.rooflines`); empty likewise.
         started, ended: when, UTC, as in the journal.
         status: how it ended; None while it runs, or where nobody told.
         ledger: seconds in each section, over the whole process.
         wall: seconds from the start of the process to its end.
         template_import: seconds that loading the framework took before the process began.
+        audit: what the conditions around it came to (`raybench.audit`); None where nobody looked.
         error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
     """
 
@@ -75,9 +80,11 @@ class Attempt:
     profile: str | None = None
     target: Target | None = None
     decay_proof: Mapping[str, Any] = field(default_factory=dict)
+    roofline: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     fairness: Mapping[str, Any] = field(default_factory=dict)
+    audit: Mapping[str, Any] | None = None
     started: str | None = None
     ended: str | None = None
     status: str | None = None
@@ -126,6 +133,8 @@ class Attempt:
             self._start(event)
         elif kind == "epoch_ended":
             self._epoch(event)
+        elif kind == "trial_audited":
+            self.audit = {name: value for name, value in event.items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
             self._end(event)
         elif kind == "trial_skipped":
@@ -138,7 +147,7 @@ class Attempt:
         self.label, self.grid = _text(event.get("label")), _text(event.get("grid"))
         self.profile = _text(event.get("profile"))
         self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
-        self.decay_proof = _mapping(event.get("decay_proof"))
+        self.decay_proof, self.roofline = _mapping(event.get("decay_proof")), _mapping(event.get("roofline"))
         self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))
         self.fairness = _mapping(event.get("fairness"))
         self.started = _text(event.get("t"))
@@ -177,7 +186,7 @@ def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
     """
     kind, trial = event.get("event"), event.get("trial")
     number = 0 if kind == "trial_skipped" else _whole(event.get("attempt")) or 0
-    known_kind = kind == "trial_skipped" or (number > 0 and kind in ("trial_started", "epoch_ended", "trial_ended"))
+    known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
     if not isinstance(trial, str) or not trial or not known_kind:
         return None
     attempt = known.setdefault((trial, number), Attempt(trial, number))

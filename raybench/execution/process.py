@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import raybench
+from raybench.audit import Audit
 from raybench.environments import clean_environ, put_raybench
 from raybench.errors import ExecutionError
 from raybench.trial import events
@@ -115,8 +116,19 @@ class TemplateProcess:
     def run(self, job: Job) -> Iterator[Event]:
         """Run one attempt in a process of its own and yield its events; the last is always one of `events.ENDS`.
 
-        Closing the iterator ends the trial.
+        A trial is audited meanwhile: what that comes to is the event before its last. In the attempt's own journal it
+        may stand after the last, which the trial itself writes. Closing the iterator ends the trial.
         """
+        with Audit(job) as audit, contextlib.closing(self._run(job, audit)) as told:
+            for event in told:
+                audit.see(event)
+                audited = audit.end() if event["event"] in events.ENDS else None
+                if audited:
+                    keep(Path(job.folder), audited)
+                    yield audited
+                yield event
+
+    def _run(self, job: Job, audit: Audit) -> Generator[Event, None, None]:
         begun = time.monotonic()
         deadline = begun + job.timeout if job.timeout else None
         kills = oom_kills()
@@ -130,7 +142,10 @@ class TemplateProcess:
                 message = self._read(None if ended else deadline)
                 if message is None:
                     break
-                process = message.get("pid", process)
+                if "pid" in message:
+                    process = message["pid"]
+                    if not job.check:
+                        audit.begin(process)
                 code = message.get("exit")
                 if "event" in message:
                     last = message["event"]

@@ -41,6 +41,7 @@ def _missing(attempt: Attempt, record: Path) -> list[Event]:
         for event in own
         if (event["event"] == "trial_started" and attempt.started is None)
         or (event["event"] == "epoch_ended" and event.get("epoch") not in there)
+        or (event["event"] == "trial_audited" and attempt.audit is None)
         or event["event"] == "trial_ended"
     ]
     told = attempts(found).get(attempt.key)

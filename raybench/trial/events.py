@@ -53,6 +53,11 @@ def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     return _event("epoch_ended", trial, attempt, fields)
 
 
+def trial_audited(trial: str, attempt: int, **fields: Any) -> Event:
+    """What the conditions around a trial came to (`raybench.audit`); told by its supervisor, just before its end."""
+    return _event("trial_audited", trial, attempt, fields)
+
+
 def check_ended(trial: str, attempt: int, **fields: Any) -> Event:
     """A check is over: which one, what it found, its seconds and, where it could not be made, why."""
     return _event("check_ended", trial, attempt, fields)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from raybench.audit import SAMPLES
 from raybench.cell import DEFAULTS, make_cell
 from raybench.devices.host import model_name, usable_cores
 from raybench.errors import ExecutionError
@@ -154,7 +155,8 @@ def test_the_ledger_adds_up_in_a_real_trial(template, tmp_path):
 
 def test_events_have_the_form_of_the_contract(template, tmp_path):
     golden = [json.loads(line) for line in (HERE.parent / "golden" / "journal.jsonl").read_text().splitlines()]
-    real = list(template.run(make_job(tmp_path, "fine")))
+    told = list(template.run(make_job(tmp_path, "fine")))
+    real = [event for event in told if event["event"] != "trial_audited"]
     assert [event["event"] for event in real] == [event["event"] for event in golden]
     for found, wanted in zip(real, golden, strict=True):
         assert wanted.keys() - found.keys() == set()
@@ -163,6 +165,17 @@ def test_events_have_the_form_of_the_contract(template, tmp_path):
         assert {type(found[name]) for name in ("v", "t", "trial", "attempt")} == {int, str}
     assert real[1]["ledger"].keys() == golden[1]["ledger"].keys()
     assert real[-1]["ledger"].keys() == golden[-1]["ledger"].keys()
+
+
+@pytest.mark.parametrize(("attribute", "within"), [("fine", "epochs"), ("killed", "trial")])
+def test_an_audit_is_told_just_before_the_end_and_kept(template, tmp_path, attribute, within):
+    told = list(template.run(make_job(tmp_path, attribute)))
+    assert [event["event"] for event in told[-2:]] == ["trial_audited", "trial_ended"]
+    audit = told[-2]
+    assert (audit["trial"], audit["attempt"], audit["within"], audit["gpus"]) == ("t-r0", 1, within, [])
+    kept = map(json.loads, (tmp_path / "attempt" / EVENTS).read_text().splitlines())
+    assert [event for event in kept if event["event"] == "trial_audited"] == [audit]
+    assert (tmp_path / "attempt" / SAMPLES).is_file()
 
 
 def test_no_trial_sees_what_another_did(template, tmp_path):

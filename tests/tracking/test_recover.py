@@ -5,6 +5,8 @@ import pytest
 from raybench.analysis.results import attempts
 from raybench.tracking.journal import Journal, attempt_folder, read
 from raybench.tracking.recover import recover
+from raybench.trial import events
+from raybench.trial.record import line
 
 KEY = ("960070f40c0c-r0", 1)
 
@@ -33,6 +35,14 @@ def test_what_the_driver_did_not_hear_comes_from_the_trial_s_own_record(tmp_path
     added, attempt = recovered(tmp_path, golden_events[:heard])
     assert added == golden_events[heard:]
     assert attempt.status == "completed" and attempt.wall == 9.8 and len(attempt.epochs) == 2
+
+
+def test_an_audit_nobody_heard_of_comes_with_it(tmp_path, golden_events, own_record):
+    audited = events.trial_audited(*KEY, seconds=8.2, host={"other_cpu_s": 0.1})
+    own_record.write_text(own_record.read_text() + line(audited))
+    added, attempt = recovered(tmp_path, golden_events[:2])
+    assert added == [*golden_events[2:], audited]
+    assert attempt.audit == {"seconds": 8.2, "host": {"other_cpu_s": 0.1}}
 
 
 def test_a_lost_start_is_found_again(tmp_path, golden_events, own_record):

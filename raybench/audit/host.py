@@ -1,0 +1,80 @@
+"""What the kernel says of some cores: how their time went by, how fast they run, how many want them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+"""The kernel's counters go up so often in a second, on every architecture."""
+
+MOST_CLOCKS = 8
+"""Cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""
+
+
+@dataclass(frozen=True)
+class CoreTimes:
+    """Seconds since boot, summed over cores, to a tick (10 ms) a core.
+
+    Attributes:
+        busy: user, nice, system and interrupts, of whatever process; guests are in it.
+        idle: nothing to do.
+        iowait: nothing to do but wait for a disk; the kernel itself calls it unreliable.
+        steal: wanted to run, and the hypervisor ran somebody else.
+    """
+
+    busy: float
+    idle: float
+    iowait: float
+    steal: float
+
+
+def core_times(cores: Sequence[int], proc: Path = Path("/proc")) -> CoreTimes | None:
+    """How the time of these cores went by; None where the system does not tell, or counts nothing.
+
+    The columns of /proc/stat are proc_stat(5)'s: user, nice, system, idle, iowait, irq, softirq, steal, …
+    """
+    wanted = {f"cpu{core}" for core in cores}
+    total = [0] * 8
+    try:
+        with (proc / "stat").open() as file:
+            for line in file:
+                name, *counts = line.split(None, 9)
+                if name in wanted:
+                    total = [sum(pair) for pair in zip(total, map(int, counts[:8]), strict=True)]
+                elif not name.startswith("cpu"):
+                    break
+    except (OSError, ValueError):
+        return None
+    if not any(total):
+        return None
+    user, nice, system, idle, iowait, irq, softirq, steal = (count / TICKS for count in total)
+    return CoreTimes(user + nice + system + irq + softirq, idle, iowait, steal)
+
+
+def load() -> float | None:
+    """The load average of the last minute: how many processes of the whole host wanted to run."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None
+
+
+def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:
+    """The mean frequency of (some of) these cores; a virtual machine may show a constant, or nothing."""
+    step = -(-len(cores) // MOST_CLOCKS) or 1
+    some = cores[::step]
+    files = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in some]
+    try:
+        found = [int(file.read_text()) / 1000 for file in files]
+    except (OSError, ValueError):
+        try:
+            text = (root / "proc/cpuinfo").read_text()
+        except OSError:
+            return None
+        shown = re.findall(r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)$", text, re.MULTILINE | re.DOTALL)
+        found = [float(value) for core, value in shown if int(core) in some]
+    return sum(found) / len(found) if found else None
