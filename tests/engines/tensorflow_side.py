@@ -301,10 +301,11 @@ def dropped(devices):
 
 
 def loaded_by_a_trial(job):
-    """What a trial imports although its fork template has loaded everything; the trial runs in this process."""
+    """What a trial imports although its fork template has loaded everything; it runs here, where there is no more."""
     import importlib
     import sys
 
+    sys.modules.update(dict.fromkeys(["ray", "mlflow", "pydantic", "click", "pooch", "yaml", "filelock"]))
     from raybench.engines import PRELOAD
     from raybench.trial.job import Job
     from raybench.trial.run import run
