@@ -90,7 +90,7 @@ def test_sixteen_bits_are_as_near_as_torchs_own(layout):
         torchs, ours = (error(result[number], results[0][number]) for result in results[1:])
         assert ours < 3 * torchs, name
     for name in ("weight", "bias"):
-        assert error(grouped.get_parameter(name).grad, exact.get_parameter(name).grad) < 2e-2
+        assert error(grouped.get_parameter(name).grad, exact.get_parameter(name).grad) < 3e-2
     assert grouped.weight.grad.dtype == grouped.running_mean.dtype == torch.float32
 
 

@@ -121,7 +121,8 @@ class _Eager(torch.autograd.Function):
 
     Without a compiler, autograd's own chain of small operations would take several times a batch norm's time. On a
     CPU an operation is fast only where all its operands have one dtype, so that 16-bit activations meet 16-bit
-    coefficients there: one more rounding like that of each activation. The statistics stay float32.
+    coefficients there; the statistics stay float32. A bf16 step of DavidNet has gradients that are off float32's by
+    4 to 31 % (each tensor's norm), and by 4 to 29 % with torch's own batch norm on each group.
     """
 
     @staticmethod
@@ -152,11 +153,14 @@ class _Eager(torch.autograd.Function):
         examples, arriving = _grouped(inputs, groups), _grouped(gradient, groups)
         result = torch.empty_like(inputs)
         buffer = _grouped(result, groups)
-        centre = _coefficient(mean, inputs)
-        torch.sub(examples, centre, out=buffer)
-        buffer.mul_(arriving)
         total = _totals(gradient, groups)
-        aligned = (_totals(result, groups) - total * (mean - centre.view_as(mean))) * inverse
+        if inputs.element_size() == 2:  # inputs that are rounded by as much as their product with the gradient
+            torch.mul(examples, arriving, out=buffer)
+            aligned = (_totals(result, groups) - total * mean) * inverse
+        else:
+            torch.sub(examples, _coefficient(mean, inputs), out=buffer)
+            buffer.mul_(arriving)
+            aligned = _totals(result, groups) * inverse
         of_weight = aligned.sum(0) if ctx.needs_input_grad[1] else None
         of_bias = total.sum(0) if ctx.needs_input_grad[2] else None
         if not ctx.needs_input_grad[0]:
