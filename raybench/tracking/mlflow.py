@@ -19,8 +19,10 @@ from textwrap import shorten
 from typing import Any
 
 from raybench.analysis.results import Attempt, Key
+from raybench.audit import SAMPLES
 from raybench.tracking import projection as p
 from raybench.tracking.projection import Summary
+from raybench.tracking.series import points
 from raybench.tracking.store import Store, StoreError, redact_text
 from raybench.trial.record import ERROR, EVENTS, OUTPUT
 
@@ -135,7 +137,7 @@ class Runs:
         Args:
             attempt: what is known.
             run: what is in MLflow of it; None where nothing is, and then it is made.
-            folder: the attempt's folder, for its events, its output and its traceback.
+            folder: the attempt's folder, for its events, its samples, its output and its traceback.
 
         Returns:
             What is in MLflow now. After an error nobody knows: `find` tells.
@@ -155,6 +157,7 @@ class Runs:
                 metrics += [
                     entities.Metric(name, value, ended, 0) for name, value in p.summary_metrics(attempt).items()
                 ]
+                metrics += [entities.Metric(*point) for point in (points(folder) if folder else ())]
             self._batch(
                 run.run_id, metrics, {} if run.described else p.parameters(attempt), p.tags(attempt, self._grid)
             )
@@ -195,7 +198,8 @@ class Runs:
             self._client.log_inputs(run_id, [entities.DatasetInput(dataset, context)])
 
     def _artifacts(self, attempt: Attempt, run_id: str, folder: Path | None) -> None:
-        there = [folder / name for name in (EVENTS, OUTPUT, ERROR) if (folder / name).is_file()] if folder else []
+        names = (EVENTS, SAMPLES, OUTPUT, ERROR)
+        there = [folder / name for name in names if (folder / name).is_file()] if folder else []
         for path in there:
             self._client.log_artifact(run_id, str(path))
         # A trial of another machine may have left its files there; its traceback came with its events.
