@@ -1,13 +1,22 @@
-"""From a placement to the job that crosses into the trial's process."""
+"""From a placement to the job that crosses into the trial's process: that of a trial, or of a check in its place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from raybench.execution.dispatch import Placement
+from raybench.execution.dispatch import Placement, Work
 from raybench.plan import Plan
 from raybench.tracking.journal import attempt_folder
 from raybench.trial.job import Job, Target
+
+CHECKS = "checks"
+"""The folder in a grid's own in which each check has one."""
+
+TIMEOUT = 300.0
+"""Seconds after which a check is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
 
 
 def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
@@ -43,3 +52,36 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
             **({"target": target} if target else {}),
         },
     )
+
+
+def check_job(job: Job, work: Work, folder: Path, labels: Mapping[str, Any]) -> Job:
+    """The job of a check, on what was given to the trial before which it is made.
+
+    Args:
+        job: the trial's.
+        folder: the grid's own.
+        labels: what its event is to carry.
+    """
+    own = str(folder / CHECKS / work.key)
+    return replace(job, trial=work.key, check=work.check, folder=own, timeout=TIMEOUT, target=None, labels=dict(labels))
+
+
+def checked_first(
+    works: Sequence[Work], check: str, key: Callable[[Mapping[str, Any]], str], known: Iterable[str]
+) -> list[Work]:
+    """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
+
+    Args:
+        key: of a cell: names the kind.
+        known: the keys of what was found out before.
+    """
+    made, order = set(known), list[Work]()
+    for work in works:
+        if not work.check:
+            named = key(work.trial.cell.content)
+            if named not in made:
+                order.append(Work(work.trial, check=check, key=named))
+                made.add(named)
+            work = replace(work, needs=work.needs | {named})
+        order.append(work)
+    return order

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from raybench.execution.dispatch import Work
+from raybench.jobs import check_job, checked_first
 from raybench.trial import decay
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 
-TIMEOUT = 300.0
-"""Seconds after which a proof is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
-
-FOLDER = "checks"
 LONGEST = 250
 """Characters of what a proof says; an error may say more."""
 
@@ -99,15 +96,8 @@ class Proofs:
 
     def with_checks(self, todo: Sequence[Work]) -> list[Work]:
         """The trials, and before the first of each kind that nothing was proven of, the check that proves it."""
-        made = {key for key, (proof, _) in self._known.items() if proof.passed is not None}
-        works: list[Work] = []
-        for work in todo:
-            key = decay.key(work.trial.cell.content)
-            if key not in made:
-                works.append(Work(work.trial, check=decay.NAME, key=key))
-                made.add(key)
-            works.append(replace(work, key=key))
-        return works
+        known = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
+        return checked_first(todo, decay.NAME, decay.key, known)
 
     def complete(self, job: Job, work: Work, grid: Path) -> Job:
         """A trial's job with the proof that stands for it; or, made of it, the job of the check that runs in its place.
@@ -116,18 +106,11 @@ class Proofs:
             grid: the grid's folder, in which a check has its own.
         """
         if work.check:
-            return replace(
-                job,
-                trial=work.key,
-                check=work.check,
-                folder=str(grid / FOLDER / work.key),
-                timeout=TIMEOUT,
-                target=None,
-                labels={"subject": decay.subject(job.cell)},
-            )
-        if work.key not in self._known:
+            return check_job(job, work, grid, {"subject": decay.subject(job.cell)})
+        found = self._known.get(decay.key(job.cell))
+        if found is None:
             return job
-        proof, _ = self._known[work.key]
+        proof, _ = found
         labels = {**job.labels, "decay_proof": proof.label()}
         return replace(job, labels=labels, warnings=[*job.warnings, *filter(None, [proof.warning])])
 

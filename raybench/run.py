@@ -12,14 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench import datasets
+from raybench import datasets, rooflines
 from raybench.analysis.comparison import PlannedCell, Row, compare
 from raybench.analysis.results import Attempt, Key, attempts, latest
+from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.jobs import make_job
 from raybench.plan import Plan, make_plan
-from raybench.proofs import Proof, Proofs, about
+from raybench.proofs import Proof
 from raybench.spec import GridSpec
 from raybench.tracking import executions
 from raybench.tracking.journal import Journal, read
@@ -28,7 +29,7 @@ from raybench.tracking.projection import Summary
 from raybench.tracking.recover import recover
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.writer import MlflowWriter
-from raybench.trial import decay, events
+from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.view import Silent, View
@@ -168,8 +169,8 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         with locked(options.results):
             known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)
-            proofs = Proofs(() if options.fresh else told(folder / JOURNAL))
-            session = _Session(plan, folder, root, store, known, proofs)
+            evidence = Evidence(() if options.fresh else told(folder / JOURNAL))
+            session = _Session(plan, folder, root, store, known, evidence)
             session.run(todo, executor, view)
             return session.outcome(options.skip_missing)
 
@@ -188,10 +189,10 @@ class _Session:
     """One execution of a grid."""
 
     def __init__(
-        self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt], proofs: Proofs
+        self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt], evidence: Evidence
     ) -> None:
         self._plan, self._folder, self._root, self._store, self._known = plan, folder, root, store, known
-        self._proofs = proofs
+        self._evidence = evidence
         self._interrupted, self._ran = False, 0
         self._warnings: list[str] = []
 
@@ -213,20 +214,20 @@ class _Session:
 
             def job(placement: Placement) -> Job:
                 if placement.work.check:
-                    view.checking(about(decay.subject(placement.work.trial.cell.content)))
+                    view.checking(about(placement.work))
                 made = make_job(self._plan, placement, self._folder, self._root)
-                return self._proofs.complete(made, placement.work, self._folder)
+                return self._evidence.complete(made, placement.work, self._folder)
 
             def sink(event: Event) -> None:
                 journal.append(event)
-                self._proofs.take(event)
+                self._evidence.take(event)
                 self._ran += event["event"] == "trial_ended" and event["status"] != events.KILLED
                 writer.put(event)
                 view.event(event)
 
             try:
                 writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
-                works = self._proofs.with_checks(todo)
+                works = self._evidence.with_checks(todo)
                 executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink)
             except KeyboardInterrupt:
                 self._interrupted = True
@@ -277,19 +278,21 @@ class _Session:
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
 
     def _proved(self) -> list[tuple[Proof, Event]]:
-        return self._proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
+        return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self, skip_missing: bool) -> Outcome:
         """The grid as it stands now, from its journal."""
         found, rows = self._rows()
+        own = {trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found}
+        proofs = (proof.warning for proof, _ in self._proved() if proof.warning)
         return Outcome(
             plan=self._plan,
-            latest={trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found},
+            latest=own,
             rows=rows,
             ran=self._ran,
             folder=self._folder,
             store=self._store,
             interrupted=self._interrupted,
             skip_missing=skip_missing,
-            warnings=(*self._warnings, *(proof.warning for proof, _ in self._proved() if proof.warning)),
+            warnings=(*self._warnings, *proofs, *rooflines.warnings(own.values())),
         )

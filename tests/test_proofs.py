@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from raybench.execution.dispatch import Work
+from raybench.jobs import TIMEOUT
 from raybench.plan import Trial
-from raybench.proofs import TIMEOUT, Proof, Proofs
+from raybench.proofs import Proof, Proofs
 from raybench.resolve import Cell
 from raybench.trial import decay, events
 from raybench.trial.job import Job, Target
@@ -98,7 +99,7 @@ def test_a_check_before_the_first_trial_of_each_kind():
     kinds = [decay.key(content) for content in (cell(), cell(optimizer="adam"), cell(replicas=8))]
     names = [kinds[0], "a-r0", kinds[1], "b-r0", "c-r0", kinds[2], "d-r0"]
     assert [one.name for one in made] == names
-    assert [one.key for one in made if not one.check] == [kinds[0], kinds[1], kinds[0], kinds[2]]
+    assert [one.needs for one in made if not one.check] == [{kinds[number]} for number in (0, 1, 0, 2)]
 
 
 @pytest.mark.parametrize(("fields", "again"), [(PASSED, 0), (PASSED | {"passed": False}, 0), ({}, 1)])

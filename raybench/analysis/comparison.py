@@ -10,6 +10,7 @@ from typing import Any
 
 from raybench.analysis import rules
 from raybench.analysis.results import Attempt
+from raybench.analysis.roofline import roofline
 from raybench.analysis.speedup import Speedup, speedup
 from raybench.identity import trial_id
 from raybench.trial import events
@@ -46,6 +47,19 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """What held the completed runs of a cell up (`raybench.analysis.roofline`), most often first, and how far they got.
+
+    Attributes:
+        by: such as "compute", or "compute, memory" where repeats differ.
+        share: the median over repeats of what a device's probes reached or, for "input", of the time.
+    """
+
+    by: str
+    share: float
+
+
+@dataclass(frozen=True)
 class Row:
     """One cell's results. Times, metrics and prices are those of completed runs; every run is in the status.
 
@@ -57,6 +71,7 @@ class Row:
         is_baseline: whether others are compared with this one.
         speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and where that cell
             is not in the grid or has no completed run.
+        bound: what held its runs up; None where nothing was found out of the device or the model.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
     """
 
@@ -68,6 +83,7 @@ class Row:
     metric: Spread | None = None
     is_baseline: bool = False
     speedup: Speedup | None = None
+    bound: Bound | None = None
     epoch_price: float | None = None
     total_price: float | None = None
 
@@ -106,6 +122,7 @@ def compare(
                 metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
                 speedup=speedup(times[origin], times[number]) if compared and origin is not None else None,
+                bound=_bound(mine),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )
@@ -128,6 +145,12 @@ def _times(runs: Sequence[Attempt]) -> list[float]:
 
 def _spread(values: Sequence[float], middle: Any) -> Spread | None:
     return Spread(middle(values), min(values), max(values), len(values)) if values else None
+
+
+def _bound(runs: Sequence[Attempt]) -> Bound | None:
+    found = [line for run in _completed(runs) if (line := roofline(run)) is not None]
+    ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
+    return Bound(", ".join(ordered), median(line.share for line in found)) if found else None
 
 
 def _price(cell: PlannedCell, seconds: float | None) -> float | None:

@@ -29,18 +29,23 @@ def steady_seconds(epoch: Epoch) -> float:
     return _sum(epoch.ledger.get(name, 0.0) for name in ("train", "input_wait"))
 
 
+def steady_epochs(attempt: Attempt) -> list[Epoch]:
+    """The epochs after the warm-up or, where none comes after it, the last one."""
+    return [epoch for epoch in attempt.epochs if epoch.epoch > attempt.warmup_epochs] or attempt.epochs[-1:]
+
+
 def steady(attempt: Attempt) -> float | None:
     """The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch.
 
     Where no epoch comes after the warm-up it is the last epoch's, and `steady_from_warmup` says so.
     """
-    counted = _steady_epochs(attempt)
+    counted = list(map(steady_seconds, steady_epochs(attempt)))
     return _clean(median(counted)) if counted else None
 
 
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
-    counted = _steady_epochs(attempt)
+    counted = list(map(steady_seconds, steady_epochs(attempt)))
     return _clean(fmean(counted)) if counted else None
 
 
@@ -104,11 +109,6 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
         if target.metric in epoch.metrics and target.reached(epoch.metrics):
             return _sum(spent)
     return None
-
-
-def _steady_epochs(attempt: Attempt) -> list[float]:
-    after = [epoch for epoch in attempt.epochs if epoch.epoch > attempt.warmup_epochs]
-    return [steady_seconds(epoch) for epoch in after or attempt.epochs[-1:]]
 
 
 def _sum(seconds: Iterable[float]) -> float:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 NOTHING = "–"
 WARMUP_MARK = "*"
 WARMUP_NOTE = f"{WARMUP_MARK} no epoch after the warm-up: this is a warm-up epoch."
+BOUND_NOTE = (
+    "bound by: with the share of what probes of the device reached (for input, of the time); overhead: not by the "
+    "device."
+)
 WIDTH = 100
 """Columns of a table that goes to a file."""
 
 
 def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """A row a cell: its axes, its status, its steady epoch, its metric, its speed-up, its price.
+    """A row a cell: its axes, its status, its steady epoch, its metric, its speed-up, what bounds it, its price.
 
     Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
     in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
@@ -39,11 +43,14 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
         ("s/epoch", "right", [_steady(row) for row in rows]),
         (metric, "right", [_spread(row.metric, 3) for row in rows]),
         ("speed-up", "right", [_speedup(row) for row in rows]),
+        ("bound by", "left", [f"{row.bound.by} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
         ("price/run", "right", [_price(row.total_price) for row in rows]),
     ]
     if any(row.from_warmup for row in rows):
         notes.append(WARMUP_NOTE)
+    if any(row.bound for row in rows):
+        notes.append(BOUND_NOTE)
     kept = [column for column in columns if any(cell not in (NOTHING, "") for cell in column[2])]
 
     def table(wide: bool) -> Table:

@@ -14,13 +14,16 @@ from raybench.plan import Trial
 class Work:
     """One attempt (from 1) at a trial; or, where `check` names one, that check where the trial would run.
 
-    A trial with a `key` waits until the check with that key has ended.
+    Attributes:
+        key: of a check: names what it finds out.
+        needs: of a trial: the keys of the checks it has to wait for, if they are among the work.
     """
 
     trial: Trial
     attempt: int = 1
     check: str = ""
     key: str = ""
+    needs: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -91,7 +94,7 @@ class Dispatcher:
         return None
 
     def _is_ready(self, work: Work) -> bool:
-        return bool(work.check) or work.key not in self._checks
+        return self._checks.isdisjoint(work.needs)
 
     def _has_room(self, name: str, work: Work) -> bool:
         fit, free = work.trial.cell.fit, self._free[name]

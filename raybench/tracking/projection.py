@@ -12,6 +12,7 @@ from typing import Any
 
 from raybench.analysis import rules
 from raybench.analysis.results import Attempt, Epoch
+from raybench.analysis.roofline import roofline
 from raybench.identity import leaves
 from raybench.plan import short
 from raybench.trial import events
@@ -43,6 +44,10 @@ Each run that ended:
 - `summary/best_val_accuracy`, and `summary/time_to_target_s` where the grid has a target
 - `summary/decay_factor`: the multiple of the declared weight decay that acts, measured before the trials (1 where \
 nothing is wrong); the tag `raybench.decay_proof` says it in words
+- `roofline/*`: the work of one example in a step of training (`train_flops_per_example`, \
+`train_bytes_per_example`), what steady epochs achieve of it a second, that beside what probes of the device reach \
+(`compute_share`, `memory_share`), and the part of the time that waits for input (`input_share`); the tag \
+`raybench.bound_by` says what held the run up, `overhead` that it was not the device
 """
 """The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
 
@@ -152,7 +157,23 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/time_to_target_s": rules.time_to_target(attempt, attempt.target) if attempt.target else None,
         "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None} | roofline_metrics(attempt)
+
+
+def roofline_metrics(attempt: Attempt) -> dict[str, float]:
+    """What an attempt asked of its device and what it got; nothing where that is not known."""
+    found = roofline(attempt)
+    if found is None:
+        return {}
+    return {
+        "roofline/train_flops_per_example": found.train_flops,
+        "roofline/train_bytes_per_example": found.train_bytes,
+        "roofline/flops_per_s": found.flops_per_s,
+        "roofline/bytes_per_s": found.bytes_per_s,
+        "roofline/compute_share": found.compute,
+        "roofline/memory_share": found.memory,
+        "roofline/input_share": found.input,
+    } | {f"roofline/probe_{name}_per_s": rate for name, rate in attempt.roofline["probes"].items()}
 
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:
@@ -167,6 +188,8 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     }
     further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
     further["raybench.decay_proof"] = attempt.decay_proof.get("says")
+    if attempt.status is not None and (found_out := roofline(attempt)):
+        further["raybench.bound_by"] = found_out.bound_by
     return found | {name: str(value) for name, value in further.items() if value is not None}
 
 

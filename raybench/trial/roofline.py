@@ -27,11 +27,11 @@ NAME = "roofline"
 VERSION = 1
 """Raised when the same device would be found to do more or less, or a workload to ask for more or less."""
 
-SECONDS, CALLS = 0.3, 5
+SECONDS, CALLS = 0.3, 8
 """For each probe, and at most that many calls of each size, of which the best counts: on a busy host it comes nearer to
 the device than a mean."""
 
-LONG = 0.1
+LONG = 0.02
 """Seconds of one call after which no larger size is tried: what starting it costs is nothing beside that."""
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)

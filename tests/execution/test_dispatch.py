@@ -92,7 +92,7 @@ def check(key, before):
 
 
 def waiting_for(key, work):
-    return replace(work, key=key)
+    return replace(work, needs=frozenset({key}))
 
 
 def works(placements):
@@ -117,6 +117,17 @@ def test_checks_on_different_nodes_run_side_by_side():
     assert works(start_all(dispatcher)) == ["k", "l"]
     dispatcher.release("l")
     assert works(start_all(dispatcher)) == ["b-r0"]
+
+
+def test_a_trial_waits_for_all_the_checks_it_needs():
+    trial = work("a")
+    needs = replace(trial, needs=frozenset({"k", "l", "made before"}))
+    dispatcher = Dispatcher([check("k", trial), check("l", trial), needs], [BOX])
+    assert works(start_all(dispatcher)) == ["k"]
+    dispatcher.release("k")
+    assert works(start_all(dispatcher)) == ["l"]
+    dispatcher.release("l")
+    assert works(start_all(dispatcher)) == ["a-r0"]
 
 
 def test_a_check_that_was_lost_is_over():

@@ -178,11 +178,12 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
     ends = [(event["event"], event.get("status")) for event in told]
     assert ends == [
         ("check_ended", None),
+        ("check_ended", None),
         ("trial_started", None),
         ("trial_ended", "killed"),
         ("grid_ended", None),
     ]
-    pid = told[1]["host"]["pid"]
+    pid = told[2]["host"]["pid"]
     deadline = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)

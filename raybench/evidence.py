@@ -1,0 +1,65 @@
+"""What is found out before a grid's trials, for their numbers to be believed: proofs and rooflines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from raybench import proofs, rooflines
+from raybench.execution.dispatch import Work
+from raybench.trial import decay, roofline
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+
+_ABOUT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    decay.NAME: lambda cell: proofs.about(decay.subject(cell)),
+    roofline.NAME: lambda cell: rooflines.about(roofline.subject(cell)),
+}
+
+
+class Evidence:
+    """All that a grid's journal tells of it, and what is found out now.
+
+    Attributes:
+        proofs: of weight decay.
+        rooflines: of devices and the model.
+    """
+
+    def __init__(self, told: Iterable[Event] = ()) -> None:
+        self.proofs, self.rooflines = proofs.Proofs(), rooflines.Rooflines()
+        self._kinds: dict[str, proofs.Proofs | rooflines.Rooflines] = {
+            decay.NAME: self.proofs,
+            roofline.NAME: self.rooflines,
+        }
+        for event in told:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in an event; any but the end of a check changes nothing."""
+        for kind in self._kinds.values():
+            kind.take(event)
+
+    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+        """The trials, and before the first of each kind the checks that it needs and that were not made yet."""
+        works = list(todo)
+        for kind in self._kinds.values():
+            works = kind.with_checks(works)
+        return works
+
+    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+        """A trial's job with all that is known for it; or, made of it, the job of the check that runs in its place.
+
+        Args:
+            grid: the grid's folder, in which a check has its own.
+        """
+        if work.check:
+            return self._kinds[work.check].complete(job, work, grid)
+        for kind in self._kinds.values():
+            job = kind.complete(job, work, grid)
+        return job
+
+
+def about(work: Work) -> str:
+    """What a check is about, as a person says it."""
+    return _ABOUT[work.check](work.trial.cell.content)
