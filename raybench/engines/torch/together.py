@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import socket
+from typing import Any, cast
 
 import torch
 from torch import distributed, nn
@@ -14,9 +16,15 @@ from raybench.trial.rank import Rank
 LOOPBACK = ("lo", "lo0")
 """What Linux and macOS call the network interface on which a host talks to itself."""
 
+_KNOWN = inspect.signature(DistributedDataParallel).parameters
+OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False}
+"""Each rank keeps running statistics of its own between evaluations; torch 2.13 has another word for that than 2.9."""
+
 
 class Together:
     """What ranks do together; with one rank, each is what a process alone does.
+
+    Over nccl, on several GPUs, it is written to torch's documentation and has not been run yet.
 
     Args:
         rank: which of them this process is; they meet when the first of these is made.
@@ -35,7 +43,7 @@ class Together:
 
     def model(self, model: nn.Module) -> nn.Module:
         """The model whose backward pass leaves the mean of all ranks' gradients."""
-        return model if self._count == 1 else DistributedDataParallel(model, broadcast_buffers=False)
+        return model if self._count == 1 else DistributedDataParallel(model, **cast(Any, OWN_BUFFERS))
 
     def wait(self) -> None:
         """Have the device wait until all ranks have come here."""
