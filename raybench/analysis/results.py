@@ -67,6 +67,7 @@ class Attempt:
         ledger: seconds in each section, over the whole process.
         wall: seconds from the start of the process to its end.
         template_import: seconds that loading the framework took before the process began.
+        precision: the types that its weights have and its model computes in, as its epochs tell them.
         audit: what the conditions around it came to (`raybench.audit`); None where nobody looked.
         error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
     """
@@ -84,6 +85,7 @@ class Attempt:
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     fairness: Mapping[str, Any] = field(default_factory=dict)
+    precision: Mapping[str, Any] = field(default_factory=dict)
     audit: Mapping[str, Any] | None = None
     started: str | None = None
     ended: str | None = None
@@ -156,6 +158,7 @@ class Attempt:
         number = _whole(event.get("epoch")) or 0
         if number < 1:
             return
+        self.precision = _mapping(event.get("precision")) or self.precision
         self._epochs[number] = Epoch(
             epoch=number,
             t=_text(event.get("t")),

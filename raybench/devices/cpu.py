@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from raybench.devices.base import Hardware
 from raybench.devices.host import Host, model_name, total_memory, usable_cores
 
@@ -29,6 +31,12 @@ class TorchHost(Host):
         import torch
 
         return torch.get_num_threads()
+
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, and how exactly products of float32 are computed: `highest` is as float32 says."""
+        import torch
+
+        return super().fairness() | {"float32_products": torch.get_float32_matmul_precision()}
 
 
 class Cpu(TorchHost):

@@ -128,11 +128,14 @@ class Cuda(TorchHost):
         return Hardware("cuda", properties.name, torch.cuda.device_count(), properties.total_memory, driver)
 
     def fairness(self) -> dict[str, Any]:
-        """The host's part, and whether TF32 is on."""
+        """The host's part, where TF32 is on, and the versions of what computes."""
         import torch
 
         return super().fairness() | {
             "tf32": bool(torch.backends.cuda.matmul.allow_tf32),
+            "tf32_convolutions": bool(torch.backends.cudnn.allow_tf32),
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
             "visible": list(self.assignment.visible) or [str(i) for i in range(torch.cuda.device_count())],
         }

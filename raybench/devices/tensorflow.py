@@ -144,11 +144,14 @@ class Cuda(Asynchronous):
         return Hardware(self.kind, name, self.assignment.devices, memory, driver)
 
     def fairness(self) -> dict[str, Any]:
-        """The host's part, and whether TF32 is on."""
+        """The host's part, whether TF32 is on, and the versions that TensorFlow was built for."""
         import tensorflow as tf
 
+        built = tf.sysconfig.get_build_info()
         return super().fairness() | {
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+            "cuda": built.get("cuda_version"),
+            "cudnn": built.get("cudnn_version"),
             "visible": list(self.assignment.visible) or [str(i) for i in range(self.assignment.devices)],
         }
 

@@ -56,6 +56,12 @@ class Xla(TorchHost):
         torch_xla.sync(wait=True)
         xla_model.wait_device_ops()
 
+    def fairness(self) -> dict[str, Any]:
+        """The host's part, and how exactly XLA computes products of float32: `default` is a TPU's bfloat16."""
+        from torch_xla import backends
+
+        return super().fairness() | {"float32_products": backends.get_mat_mul_precision()}
+
     def is_oom(self, error: BaseException) -> bool:
         """Whether the device's or the host's memory ran out."""
         if says_out_of_memory(error):

@@ -58,6 +58,9 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
+BESIDE: Mapping[str, tuple[str, ...]] = {"torch_xla": ("torch",), "tensorflow": ("keras",)}
+"""Further distributions whose versions make a difference to what such a package computes."""
+
 PRELOAD = {
     "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
     "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
@@ -96,6 +99,7 @@ def open_operations(framework: str) -> Callable[..., Any]:
 
 
 __all__ = [
+    "BESIDE",
     "FRAMEWORKS",
     "MODELS",
     "PACKAGES",

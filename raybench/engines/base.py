@@ -60,6 +60,9 @@ class Engine(Protocol):
     def model(self) -> Any:
         """The framework's model that is trained, once it is built."""
 
+    def precision(self) -> dict[str, str]:
+        """The types of the model's weights and of what it computes in, as the framework tells them once it is built."""
+
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch (from 1); synchronised at its end."""
 

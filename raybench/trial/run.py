@@ -15,7 +15,7 @@ from typing import Any
 from raybench import datasets
 from raybench.datasets.base import Data, hold_out
 from raybench.devices import Assignment, Device, open_device
-from raybench.engines import PACKAGES, EngineParts, open_engine
+from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
@@ -58,6 +58,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         phase = "build"
         with ledger.section("build"):
             engine.build()
+        precision = engine.precision()
         for epoch in range(1, recipe.epochs + 1):
             ledger.begin_epoch()
             cpu = time.process_time()
@@ -78,6 +79,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
                 memory_peak_bytes=device.peak_memory(),
                 recompiles=trained.new_shapes + shapes,
+                precision=precision,
             )
             if not math.isfinite(metrics["train/loss"]):
                 raise Diverged(f"the loss is {metrics['train/loss']} in epoch {epoch}")
@@ -152,7 +154,7 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
         "host": {"name": platform.node(), "boot": boot_id(), "pid": os.getpid()},
         "versions": {
             "python": platform.python_version(),
-            package: metadata.version(package),
+            **{name: metadata.version(name) for name in (package, *BESIDE.get(package, ()))},
             "raybench": _own_version(),
             **job.versions,
         },

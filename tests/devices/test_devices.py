@@ -61,6 +61,7 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
             "visible": [],
             "tf32": False,
             "niceness": os.nice(0),
+            "float32_products": "highest",
         }
         assert device.describe().count == 1
     finally:

@@ -203,6 +203,7 @@ def test_the_adapter_says_what_it_runs_on():
         "visible": [],
         "tf32": False,
         "niceness": os.nice(0),
+        "float32_products": "default",
     }
     assert (found["type"], found["devices"]) == ("CPU", 1)
     assert 50e6 < found["peak"] < 8 * GIB

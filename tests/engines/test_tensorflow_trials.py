@@ -63,6 +63,9 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path, device, se
     assert last["status"] == "completed", last["error"]
     assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
     assert started["versions"]["tensorflow"] == metadata.version("tensorflow")
+    assert started["versions"]["keras"] == metadata.version("keras")
+    computes = "bfloat16" if settings.get("precision") == "bf16" else "float32"
+    assert epochs[0]["precision"] == {"weights": "float32", "compute": computes}
     assert started["fairness"]["threads"] == len(usable_cores())
     assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
     assert [epoch["ledger"]["compile"] for epoch in epochs[1:]] == [0.0, 0.0]

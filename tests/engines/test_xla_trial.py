@@ -59,7 +59,7 @@ def run(template, folder, reference, replicas=1, **settings):
         resolved={**DEFAULTS, "framework": "torch_xla", "epochs": 3, "batch_size": 32, **settings},
     )
     job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=300)
-    return list(template.run(job))
+    return [event for event in template.run(job) if event["event"] != "trial_audited"]
 
 
 def named(told, name):
@@ -71,7 +71,8 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
     (started,), epochs, (ended,) = (named(told, name) for name in ("trial_started", "epoch_ended", "trial_ended"))
     assert ended["status"] == "completed", ended["error"]
     assert started["cell"]["device"]["kind"] == "xla_cpu"
-    assert started["versions"]["torch_xla"].startswith("2.9")
+    assert started["versions"]["torch_xla"].startswith("2.9") and started["versions"]["torch"].startswith("2.9")
+    assert epochs[0]["precision"] == {"weights": "float32", "compute": "float32"}
     assert (started["fairness"]["threads"], started["fairness"]["tf32"]) == (1, False)
     assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
     assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]

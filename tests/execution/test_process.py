@@ -178,6 +178,13 @@ def test_an_audit_is_told_just_before_the_end_and_kept(template, tmp_path, attri
     assert (tmp_path / "attempt" / SAMPLES).is_file()
 
 
+@pytest.mark.parametrize(("precision", "computes"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_the_precision_told_is_the_one_in_force(template, tmp_path, precision, computes):
+    told = list(template.run(make_job(tmp_path, "fine", precision=precision)))
+    assert told[1]["precision"] == {"weights": "float32", "compute": computes}
+    assert told[0]["fairness"]["float32_products"] == "highest"
+
+
 def test_no_trial_sees_what_another_did(template, tmp_path):
     results = [list(template.run(make_job(tmp_path / name, "fine"))) for name in "ab"]
     pids = {events[0]["host"]["pid"] for events in results}

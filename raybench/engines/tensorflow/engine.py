@@ -117,6 +117,12 @@ class TensorFlowEngine:
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
         self._device.synchronize()
 
+    def precision(self) -> dict[str, str]:
+        """The types of the weights and of what the layers that have some compute in."""
+        weights = sorted({variable.dtype.name for variable in self._variables})
+        compute = sorted({layer.compute_dtype for layer in self.model.layers if layer.trainable_weights})
+        return {"weights": ", ".join(weights), "compute": ", ".join(compute)}
+
     def _forward(self, inputs: Any, targets: Any, training: bool) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         outputs = self.model(inputs, training=training)
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs

@@ -123,6 +123,15 @@ class TorchEngine:
         """The model that is trained."""
         return self._model
 
+    def precision(self) -> dict[str, str]:
+        """The types of the weights and, where autocast is really on, of its products; autocast may refuse a type."""
+        weights = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in self._model.parameters()})
+        found = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
+        with self._autocast():
+            if torch.is_autocast_enabled(self._on.type):
+                found["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
+        return found
+
     def _meet(self) -> Together:
         return Together(self._rank, cast(TorchDevice, self._device).backend, self._on)
 
