@@ -38,6 +38,11 @@ its parts; `time/evaluate_s`: the evaluation after it, which is not in it
 - `train/*`, `val/*`: loss and accuracy (a fraction) on the training and the validation data
 - `memory/peak_bytes`: the most memory of the device, or of the process where the device is the CPU
 
+Each sample, about one a second (step = its number), of what went on around the trial; `samples.jsonl` has all of it:
+- `system/own_cpu`, `system/other_cpu`: how many of its cores its own processes kept busy, and how many others did
+- `system/mhz`, `system/rss_bytes`: the frequency of its cores, the memory of its processes
+- `system/gpu_*`: clock, power and temperature of each of its GPUs
+
 Each run that ended:
 - `summary/steady_epoch_s`: the headline, the median epoch (train + waiting for input) after the warm-up epochs
 - `summary/total_s`: seconds from nothing to the end, with the loading of the framework
