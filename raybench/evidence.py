@@ -1,4 +1,4 @@
-"""What is found out before a grid's trials, for their numbers to be believed: proofs and rooflines."""
+"""What is found out beside a grid's trials, for their numbers to be believed: proofs, rooflines and canaries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from raybench import proofs, rooflines
+from raybench import canaries, proofs, rooflines
 from raybench.execution.dispatch import Work
-from raybench.trial import decay, roofline
+from raybench.trial import canary, decay, roofline
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 
 _ABOUT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    canary.NAME: canaries.about,
     decay.NAME: lambda cell: proofs.about(decay.subject(cell)),
     roofline.NAME: lambda cell: rooflines.about(roofline.subject(cell)),
 }
@@ -24,13 +25,15 @@ class Evidence:
     Attributes:
         proofs: of weight decay.
         rooflines: of devices and the model.
+        canaries: of whether the machines stay the same.
     """
 
     def __init__(self, told: Iterable[Event] = ()) -> None:
-        self.proofs, self.rooflines = proofs.Proofs(), rooflines.Rooflines()
-        self._kinds: dict[str, proofs.Proofs | rooflines.Rooflines] = {
+        self.proofs, self.rooflines, self.canaries = proofs.Proofs(), rooflines.Rooflines(), canaries.Canaries()
+        self._kinds: dict[str, proofs.Proofs | rooflines.Rooflines | canaries.Canaries] = {
             decay.NAME: self.proofs,
             roofline.NAME: self.rooflines,
+            canary.NAME: self.canaries,
         }
         for event in told:
             self.take(event)
@@ -41,7 +44,7 @@ class Evidence:
             kind.take(event)
 
     def with_checks(self, todo: Sequence[Work]) -> list[Work]:
-        """The trials, and before the first of each kind the checks that it needs and that were not made yet."""
+        """The trials, each after the checks that it needs and that were not made yet, and canaries in between."""
         works = list(todo)
         for kind in self._kinds.values():
             works = kind.with_checks(works)

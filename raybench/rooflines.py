@@ -14,6 +14,10 @@ from raybench.trial import events, roofline
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 
+TIMEOUT = 60.0
+"""Seconds after which it is given up, if the trial's own timeout is not shorter: it runs a person's model, which may
+hang."""
+
 LONGEST = 250
 """Characters of why a roofline is missing; an error may say more."""
 
@@ -45,7 +49,8 @@ class Rooflines:
             grid: the grid's folder, in which a check has its own.
         """
         if work.check:
-            return check_job(job, work, grid, {"subject": roofline.subject(job.cell)})
+            made = check_job(job, work, grid, {"subject": roofline.subject(job.cell)})
+            return replace(made, timeout=min(TIMEOUT, job.timeout or TIMEOUT))
         found = self._known.get(roofline.key(job.cell))
         return replace(job, labels={**job.labels, "roofline": found}) if found else job
 

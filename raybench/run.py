@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, rooflines
+from raybench.analysis.canary import Drift
 from raybench.analysis.comparison import PlannedCell, Row, compare
 from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.evidence import Evidence, about
@@ -70,6 +71,7 @@ class Outcome:
         ran: how many attempts came to an end of their own this time.
         folder: the grid's own folder, in the results folder.
         warnings: what a person should know that is no result.
+        drifts: the devices that were not the same all the time, and the trials which that touches.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Outcome:
     interrupted: bool = False
     skip_missing: bool = False
     warnings: tuple[str, ...] = ()
+    drifts: tuple[Drift, ...] = ()
 
     @property
     def journal(self) -> Path:
@@ -295,4 +298,5 @@ class _Session:
             interrupted=self._interrupted,
             skip_missing=skip_missing,
             warnings=(*self._warnings, *proofs, *rooflines.warnings(own.values())),
+            drifts=tuple(self._evidence.canaries.drifts(own.values())),
         )

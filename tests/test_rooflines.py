@@ -1,5 +1,6 @@
 """Which devices a grid probes before its trials, and what its trials are told of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from raybench.evidence import Evidence, about
 from raybench.execution.dispatch import Work
 from raybench.plan import Trial
 from raybench.resolve import Cell
-from raybench.rooflines import Rooflines, warnings
+from raybench.rooflines import TIMEOUT, Rooflines, warnings
 from raybench.trial import events, roofline
 from raybench.trial.job import Job
 
@@ -47,10 +48,11 @@ def job(content):
 def test_a_trial_waits_for_a_proof_and_a_roofline_each_made_once():
     todo = [work("a", cell()), work("b", cell(batch_size=32)), work("c", cell(precision="bf16"))]
     made = Evidence().with_checks(todo)
-    names = ["decay", "roofline", "a-r0", "b-r0", "decay", "roofline", "c-r0"]
+    names = ["decay", "roofline", "canary", "a-r0", "b-r0", "decay", "roofline", "c-r0", "canary"]
     assert [one.check or one.name for one in made] == names
-    assert all(len(one.needs) == 2 for one in made if not one.check)
+    assert [len(one.needs) for one in made if not one.check] == [3, 2, 2]
     assert {about(one) for one in made if one.check} == {
+        "whether torch on cpu is as fast as ever",
         "weight decay: torch on cpu, sgd",
         "what torch reaches on cpu, fp32",
         "what torch reaches on cpu, bf16",
@@ -76,6 +78,9 @@ def test_the_job_of_a_check_is_that_of_its_trial():
     made = Evidence().complete(job(cell()), check, Path("/grid"))
     assert (made.check, made.trial, made.cell) == ("roofline", roofline.key(cell()), cell())
     assert Path(made.folder) == Path("/grid/checks") / roofline.key(cell())
+    assert made.timeout == TIMEOUT
+    short = replace(job(cell()), timeout=7.0)
+    assert Evidence().complete(short, check, Path("/grid")).timeout == 7.0, "a trial's own timeout holds for it"
 
 
 @pytest.mark.parametrize(

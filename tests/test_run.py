@@ -59,9 +59,10 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
     assert (ended["event"], ended["counts"]) == ("grid_ended", {"completed": 2})
     kept = {path.name for path in (outcome.folder / "executions" / ended["folder"]).iterdir()}
     assert kept == {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt", "decay_proofs.json"}
-    proof, probed = told.pop(0), told.pop(0)
+    proof, probed, before, after = told.pop(0), told.pop(0), told.pop(0), told.pop()
     assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "decay", True)
     assert (probed["event"], probed["check"], probed["error"]) == ("check_ended", "roofline", None)
+    assert [(canary["check"], canary["error"]) for canary in (before, after)] == [("canary", None)] * 2
     assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
     for trial in started:
         kept = outcome.folder / "trials" / trial / "attempt-1" / "events.jsonl"
@@ -130,7 +131,8 @@ def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
     first.journal.write_text(proof + probed)
     resumed, started = grid(DIGITS)
     assert len(started) == 2
-    assert resumed.journal.read_text().count('"check_ended"') == 2
+    assert resumed.journal.read_text().count('"check":"canary"') == 2
+    assert resumed.journal.read_text().count('"check_ended"') == 4
 
 
 def test_an_edited_workload_is_another_cell(grid, tmp_path):

@@ -33,8 +33,9 @@ STATES = {"sgd": 1, "adam": 2, "adamw": 2}
 ENOUGH = 0.25
 """The share of an epoch, or of what a probe reached, from which on it is what held the attempt up.
 
-Layers are narrower than probes, and batch norms, activations and optimisers stand between the multiplications: a model
-that keeps a device busy all the time reaches a third to a half of its probes, one that is waited for under a tenth.
+Layers are narrower than probes, and batch norms, activations and optimisers stand between the multiplications. On one
+core of a server processor, in float32 under torch, DavidNet with batches of 32 reached 0.30 of its probes, and
+katnoria_cnn, small as it is, 0.09 to 0.17 with batches of 8 to 256.
 """
 
 

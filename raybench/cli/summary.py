@@ -40,6 +40,8 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
         console.print(more, soft_wrap=True)
     for warning in outcome.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+    for drift in outcome.drifts:
+        console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)

@@ -13,6 +13,7 @@ from raybench.trial.job import Job
 from raybench.trial.run import describe_error
 
 CHECKS = {
+    "canary": "raybench.trial.canary:measure",
     "decay": "raybench.trial.decay:prove",
     "parity": "raybench.trial.parity:measure",
     "roofline": "raybench.trial.roofline:measure",

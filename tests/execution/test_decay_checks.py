@@ -67,11 +67,12 @@ def test_two_cells_with_one_rule_make_one_check_before_both(proven):
     _, outcome, watch = proven
     told = journal(outcome)
     assert [event["event"] for event in told] == [
-        *["check_ended"] * 2,
+        *["check_ended"] * 3,
         *["trial_started", "epoch_ended", "trial_audited", "trial_ended"] * 2,
+        "check_ended",
         "grid_ended",
     ]
-    proof, _, *trials = told[:-1]
+    proof, *trials = told[:-1]
     assert (proof["check"], proof["passed"], proof["error"]) == ("decay", True, None)
     assert proof["factor"] == pytest.approx(1.0, abs=1e-3)
     assert proof["subject"]["optimizer"]["name"] == "sgd"
@@ -106,10 +107,11 @@ def test_what_was_proven_is_not_proven_again(proven, monkeypatch):
     folder, *_ = proven
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     _, watch = run(folder, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"))
-    assert [event["event"] for event in watch.events][:2] == ["trial_started", "epoch_ended"]
-    assert watch.events[0]["decay_proof"]["passed"] is True
+    canary, started, *_ = watch.events
+    assert (canary["check"], started["event"]) == ("canary", "trial_started")
+    assert started["decay_proof"]["passed"] is True
     _, watch = run(folder, GRID + "optimizer: adam\n")
-    assert [event["event"] for event in watch.events][:2] == ["check_ended", "trial_started"], "another rule"
+    assert [event.get("check") for event in watch.events][:3] == ["decay", "canary", None], "another rule"
 
 
 def test_a_check_that_dies_stops_no_trial_and_proves_nothing(tmp_path, monkeypatch):

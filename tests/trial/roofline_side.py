@@ -9,7 +9,7 @@ from raybench.cell import DEFAULTS, make_cell
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 from raybench.engines import MODELS, open_counts
-from raybench.trial import roofline
+from raybench.trial import canary, roofline
 from raybench.trial.job import Job
 from raybench.workloads import read_reference
 
@@ -23,8 +23,17 @@ def count(on, shapes):
     }
 
 
-def measure(on, kind, folder, precision="fp32"):
+def measure(on, kind, folder):
     """What the check comes to for digits_cnn."""
+    return roofline.measure(_job(on, kind, folder))
+
+
+def sing(on, kind, folder):
+    """What a canary comes to."""
+    return canary.measure(_job(on, kind, folder))
+
+
+def _job(on, kind, folder):
     model = open_device(kind, on, Assignment([], [], 1)).describe().model
     info = read_reference("digits_cnn", Path())
     cell = make_cell(
@@ -32,10 +41,9 @@ def measure(on, kind, folder, precision="fp32"):
         data={"name": "digits", "digest": None, "examples": {"train": 8, "val": 8}},
         device={"kind": kind, "model": model, "count": 1, "replicas": 1, "threads": 1},
         engine={"name": on, "version": 1, "framework_version": "1.0"},
-        resolved={**DEFAULTS, "framework": on, "precision": precision},
+        resolved={**DEFAULTS, "framework": on},
     )
-    job = Job("roofline-test", 1, 0, 0, cell, info.to_json(), str(datasets.data_root()), folder, check="roofline")
-    return roofline.measure(job)
+    return Job("check-test", 1, 0, 0, cell, info.to_json(), str(datasets.data_root()), folder)
 
 
 def count_small(on):

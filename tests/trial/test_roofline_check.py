@@ -1,11 +1,13 @@
 """What a roofline is made of: counts of the shipped models, and rates of this machine, under every framework."""
 
+import platform
+
 import pytest
 from frameworks import call
 
 from raybench.devices.base import Assignment
 from raybench.devices.cpu import Cpu
-from raybench.trial import roofline
+from raybench.trial import canary, roofline
 
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 SHAPES = {
@@ -56,6 +58,15 @@ def test_the_check_on_this_machine(framework, tmp_path):
     assert set(found["probes"]) == {"product", "convolution", "memory"}
     # Any processor of this century: between 10^8 and 10^14 operations or bytes a second.
     assert all(1e8 < rate < 1e14 for rate in found["probes"].values()), found["probes"]
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_a_canary_on_this_machine(framework, tmp_path):
+    found = call(framework, "roofline_side:sing", on=framework, kind=KINDS[framework], folder=str(tmp_path))
+    assert found["calls"] >= canary.LEAST
+    assert found["noise"] >= 0
+    assert found["call_s"] * found["calls"] > 0.01, "some tenths of a second in all"
+    assert (found["host"], found["visible"]) == (platform.node(), [])
 
 
 class Queued(Cpu):

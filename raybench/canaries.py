@@ -1,0 +1,72 @@
+"""Canaries: when a grid looks whether its machines are still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raybench.analysis.canary import Drift, drifts
+from raybench.analysis.results import Attempt
+from raybench.execution.dispatch import Work
+from raybench.identity import digest
+from raybench.jobs import check_job
+from raybench.trial import canary
+from raybench.trial.events import Event
+from raybench.trial.job import Job
+
+
+class Canaries:
+    """The canaries of a grid: those its journal tells of, and those that are made now."""
+
+    def __init__(self, told: Iterable[Event] = ()) -> None:
+        self._told: list[Event] = []
+        for event in told:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in an event; any but the end of a canary changes nothing."""
+        if event.get("event") == "check_ended" and event.get("check") == canary.NAME:
+            self._told.append(event)
+
+    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+        """The trials, with a canary on each device before the first, before each further repeat and after the last."""
+        works: list[Work] = []
+        repeats: dict[str, int] = {}
+        last: dict[str, Work] = {}
+        number = len(self._told)
+        for work in todo:
+            if not work.check:
+                group = digest(canary.subject(work.trial.cell.content))
+                last[group] = work
+                if repeats.get(group) != work.trial.repeat:
+                    repeats[group] = work.trial.repeat
+                    works.append(_canary(work, group, number := number + 1))
+                    work = replace(work, needs=work.needs | {works[-1].key})
+            works.append(work)
+        return works + [_canary(work, group, number + place) for place, (group, work) in enumerate(last.items(), 1)]
+
+    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+        """A trial's job as it is; or, made of it, the job of the canary that runs in its place.
+
+        Args:
+            grid: the grid's folder, in which a check has its own.
+        """
+        if not work.check:
+            return job
+        made = check_job(job, work, grid, {"subject": canary.subject(job.cell)})
+        return replace(made, cell=canary.at_its_precision(job.cell))
+
+    def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
+        """Which devices were not the same all the time, and which attempts that touches."""
+        return drifts(self._told, attempts)
+
+
+def _canary(work: Work, group: str, number: int) -> Work:
+    return Work(work.trial, check=canary.NAME, key=f"{canary.NAME}-{group}-{number}")
+
+
+def about(cell: Mapping[str, Any]) -> str:
+    """What a canary is about: `whether torch on cpu is as fast as ever`."""
+    return f"whether {cell['framework']} on {cell['device']['kind']} is as fast as ever"
