@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from raybench.checks import check_defaults, check_target, place
 from raybench.devices import BORROWED, KINDS
 from raybench.devices.node import Node
 from raybench.errors import UsageError, WorkloadError
-from raybench.identity import trial_id
+from raybench.identity import cell_id, trial_id
 from raybench.resolve import Cell, Point, Resolver, data_of, matches
 from raybench.spec import GridSpec
 from raybench.workloads import WorkloadInfo, read_reference
@@ -52,6 +52,7 @@ class Plan:
             f"b{settings['batch_size']}",
             f"wd{short(settings['weight_decay'])}",
             *further,
+            *(["A/A"] if "again" in trial.cell.content else []),
             f"r{trial.repeat}",
         ]
         return " ".join(parts)
@@ -108,6 +109,8 @@ def make_plan(
     cells = list(found.values())
     if not cells:
         raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
+    if spec.audit.aa:
+        cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
     return Plan(spec, info, tuple(cells), tuple(_ordered(spec, cells)), tuple(nodes))
 
 
@@ -125,6 +128,20 @@ def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
         free = [[entry[name]] if name in entry else values for name, values in axes.items()]
         for values in itertools.product(*free):
             yield dict(zip(axes, values, strict=True)) | dict(entry)
+
+
+def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
+    """What the others are compared with: the file's baseline, or the first device where there are several."""
+    if spec.baseline:
+        return dict(spec.baseline)
+    devices = list(dict.fromkeys(cell.profile for cell in cells))
+    return {"device": devices[0]} if len(devices) > 1 else {}
+
+
+def _again(cell: Cell) -> Cell:
+    """The same cell under another name: an A/A check."""
+    content = cell.content | {"again": cell.cell_id}
+    return replace(cell, cell_id=cell_id(content), content=content)
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from raybench import datasets, rooflines
 from raybench.analysis.canary import Drift
@@ -20,7 +19,7 @@ from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.jobs import make_job
-from raybench.plan import Plan, make_plan
+from raybench.plan import Plan, baseline_of, make_plan
 from raybench.proofs import Proof
 from raybench.spec import GridSpec
 from raybench.tracking import executions
@@ -129,15 +128,11 @@ def missing(plan: Plan, known: Mapping[str, Attempt], options: Options) -> list[
 
 def planned_cells(plan: Plan) -> list[PlannedCell]:
     """The plan's cells as the comparison wants them."""
-    return [PlannedCell(c.cell_id, c.axes, plan.spec.repeats, c.skip, c.price_per_hour) for c in plan.cells]
-
-
-def baseline_of(plan: Plan) -> dict[str, Any]:
-    """What the others are compared with: the file's baseline, or the first device where there are several."""
-    if plan.spec.baseline:
-        return dict(plan.spec.baseline)
-    devices = list(dict.fromkeys(cell.profile for cell in plan.cells))
-    return {"device": devices[0]} if len(devices) > 1 else {}
+    repeats = plan.spec.repeats
+    return [
+        PlannedCell(cell.cell_id, cell.axes, repeats, cell.skip, cell.price_per_hour, cell.content.get("again"))
+        for cell in plan.cells
+    ]
 
 
 def ensure_data(workload: WorkloadInfo, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> bool:
@@ -254,7 +249,7 @@ class _Session:
 
     def _rows(self) -> tuple[dict[str, Attempt], list[Row]]:
         found = latest(load_attempts(self._folder / JOURNAL).values())
-        return found, compare(planned_cells(self._plan), found, baseline_of(self._plan))
+        return found, compare(planned_cells(self._plan), found, baseline_of(self._plan.spec, self._plan.cells))
 
     def _summary(self, begun: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, the effective grid, the plan and the comparison."""

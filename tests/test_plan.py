@@ -328,3 +328,16 @@ def test_settings_without_effect_make_no_other_cell(plan_of):
     several = "kind: cpu, replicas: 8"
     assert cell(several) == cell(several, "decay_rule: mean\n") != cell(several, trap)
     assert cell("kind: xla_cpu", "compile: true\nchannels_last: true\n") == cell("kind: xla_cpu")
+
+
+def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
+    plain, audited = plan_of(GRID), plan_of(GRID + "audit: {aa: true}\n")
+    *cells, again = audited.cells
+    assert [cell.cell_id for cell in cells] == [cell.cell_id for cell in plain.cells], "the others keep their names"
+    assert again.content == {**cells[0].content, "again": cells[0].cell_id}
+    assert again.cell_id not in {cell.cell_id for cell in cells}
+    labels = {audited.label(trial) for trial in audited.trials}
+    assert len(labels) == 9 and sum("A/A" in label for label in labels) == 1
+    other = plan_of(GRID + "audit: {aa: true}\nbaseline: {batch_size: 64, device: cuda}\n").cells[-1]
+    assert (other.axes["device"], other.axes["batch_size"]) == ("cuda", 64)
+    assert plan_of(GRID + "audit: {aa: false}\n").cells == plain.cells

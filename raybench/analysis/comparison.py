@@ -27,6 +27,7 @@ class PlannedCell:
         repeats: how many runs of it are wanted.
         skip: why it cannot run here; None where it can.
         price_per_hour: what its device costs, in any one currency for the whole grid.
+        again: the cell which this is once more under another name, for an A/A check; None for any other.
     """
 
     cell_id: str
@@ -34,6 +35,7 @@ class PlannedCell:
     repeats: int
     skip: str | None = None
     price_per_hour: float | None = None
+    again: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Row:
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
         is_baseline: whether others are compared with this one.
+        is_again: whether it is another one once more, and is compared with that: an A/A check.
         speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and where that cell
             is not in the grid or has no completed run.
         bound: what held its runs up; None where nothing was found out of the device or the model.
@@ -82,6 +85,7 @@ class Row:
     from_warmup: bool = False
     metric: Spread | None = None
     is_baseline: bool = False
+    is_again: bool = False
     speedup: Speedup | None = None
     bound: Bound | None = None
     epoch_price: float | None = None
@@ -105,11 +109,13 @@ def compare(
     baseline = baseline or {}
     runs = [_runs(cell, latest) for cell in cells]
     times = [_times(mine) for mine in runs]
-    places = {_frozen(cell.axes): number for number, cell in enumerate(cells)}
+    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.again}
+    named = {cell.cell_id: number for number, cell in enumerate(cells)}
     rows = []
     for number, (cell, mine) in enumerate(zip(cells, runs, strict=True)):
         steady = _spread(times[number], median)
         origin = places.get(_frozen({**cell.axes, **baseline})) if baseline else None
+        origin = named.get(cell.again) if cell.again else origin
         compared = origin is not None and origin != number
         totals = [seconds for run in _completed(mine) if (seconds := rules.total(run)) is not None]
         rows.append(
@@ -121,6 +127,7 @@ def compare(
                 from_warmup=any(map(rules.steady_from_warmup, _completed(mine))),
                 metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
+                is_again=cell.again is not None,
                 speedup=speedup(times[origin], times[number]) if compared and origin is not None else None,
                 bound=_bound(mine),
                 epoch_price=_price(cell, steady.value if steady else None),

@@ -39,7 +39,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
     columns: list[tuple[str, str, list[str]]] = [
         *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
-        ("status", "left", [row.status for row in rows]),
+        ("status", "left", [f"{row.status}, A/A" if row.is_again else row.status for row in rows]),
         ("s/epoch", "right", [_steady(row) for row in rows]),
         (metric, "right", [_spread(row.metric, 3) for row in rows]),
         ("speed-up", "right", [_speedup(row) for row in rows]),
@@ -49,6 +49,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     ]
     if any(row.from_warmup for row in rows):
         notes.append(WARMUP_NOTE)
+    notes += [_same(row) for row in rows if row.is_again]
     if any(row.bound for row in rows):
         notes.append(BOUND_NOTE)
     kept = [column for column in columns if any(cell not in (NOTHING, "") for cell in column[2])]
@@ -125,6 +126,18 @@ def _speedup(row: Row) -> str:
     if found.low is None or found.high is None:
         return f"{_figure(found.ratio)} ×"
     return f"{_figure(found.ratio)} × ({_figure(found.low)}–{_figure(found.high)})"
+
+
+def _same(row: Row) -> str:
+    """What an A/A check has come to."""
+    found = row.speedup
+    if found is None:
+        return "A/A: the same cell twice; the two have not both completed."
+    if found.low is None or found.high is None:
+        return f"A/A: the same cell twice: {_figure(found.ratio)} ×; one run each shows no interval."
+    held = found.low <= 1 <= found.high
+    says = "contains 1, as it should" if held else "does not contain 1: runs here differ by more than their spread says"
+    return f"A/A: the same cell twice: {_speedup(row)}; the interval {says}."
 
 
 def _price(price: Any) -> str:

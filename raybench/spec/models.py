@@ -68,6 +68,17 @@ class Target(Strict):
         return self
 
 
+class Audit(Strict):
+    """What a grid checks of itself, on request."""
+
+    aa: v.Bool = Field(
+        default=False,
+        description="Run the first baseline cell once more under another name: what the two differ by is no difference "
+        "of cells, and the table says whether the interval of their ratio contains 1.",
+        examples=[True],
+    )
+
+
 class Override(Strict):
     """Settings that hold for some cells only."""
 
@@ -142,6 +153,11 @@ class GridSpec(Settings):
         default_factory=list,
         description="Settings for some cells only, in order; they go before everything else.",
         examples=[[{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}]],
+    )
+    audit: Audit = Field(
+        default=Audit(),
+        description="What the grid checks of itself beside what it always does.",
+        examples=[{"aa": True}],
     )
     retries: v.Whole = Field(
         default=2, description="How often a trial is tried again that the machine broke, not the code.", examples=[2]

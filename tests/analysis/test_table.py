@@ -85,3 +85,22 @@ def test_what_a_person_writes_is_no_markup(odd):
 
 def test_no_rows():
     assert text([]).strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (Speedup(1.01, 0.98, 1.04, 4.0), "1.01 × (0.980–1.04); the interval contains 1, as it should."),
+        (
+            Speedup(1.05, 1.02, 1.08, 4.0),
+            "1.05 × (1.02–1.08); the interval does not contain 1: runs here differ by more than their spread says.",
+        ),
+        (Speedup(1.05), "1.05 ×; one run each shows no interval."),
+        (None, "the two have not both completed."),
+    ],
+)
+def test_an_a_a_check_says_what_it_has_come_to(found, says):
+    again = Row("c", {"device": "cpu"}, "3/3 completed", Spread(4.0, 4.0, 4.0, 3), is_again=True, speedup=found)
+    table = text([ROWS[0], again])
+    assert says in " ".join(table.split())
+    assert "3/3 completed, A/A" in table

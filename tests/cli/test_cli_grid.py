@@ -151,8 +151,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(raybench, digits, monke
     real, begun = inline.record, []
 
     def stopped(job):
-        begun.append(job)
-        if len(begun) == 3:  # the check, a trial, and then
+        begun.extend([] if job.check else [job])
+        if len(begun) == 2:  # a trial, and then
             raise KeyboardInterrupt
         return real(job)
 
