@@ -1,0 +1,30 @@
+"""The negative control, trained for real: a model so small that no device is what its training waits for."""
+
+import pytest
+
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+
+GRID = """
+name: control
+workload: katnoria_cnn
+epochs: 2
+steps_per_epoch: 6
+examples: {train: 64, val: 16}
+threads: 1
+axes:
+  device: [cpu]
+  batch_size: [8]
+"""
+
+
+def test_katnoria_cnn_is_not_bound_by_the_device(real_data, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "grid.yaml").write_text(GRID)
+    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=Options(tmp_path / "results"))
+    (attempt,), (row,) = outcome.latest.values(), outcome.rows
+    assert outcome.warnings == ()
+    assert attempt.roofline["work"] == {"flops": 6_818_304, "values": 257_246, "parameters": 111_498}
+    assert row.bound.by == "overhead"
+    assert row.bound.share == pytest.approx(0.0, abs=0.25)
