@@ -86,6 +86,10 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines()) + "\n"
 
 
+LEAST, MOST = 0.001, 9999
+"""Ends of an interval of a ratio that are written out."""
+
+
 def _stacked(cell: str) -> str:
     """A number with its interval below it."""
     return cell.replace(" (", "\n").removesuffix(")")
@@ -125,7 +129,14 @@ def _speedup(row: Row) -> str:
         return NOTHING
     if found.low is None or found.high is None:
         return f"{_figure(found.ratio)} ×"
-    return f"{_figure(found.ratio)} × ({_figure(found.low)}–{_figure(found.high)})"
+    return f"{_figure(found.ratio)} × ({_bound(found.low)}–{_bound(found.high)})"
+
+
+def _bound(value: float) -> str:
+    """An end of an interval: two runs far apart leave it nearly open, and then its digits say nothing."""
+    if value < LEAST:
+        return f"<{LEAST:g}"
+    return f">{MOST:g}" if value > MOST else _figure(value)
 
 
 def _same(row: Row) -> str:

@@ -104,3 +104,10 @@ def test_an_a_a_check_says_what_it_has_come_to(found, says):
     table = text([ROWS[0], again])
     assert says in " ".join(table.split())
     assert "3/3 completed, A/A" in table
+
+
+def test_an_interval_that_says_nothing_is_not_spelt_out():
+    row = Row(
+        "a", {"device": "cpu"}, "2/2 completed", Spread(3.1, 0.1, 6.1, 2), speedup=Speedup(11.8, 7e-10, 2e11, 1.0)
+    )
+    assert "11.8 × (<0.001–>9999)" in text([row])
