@@ -159,7 +159,7 @@ class Resolver:
             data={
                 "name": self._info.dataset or self._info.name,
                 "digest": self._digest,
-                "examples": self._examples(resolved),
+                "examples": self._examples(resolved, place.replication.devices if place else 1),
             },
             device=device,
             engine=engine,
@@ -169,7 +169,7 @@ class Resolver:
             isolation=self._isolation,
         )
 
-    def _examples(self, resolved: Mapping[str, Any]) -> dict[str, int | None]:
+    def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
         """How many examples of each split are used; None for all of a number nobody knows yet.
 
         Raises:
@@ -185,9 +185,10 @@ class Resolver:
                     f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {most}"
                 )
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
-        if batch % replicas:
-            at = place(self._spec, "batch_size")
-            raise UsageError(f"{at}batch_size {batch} does not divide into {replicas} replicas")
+        for parts, what in ((replicas, "replicas"), (devices, "devices")):
+            if batch % parts:
+                at = place(self._spec, "batch_size")
+                raise UsageError(f"{at}batch_size {batch} does not divide into {parts} {what}")
         if train and batch > train:
             at = place(self._spec, "batch_size")
             raise UsageError(f"{at}batch_size {batch} is larger than the {train} examples there are to train on")

@@ -319,6 +319,14 @@ def test_a_batch_that_does_not_divide_into_replicas_is_refused_with_its_line(pla
         plan_of(PROFILES.replace("PROFILE", "kind: cpu, replicas: 6"))
 
 
+def test_a_batch_that_does_not_divide_into_devices_is_refused_too(plan_of):
+    with pytest.raises(UsageError, match=r"batch_size 64 does not divide into 3 devices"):
+        plan_of(
+            PROFILES.replace("PROFILE", "kind: xla_cpu, count: 3, replication: spmd"),
+            nodes=(replace(SERVER, packages={"torch_xla": "2.9.0"}),),
+        )
+
+
 def test_settings_without_effect_make_no_other_cell(plan_of):
     def cell(profile, more=""):
         return plan_of(PROFILES.replace("PROFILE", profile) + more).cells[0].cell_id

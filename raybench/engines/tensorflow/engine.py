@@ -106,10 +106,7 @@ class TensorFlowEngine:
             if self._several:
                 part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
-            times = recipe.replicas if recipe.decay_rule == "sum_over_replicas" else 1
-            self._optimizer = build_optimizer(
-                self._variables, recipe.optimizer, times * recipe.weight_decay, recipe.decay
-            )
+            self._optimizer = build_optimizer(self._variables, recipe.optimizer, recipe.acting_decay, recipe.decay)
         self._rate = float(recipe.optimizer["learning_rate"])
         self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
         jit = self._device.jit_compile(recipe.compile)
