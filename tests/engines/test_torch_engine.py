@@ -1,4 +1,5 @@
 import copy
+import time
 
 import numpy as np
 import pytest
@@ -170,18 +171,17 @@ def test_a_slow_first_step_is_compile_not_train():
 
         def forward(self, inputs):
             if self.first:
-                import time
-
-                time.sleep(0.4)
+                time.sleep(1.0)
                 self.first = False
             return self.inner(inputs)
 
     engine, ledger = make_engine(workload=Workload(model=Slow, dataset="digits", name="slow"))
     ledger.begin_epoch()
+    begun = time.perf_counter()
     engine.train_epoch(1)
-    spent = ledger.epoch()
-    assert spent["compile"] > 0.35
-    assert spent["train"] < spent["compile"]
+    wall, spent = time.perf_counter() - begun, ledger.epoch()
+    assert spent["compile"] > 0.5
+    assert spent["train"] < wall - 0.5
 
 
 def test_numbers_that_are_no_pictures_reach_the_model_as_they_are():
