@@ -62,7 +62,7 @@ def problem(folder: Path, text: str, attribute: str = "w") -> str:
 def test_a_shipped_workload() -> None:
     info = read_reference("katnoria_cnn", Path("/nowhere"))
     assert info.identity() == {"name": "katnoria_cnn", "version": 1}
-    assert (info.dataset, info.held_out, info.frameworks) == ("cifar10", 10_000, ("torch",))
+    assert (info.dataset, info.held_out, info.frameworks) == ("cifar10", 10_000, ("torch", "tensorflow"))
     assert info.source is None
     assert load_workload(info, Path("/nowhere")) is workloads.get("katnoria_cnn")
 
