@@ -12,8 +12,16 @@ RaybenchError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint that goes with an unknown name: the nearest known one, or where none is near all there are."""
+    there = list(known)
+    near = get_close_matches(name[:100], there, 1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(there)}"
 
 
 class RaybenchError(Exception):

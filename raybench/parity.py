@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from raybench.devices import KINDS, frameworks, hosted
 from raybench.devices.node import probe_node
 from raybench.engines import FRAMEWORKS, MODELS, PACKAGES
 from raybench.environments import recipe_for
-from raybench.errors import ExecutionError, UsageError
+from raybench.errors import ExecutionError, UsageError, nearest
 from raybench.execution.process import TemplateProcess
 from raybench.plan import Plan, make_plan
 from raybench.resolve import Cell, data_of
@@ -125,9 +124,7 @@ def _chosen(info: WorkloadInfo, wanted: Sequence[str]) -> list[str]:
     can = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks]
     for name in wanted:
         if name not in FRAMEWORKS:
-            near = get_close_matches(name, FRAMEWORKS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(FRAMEWORKS)}"
-            raise UsageError(f"unknown framework {name!r}; {hint}")
+            raise UsageError(f"unknown framework {name!r}; {nearest(name, FRAMEWORKS)}")
         if name not in can:
             raise UsageError(f"{info.name} has no {MODELS[name]} model; it has {', '.join(info.frameworks)}")
     chosen = list(dict.fromkeys(wanted or can))

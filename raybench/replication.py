@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from raybench.devices import cores_per_accelerator, hosted
 from raybench.engines import RANKED, REPLICATIONS, SPREAD_ON_HOST
-
-GROUPED, DEVICES, SPMD = "grouped", "devices", "spmd"
+from raybench.trial.job import DEVICES, GROUPED, SPMD
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from raybench.cli import options as opt
+from raybench.trial.job import DEVICES, GROUPED, SPMD
 
 if TYPE_CHECKING:
     from raybench.analysis.estimate import Estimator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""
 
-HOW = {"grouped": "grouped on one device", "devices": "on devices of their own", "spmd": "by SPMD"}
+HOW = {GROUPED: "grouped on one device", DEVICES: "on devices of their own", SPMD: "by SPMD"}
 
 
 @click.command("plan", epilog="Example: raybench plan grids/cifar_tpu_vs_gpu.yaml --set repeats=5")

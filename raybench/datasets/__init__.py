@@ -5,12 +5,10 @@ Nothing here is downloaded or read before it is asked for, and nothing is ever u
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from raybench.datasets import cifar10, digits, mnist
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.folders import data_root
-from raybench.errors import DataError
+from raybench.errors import DataError, nearest
 
 _KNOWN = {dataset.name: dataset for dataset in (digits.DATASET, mnist.DATASET, cifar10.DATASET)}
 
@@ -27,9 +25,7 @@ def get(name: str) -> DataSet:
         DataError: there is none; the message has the nearest name.
     """
     if name not in _KNOWN:
-        near = get_close_matches(name, _KNOWN, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_KNOWN)}"
-        raise DataError(f"unknown data set {name!r}; {hint}")
+        raise DataError(f"unknown data set {name!r}; {nearest(name, _KNOWN)}")
     return _KNOWN[name]
 
 

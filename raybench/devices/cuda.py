@@ -11,7 +11,7 @@ from typing import Any
 
 from raybench.devices.base import Assignment, Hardware
 from raybench.devices.cpu import TorchHost
-from raybench.devices.host import says_out_of_memory
+from raybench.devices.host import Host, says_out_of_memory
 
 MIB = 1024 * 1024
 OOM_TEXTS = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
@@ -54,7 +54,21 @@ def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
     return list(found.values())
 
 
-class Cuda(TorchHost):
+class Nvidia(Host):
+    """A host whose trial has NVIDIA GPUs, under whatever framework."""
+
+    def hide_others(self) -> None:
+        """Show only the assigned GPUs; where none is named, those the caller already sees."""
+        kept = os.environ.get("CUDA_VISIBLE_DEVICES")
+        super().hide_others()
+        shown = ",".join(self.assignment.visible) or kept
+        if shown is None:
+            del os.environ["CUDA_VISIBLE_DEVICES"]
+        else:
+            os.environ["CUDA_VISIBLE_DEVICES"] = shown
+
+
+class Cuda(Nvidia, TorchHost):
     """One or more NVIDIA GPUs; the first visible one is the trial's."""
 
     kind = "cuda"
@@ -64,17 +78,6 @@ class Cuda(TorchHost):
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)
         self._tf32 = False
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; where none is named, those the caller already sees."""
-        if not self.assignment.visible:
-            kept = os.environ.get("CUDA_VISIBLE_DEVICES")
-            super().hide_others()
-            os.environ.pop("CUDA_VISIBLE_DEVICES")
-            if kept is not None:
-                os.environ["CUDA_VISIBLE_DEVICES"] = kept
-        else:
-            super().hide_others()
 
     def open(self, precision: str) -> None:
         """Threads of the host, TF32 as declared, and cuDNN's search for the fastest algorithm, paid by the first step.

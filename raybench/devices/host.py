@@ -89,11 +89,11 @@ class Host:
         self.assignment = assignment
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and hide every accelerator it was not given."""
+        """Pin the process to its cores and hide NVIDIA GPUs; an adapter shows what the trial was given of its kind."""
         if self.assignment.cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.assignment.cores)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(self.assignment.visible)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     def open(self, precision: str) -> None:
         """Set the number of threads through the framework: OMP_NUM_THREADS is read at import only."""

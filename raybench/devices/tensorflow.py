@@ -93,20 +93,11 @@ class Asynchronous(TensorFlowHost):
         return time.perf_counter_ns()
 
 
-class Cuda(Asynchronous):
+class Cuda(cuda.Nvidia, Asynchronous):
     """NVIDIA GPUs: the first visible one is the trial's, or as many as it has replicas."""
 
     kind = "cuda"
     _type = "GPU"
-
-    def hide_others(self) -> None:
-        """Show only the assigned GPUs; where none is named, those the caller already sees."""
-        kept = os.environ.get("CUDA_VISIBLE_DEVICES")
-        super().hide_others()
-        if not self.assignment.visible:
-            os.environ.pop("CUDA_VISIBLE_DEVICES")
-            if kept is not None:
-                os.environ["CUDA_VISIBLE_DEVICES"] = kept
 
     def open(self, precision: str) -> None:
         """Threads of the host, memory as it is needed, and TF32 as declared: TensorFlow's own default is on.

@@ -120,7 +120,6 @@ class Tpu(Xla):
         """Show only the assigned chips, or where none is named what the caller sees; say where other ranks are."""
         super().hide_others()
         chips, rank = self.assignment.visible, here()
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
         if chips:
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]

@@ -33,6 +33,17 @@ class EngineParts:
     rank: Rank = field(default_factory=here)
 
 
+def one_number_an_example(values: Mapping[str, Any], examples: int) -> None:
+    """Look at what a person's own loss and metrics have returned, by name.
+
+    Raises:
+        ValueError: one of them is not of the shape [examples].
+    """
+    for name, value in values.items():
+        if tuple(value.shape) != (examples,):
+            raise ValueError(f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]")
+
+
 @dataclass(frozen=True)
 class EpochResult:
     """What one epoch of training came to.

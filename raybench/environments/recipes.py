@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from raybench.errors import UsageError
+from raybench.errors import UsageError, nearest
 
 TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
 """What raybench's trial layer needs beside a framework; scikit-learn has the digits data set."""
@@ -70,9 +69,7 @@ def get(name: str) -> Recipe:
         UsageError: there is none; the message has the nearest name.
     """
     if name not in RECIPES:
-        near = get_close_matches(name, RECIPES, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RECIPES)}"
-        raise UsageError(f"unknown environment {name!r}; {hint}")
+        raise UsageError(f"unknown environment {name!r}; {nearest(name, RECIPES)}")
     return RECIPES[name]
 
 

@@ -29,6 +29,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from raybench.environments import RECIPES, is_path
+from raybench.errors import nearest
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -120,9 +121,9 @@ def _environment_meant(value: Any) -> str | None:
 
 def _built_or_path(text: str) -> str:
     if text not in RECIPES and not is_path(text):
-        near = get_close_matches(text[:100], RECIPES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(RECIPES)}"
-        raise complaint(f"unknown environment {text[:60]!r}; {hint} (a path has a slash, such as ./venv)")
+        raise complaint(
+            f"unknown environment {text[:60]!r}; {nearest(text, RECIPES)} (a path has a slash, such as ./venv)"
+        )
     return text
 
 

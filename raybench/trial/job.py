@@ -9,6 +9,10 @@ from typing import Any, Self
 EVALUATION_BATCH_SIZE = 1000
 """Pictures in one batch of evaluation, where the grid says nothing. It changes no result, only memory and time."""
 
+GROUPED, DEVICES, SPMD = "grouped", "devices", "spmd"
+"""How replicas are made: in one computation on one device, each on a device of its own, or as one program that XLA
+spreads over the devices."""
+
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed over them."""
 

@@ -24,11 +24,9 @@ from typing import Any, NoReturn
 from raybench.engines import RANKED
 from raybench.trial import events
 from raybench.trial.events import Event
+from raybench.trial.job import DEVICES
 from raybench.trial.lifeline import die_with_parent, watch
 from raybench.trial.rank import Rank, become
-
-DEVICES = "devices"
-"""The form of replication in which each replica has a device."""
 
 GRACE = 1.0
 """Seconds for the other ranks to end after one has told an error: it may be the same one, or follow from a death."""

@@ -46,12 +46,11 @@ VALUE = 4
 
 def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What of a cell decides what its device can do and what its model asks for. The batch size does not."""
-    settings, device = cell["settings"], cell["device"]
-    kept = ("kind", "model", "count", "threads", "replicas", "replication", "devices")
+    settings = cell["settings"]
     return {
         "framework": cell["framework"],
         "engine": cell["engine"],
-        "device": {name: device[name] for name in kept if name in device},
+        "device": dict(cell["device"]),
         "precision": settings["precision"],
         "channels_last": settings.get("channels_last", False),
         "workload": cell["workload"],

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from raybench.errors import WorkloadError
+from raybench.errors import WorkloadError, nearest
 from raybench.workloads.base import Workload
 
 
@@ -25,8 +24,6 @@ def get(name: str) -> Workload:
         WorkloadError: there is none; the message has the nearest name.
     """
     if name not in names():
-        near = get_close_matches(name, names(), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}"
-        raise WorkloadError(f"unknown workload {name!r}; {hint} (one of your own is file.py:name)")
+        raise WorkloadError(f"unknown workload {name!r}; {nearest(name, names())} (one of your own is file.py:name)")
     workload: Workload = import_module(f"raybench.workloads.{name}").WORKLOAD
     return workload

@@ -101,3 +101,18 @@ def test_peak_memory_rises_with_what_is_held():
 def test_a_kind_without_an_adapter():
     with pytest.raises(LookupError, match="no adapter for device kind tpu"):
         open_device("tpu", "torch", Assignment([], [], 1))
+
+
+@pytest.mark.parametrize(
+    ("kept", "visible", "shown"), [("1", ["0", "2"], "0,2"), ("1", [], "1"), ("", [], ""), (None, [], None)]
+)
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+def test_a_gpu_trial_sees_its_gpus_or_what_the_caller_sees(monkeypatch, framework, kept, visible, shown):
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "7")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    if kept is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", kept)
+    open_device("cuda", framework, Assignment([], visible, 1)).hide_others()
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown

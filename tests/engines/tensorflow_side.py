@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras_workloads import network as digits_network
+from small_training import RECIPE, pictures
 
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
@@ -20,25 +21,6 @@ from raybench.workloads.base import Workload
 layers = keras.layers
 SEED = 3
 MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
-RECIPE = {
-    "epochs": 2,
-    "batch_size": 32,
-    "optimizer": {"name": "sgd", "learning_rate": 0.05, "momentum": 0.9, "nesterov": True},
-    "weight_decay": 1e-3,
-    "decay": "coupled",
-    "schedule": "constant",
-    "precision": "fp32",
-    "input": "device",
-    "compile": False,
-    "augmentation": (),
-    "steps_per_epoch": None,
-}
-
-
-def pictures(n=210, seed=0):
-    random = np.random.default_rng(seed)
-    inputs = random.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8)
-    return Split(inputs, (inputs[..., 0].mean((1, 2)) > 127).astype(np.int64))
 
 
 def network(norm=True):

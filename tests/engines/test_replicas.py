@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from small_training import RECIPE
 from torch import nn
 
 from raybench.datasets.base import Data, Split
@@ -181,20 +182,7 @@ def pictures(seed, examples=256):
 
 def trained(network, **changes):
     """The weights after two epochs of the engine, and the metrics of the last."""
-    settings = {"name": "sgd", "learning_rate": 0.05, "momentum": 0.9, "nesterov": True}
-    recipe = {
-        "epochs": 2,
-        "batch_size": 128,
-        "optimizer": settings,
-        "weight_decay": 1e-3,
-        "decay": "coupled",
-        "schedule": "constant",
-        "precision": "fp32",
-        "input": "device",
-        "compile": False,
-        "augmentation": ("flip", {"crop": 2}),
-        "steps_per_epoch": None,
-    }
+    recipe = RECIPE | {"batch_size": 128, "augmentation": ("flip", {"crop": 2})}
     workload = Workload(model=network, dataset="digits", mean=(120.0,) * 3, std=(60.0,) * 3, name="test")
     device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
     engine = open_engine("torch", EngineParts(Recipe(**(recipe | changes)), workload, device, Ledger(), seed=3))

@@ -6,11 +6,11 @@ from pathlib import Path
 # Programs that are compiled five times as fast and compute the same: read when the first device is asked for.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 
-import numpy as np
 import torch
+from small_training import RECIPE, pictures
 from torch_xla.debug import metrics
 
-from raybench.datasets.base import Data, Split
+from raybench.datasets.base import Data
 from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights
@@ -19,28 +19,7 @@ from raybench.trial.ledger import Ledger
 from raybench.trial.rank import Rank
 from raybench.workloads.base import Workload
 
-RECIPE = {
-    "epochs": 2,
-    "batch_size": 32,
-    "optimizer": {"name": "sgd", "learning_rate": 0.05, "momentum": 0.9, "nesterov": True},
-    "weight_decay": 1e-3,
-    "decay": "coupled",
-    "schedule": "constant",
-    "precision": "fp32",
-    "input": "device",
-    "compile": False,
-    "augmentation": (),
-    "steps_per_epoch": None,
-}
-
-
 ALONE = Rank()
-
-
-def pictures(n, seed):
-    random = np.random.default_rng(seed)
-    inputs = random.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8)
-    return Split(inputs, (inputs[..., 0].mean((1, 2)) > 127).astype(np.int64))
 
 
 def network(dropout):

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from processes import alive, all_gone
 
 from raybench.audit import SAMPLES
 from raybench.cell import DEFAULTS, make_cell
@@ -42,19 +43,6 @@ def template():
     process = TemplateProcess("torch")
     yield process
     process.close()
-
-
-def gone(pid, seconds=5.0):
-    """Whether a process is gone, or soon will be."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.mark.parametrize(
@@ -196,14 +184,14 @@ def test_no_trial_sees_what_another_did(template, tmp_path):
 def test_a_timeout_ends_the_whole_family(template, tmp_path):
     list(template.run(make_job(tmp_path, "parent", timeout=6)))
     child = int((tmp_path / "attempt" / OUTPUT).read_text().split()[1])
-    assert gone(child)
+    assert all_gone([child])
 
 
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):
     run = template.run(make_job(tmp_path, "hanging"))
     pid = next(run)["host"]["pid"]
     run.close()
-    assert gone(pid)
+    assert all_gone([pid])
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
 
 
@@ -230,12 +218,12 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
     asker.wait()
     asker.stdout.close()
     try:
-        assert gone(template_pid)
-        assert gone(trial_pid)
-        assert gone(child), "what the trial itself started"
+        assert all_gone([template_pid])
+        assert all_gone([trial_pid])
+        assert all_gone([child]), "what the trial itself started"
     finally:
         for pid in (child, trial_pid, template_pid):
-            if not gone(pid, 0.1):
+            if alive(pid):
                 os.kill(pid, signal.SIGKILL)
 
 

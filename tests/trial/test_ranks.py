@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from processes import all_gone
 
 from raybench.cell import DEFAULTS, make_cell
 from raybench.devices.host import model_name, usable_cores
@@ -44,24 +45,18 @@ def template():
     process.close()
 
 
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def all_gone(pids, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and any(map(alive, pids)):
-        time.sleep(0.02)
-    return not any(map(alive, pids))
-
-
 def ranks_in(folder):
     """The processes that the ranks said they are, by their number."""
     text = (folder / "attempt" / OUTPUT).read_text()
     return {int(number): int(pid) for number, pid in re.findall(r"rank (\d) is (\d+)", text)}
+
+
+def both_ranks_in(folder):
+    """The same, once there are two."""
+    deadline = time.monotonic() + 60
+    while len(ranks_in(folder)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return ranks_in(folder)
 
 
 def descendants(pid):
@@ -142,10 +137,7 @@ def test_what_befalls_every_rank_is_told_once(template, tmp_path):
 def test_nothing_is_left_when_one_is_killed_from_outside(template, tmp_path, whom):
     run = template.run(make_job(tmp_path, "hanging", "devices"))
     next(run)
-    deadline = time.monotonic() + 60
-    while len(ranks_in(tmp_path)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    pids = ranks_in(tmp_path)
+    pids = both_ranks_in(tmp_path)
     begun = time.monotonic()
     os.kill(pids[whom], signal.SIGKILL)
     last = list(run)[-1]
@@ -157,10 +149,7 @@ def test_nothing_is_left_when_one_is_killed_from_outside(template, tmp_path, who
 def test_ranks_end_with_the_trials_own_process(template, tmp_path):
     run = template.run(make_job(tmp_path, "hanging", "devices"))
     next(run)
-    deadline = time.monotonic() + 60
-    while len(ranks_in(tmp_path)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    pids = ranks_in(tmp_path)
+    pids = both_ranks_in(tmp_path)
     (trial,) = [
         int(c) for c in Path(f"/proc/{template._process.pid}/task/{template._process.pid}/children").read_text().split()
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from frameworks import call
+from published import COUNTS
 
 from raybench import workloads
 from raybench.engines.torch.inspection import read_weights
@@ -16,15 +17,7 @@ def test_every_shipped_workload_has_a_keras_model() -> None:
     assert [name for name in workloads.names() if "tensorflow" in workloads.get(name).frameworks] == NAMES
 
 
-@pytest.mark.parametrize(
-    ("name", "trained", "statistics"),
-    [
-        ("davidnet", 6_573_120, 4_480),
-        ("katnoria_cnn", 111_498, 448),
-        ("mnist_cnn", 250_698, 484),
-        ("digits_cnn", 75_114, 448),
-    ],
-)
+@pytest.mark.parametrize(("name", "trained", "statistics"), COUNTS)
 def test_parameters(name: str, trained: int, statistics: int) -> None:
     assert call("tensorflow", "keras_models:counts", name=name) == {"trained": trained, "statistics": statistics}
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from published import COUNTS
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -39,15 +40,7 @@ def test_every_shipped_workload_is_here() -> None:
     assert sorted(SHAPES) == list(workloads.names())
 
 
-@pytest.mark.parametrize(
-    ("name", "trained", "statistics"),
-    [
-        ("davidnet", 6_573_120, 4_480),
-        ("katnoria_cnn", 111_498, 448),
-        ("mnist_cnn", 250_698, 484),
-        ("digits_cnn", 75_114, 448),
-    ],
-)
+@pytest.mark.parametrize(("name", "trained", "statistics"), COUNTS)
 def test_parameters(name: str, trained: int, statistics: int) -> None:
     model = build(name)
     assert sum(p.numel() for p in model.parameters() if p.requires_grad) == trained

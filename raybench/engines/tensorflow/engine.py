@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from raybench.datasets.base import Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
-from raybench.engines.base import EngineParts, EpochResult
+from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, EpochOrder, Order
 from raybench.engines.pictures import is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
@@ -27,6 +27,7 @@ from raybench.engines.tensorflow.replicas import (
     part_draws,
     share,
 )
+from raybench.trial.job import GROUPED
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
@@ -101,7 +102,7 @@ class TensorFlowEngine:
         with self._strategy.scope():
             self.model = self._workload.build_model("tensorflow")
             self._names = list(self._forward(*self._sample, training=False)[1])
-            if recipe.replication == "grouped":
+            if recipe.replication == GROUPED:
                 group_batch_norms(self.model, recipe.replicas)
             if self._several:
                 part_draws(self.model, self._strategy)
@@ -125,21 +126,8 @@ class TensorFlowEngine:
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
         losses = self._loss(outputs, targets)
         values = {"loss": losses, **self._metrics(outputs, targets)}
-        self._check(values, targets.shape[0])
+        one_number_an_example(values, targets.shape[0])
         return losses, values
-
-    @staticmethod
-    def _check(values: Mapping[str, tf.Tensor], examples: int) -> None:
-        """What a person's own loss and metrics return, looked at once for each shape.
-
-        Raises:
-            ValueError: one of them is not one number an example.
-        """
-        for name, value in values.items():
-            if tuple(value.shape) != (examples,):
-                raise ValueError(
-                    f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]"
-                )
 
     def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])

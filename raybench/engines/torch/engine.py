@@ -10,7 +10,7 @@ import torch
 
 from raybench.datasets.base import Data, Split
 from raybench.devices.base import TorchDevice
-from raybench.engines.base import EngineParts, EpochResult
+from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, Order
 from raybench.engines.pictures import is_pictures, reflect
 from raybench.engines.schedule import schedule
@@ -19,7 +19,7 @@ from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
 from raybench.engines.torch.replicas import group_batch_norms
 from raybench.engines.torch.together import Together
-from raybench.trial.ranks import DEVICES
+from raybench.trial.job import DEVICES
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -168,19 +168,6 @@ class TorchEngine:
         losses = self._loss(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
-    @staticmethod
-    def _check(values: Mapping[str, torch.Tensor], examples: int) -> None:
-        """What a person's own loss and metrics return, looked at once for each shape.
-
-        Raises:
-            ValueError: one of them is not one number an example.
-        """
-        for name, value in values.items():
-            if tuple(value.shape) != (examples,):
-                raise ValueError(
-                    f"{name} has the shape {list(value.shape)}: return one number an example, [{examples}]"
-                )
-
     def _is_new(self, kind: str, batch: int) -> bool:
         new = (kind, batch) not in self._shapes
         self._shapes.add((kind, batch))
@@ -189,7 +176,7 @@ class TorchEngine:
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
         losses, values = self._forward(inputs, targets)
         if check:
-            self._check(values, len(targets))
+            one_number_an_example(values, len(targets))
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(self._scaler.scale(losses.mean()))
         self._update()

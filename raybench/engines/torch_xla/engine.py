@@ -23,9 +23,7 @@ from raybench.engines.torch.engine import Sums, TorchEngine
 from raybench.engines.torch.pictures import Drawn
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 from raybench.engines.torch_xla.together import XlaTogether
-
-SPMD = "spmd"
-"""The form of replication in which XLA spreads one program over the devices."""
+from raybench.trial.job import SPMD
 
 
 def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
