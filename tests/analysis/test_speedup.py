@@ -1,8 +1,11 @@
 from statistics import fmean, geometric_mean
 
+import numpy as np
 import pytest
+from simulated import CALLS, COVERS, GRIDS, covers, steady
 
-from raybench.analysis.speedup import Speedup, speedup
+from raybench.analysis import welch
+from raybench.analysis.speedup import Speedup, by_repeat, repeats_to_be_sure, speedup
 
 CPU, OTHER = [4.000, 4.100, 4.050], [2.000, 2.020, 1.980]
 
@@ -69,3 +72,71 @@ def test_no_spread_at_all_is_an_interval_of_no_width():
 @pytest.mark.parametrize(("baseline", "other"), [([], [1.0]), ([1.0], []), ([1.0, 0.0], [1.0])])
 def test_nothing_to_compare(baseline, other):
     assert speedup(baseline, other) is None
+
+
+@pytest.mark.parametrize("repeats", [3, 5, 10])
+def test_intervals_cover_the_truth_and_an_a_a_grid_is_seldom_called_different(repeats):
+    random = np.random.default_rng(repeats)
+    baseline = steady(random, repeats, seconds=2.0, process=0.03)
+    other = steady(random, repeats, seconds=1.0, process=0.01)
+    found = list(map(speedup, baseline.tolist(), other.tolist()))
+    assert COVERS[0] <= covers(found, 2.0) <= COVERS[1]
+    again = list(map(speedup, baseline.tolist(), steady(random, repeats, seconds=2.0, process=0.03).tolist()))
+    assert np.mean([each.differs for each in again]) <= CALLS
+
+
+@pytest.mark.parametrize(("repeats", "drift"), [(3, 0.0), (3, 0.02), (3, 0.1), (5, 0.02), (10, 0.0)])
+def test_pairing_by_what_other_cells_show_keeps_the_coverage(repeats, drift):
+    """Four cells; the machine moves by `drift` from repeat to repeat, for all of them alike."""
+    random = np.random.default_rng(repeats)
+    cells = steady(random, repeats, shape=(GRIDS, 4)) * np.exp(random.normal(0.0, drift, (GRIDS, 1, repeats)))
+    grids = [[dict(enumerate(cell)) for cell in grid] for grid in cells.tolist()]
+    found = [by_repeat(grid[0], grid[1], grid[2:]) for grid in grids]
+    held = covers(found, 1.0)
+    assert held >= COVERS[0]
+    pairs = np.mean([each.paired for each in found])
+    if drift == 0.1:
+        unpaired = [speedup(list(grid[0].values()), list(grid[1].values())) for grid in grids]
+        widths = [np.median([np.log(each.high / each.low) for each in some]) for some in (found, unpaired)]
+        assert pairs > 0.8
+        assert widths[0] < 0.6 * widths[1], "pairs are tighter by much where the machine moves"
+        assert held <= COVERS[1]
+    if drift == 0.0:
+        assert pairs < 0.4
+        assert held <= COVERS[1]
+
+
+def test_to_take_the_narrower_interval_would_lie():
+    """Why other cells decide: the choice by width loses what the interval claims."""
+    random = np.random.default_rng(1)
+    baseline, other = steady(random, 3).tolist(), steady(random, 3).tolist()
+    logs = [np.log(side).tolist() for side in (baseline, other)]
+    narrower = [
+        min(welch.welch(first, second), welch.paired(first, second), key=lambda found: found.high - found.low)
+        for first, second in zip(*logs, strict=True)
+    ]
+    assert covers(narrower, 0.0) < COVERS[0]
+
+
+def test_repeats_are_paired_only_where_both_sides_have_them():
+    beside = [{0: 1.0, 1: 2.0, 2: 4.0}, {0: 1.1, 1: 2.1, 2: 4.1}]
+    baseline, other = {0: 2.0, 1: 4.1, 2: 8.0}, {2: 4.0, 0: 1.0, 1: 2.0}
+    found = by_repeat(baseline, other, beside)
+    assert found.paired
+    assert found.df == 2
+    assert found.ratio == pytest.approx(speedup(list(baseline.values()), list(other.values())).ratio)
+    assert not by_repeat(baseline, {0: 1.0, 1: 2.0}, beside).paired
+    assert not by_repeat(baseline, other, beside[:1]).paired, "one cell beside it shows nothing of the machine"
+    assert not by_repeat(baseline, other).paired
+
+
+def test_the_smallest_difference_that_could_have_been_shown():
+    found = speedup(CPU, OTHER)
+    assert 1.03 < found.detectable < 1.10
+    assert speedup([4.0], [2.0]).detectable is None
+
+
+def test_how_many_repeats_would_show_five_percent():
+    assert repeats_to_be_sure(CPU, OTHER) == 3
+    assert repeats_to_be_sure([1.0, 1.2, 0.9], [1.0, 1.1, 1.3]) > 30
+    assert repeats_to_be_sure([4.0], [2.0, 2.1]) is None
