@@ -4,10 +4,27 @@
 
 - `Workload`: a model, its data and its recipe; what a file of your own defines.
 - `Data`, `Split`: what a workload's own `data` function returns.
+- `load`: results as tidy tables, from a journal, an MLflow store or elsewhere.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from raybench.datasets.base import Data, Split
 from raybench.workloads.base import Workload
 
+if TYPE_CHECKING:
+    from raybench.sources import load
+
 __version__ = "0.1.0"
-__all__ = ["Data", "Split", "Workload", "__version__"]
+__all__ = ["Data", "Split", "Workload", "__version__", "load"]
+
+_LATER = ("load",)
+"""What is loaded when it is asked for: a file that defines a workload needs nothing of it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from raybench import sources
+
+        return getattr(sources, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ from raybench.plan import Plan, baseline_of, make_plan
 from raybench.proofs import Proof
 from raybench.spec import GridSpec
 from raybench.tracking import executions
-from raybench.tracking.journal import Journal, read
+from raybench.tracking.journal import JOURNAL, Journal, read
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import Summary
 from raybench.tracking.recover import recover
@@ -35,7 +35,6 @@ from raybench.trial.job import Job
 from raybench.view import Silent, View
 from raybench.workloads import WorkloadInfo
 
-JOURNAL = "journal.jsonl"
 RESULTS = Path("raybench-results")
 
 

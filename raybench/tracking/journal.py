@@ -16,6 +16,9 @@ from raybench.trial.record import line
 
 log = logging.getLogger("raybench")
 
+JOURNAL = "journal.jsonl"
+"""What a grid's journal is called in the grid's own folder."""
+
 ON_DISK_AT_ONCE = frozenset({"trial_ended", "grid_ended"})
 """Events after which the disk itself has to have everything; what comes before them may be repeated."""
 

@@ -1,0 +1,264 @@
+"""Tidy tables of results: a row for each trial, and a row for each epoch (`raybench.analysis.columns`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis import columns as c
+from raybench.analysis import rules
+from raybench.analysis.results import Attempt, Epoch
+from raybench.analysis.roofline import roofline
+from raybench.cell import LATER
+from raybench.identity import leaves
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
+_AFTER_ALL = {f"settings.{name}": default for name, default in LATER.items()}
+_TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
+_MAPS = ("settings.schedule.", "settings.stop_at_target.")
+"""What columns of their own tell, and leaves below."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the table of trials, with its epochs: an attempt, and what is known of it beside its events.
+
+    Attributes:
+        grid: what its grid is called, where its own events do not say so.
+        known: values of columns that its events do not give, or give less well.
+    """
+
+    attempt: Attempt
+    grid: str | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results as tables.
+
+    Attributes:
+        trials: a row for each trial.
+        epochs: a row for each epoch; `grid`, `trial` and `attempt` say whose.
+    """
+
+    trials: DataFrame
+    epochs: DataFrame
+
+    @property
+    def columns(self) -> DataFrame:
+        """What every column means: table, name, dtype, unit, meaning."""
+        from pandas import DataFrame
+
+        told = [("trials", one) for one in c.TRIALS] + [("epochs", one) for one in c.EPOCHS]
+        return DataFrame(
+            [
+                {"table": table, "name": one.name, "dtype": one.dtype, "unit": one.unit, "meaning": one.meaning}
+                for table, one in told
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.trials)} trials, {len(self.epochs)} epochs)"
+
+
+def tables(records: Iterable[Record]) -> Results:
+    """Both tables, in the order of the records."""
+    trials, epochs = [], []
+    for record in records:
+        row = _trial(record)
+        trials.append(row)
+        warmup = record.attempt.warmup_epochs
+        elapsed = 0.0
+        for epoch in record.attempt.epochs:
+            elapsed = round(elapsed + rules.epoch_seconds(epoch), 9)
+            epochs.append(_epoch(epoch, row, epoch.epoch > warmup, elapsed))
+    return Results(_frame(trials, c.TRIALS), _frame(epochs, c.EPOCHS))
+
+
+def _trial(record: Record) -> dict[str, Any]:
+    attempt, epochs = record.attempt, record.attempt.epochs
+    row: dict[str, Any] = {
+        "grid": attempt.grid or record.grid,
+        "trial": attempt.trial,
+        "cell": attempt.cell_id,
+        "repeat": attempt.repeat,
+        "attempt": attempt.attempt,
+        "status": attempt.status,
+        "label": attempt.label,
+        "runs": 1,
+        "started": attempt.started,
+        "ended": attempt.ended,
+        "host": attempt.host.get("name"),
+        "device": attempt.profile or _of(attempt.cell, "device", "kind"),
+        "seed": attempt.seed,
+        "wall_s": attempt.wall,
+        "template_import_s": attempt.template_import,
+        "epochs_done": len(epochs),
+        "error": _error(attempt),
+        "warnings": "\n".join(attempt.warnings) or None,
+        "decay_proof": attempt.decay_proof.get("says"),
+        "decay_factor": attempt.decay_proof.get("factor"),
+    }
+    row |= cell_columns(attempt.cell)
+    row |= {f"{name}_s": rule(attempt) for name, rule in rules.RULES.items()}
+    row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "data", "build", "other")}
+    if epochs:
+        row |= _sums(attempt, epochs)
+    row |= _roofline(attempt)
+    row |= _target(attempt)
+    row |= record.known
+    price, total = row.get("price_per_hour"), row.get("total_s")
+    if price is not None and total is not None:
+        row.setdefault("total_price", price * total / 3600)
+    return row
+
+
+def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
+    """What only an attempt with epochs has."""
+    found: dict[str, Any] = {
+        f"{name}_s": round(sum(epoch.ledger.get(name, 0.0) for epoch in epochs), 9)
+        for name in ("train", "input_wait", "compile", "evaluate")
+    }
+    steady = rules.steady_epochs(attempt)
+    seconds = sum(map(rules.steady_seconds, steady))
+    if seconds > 0:
+        found["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
+    if len(cpu) == len(steady):
+        found["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
+    accuracies = [epoch.metrics["val/accuracy"] for epoch in epochs if "val/accuracy" in epoch.metrics]
+    found["best_val_accuracy"] = max(accuracies, default=None)
+    for split in ("val", "train"):
+        for metric in ("accuracy", "loss"):
+            found[f"last_{split}_{metric}"] = attempt.metric(f"{split}/{metric}")
+    for name, told in (
+        ("peak_memory_bytes", [epoch.memory_peak_bytes for epoch in epochs]),
+        ("recompiles", [epoch.recompiles for epoch in epochs]),
+    ):
+        numbers = [number for number in told if number is not None]
+        if numbers:
+            found[name] = max(numbers) if name == "peak_memory_bytes" else sum(numbers)
+    return found
+
+
+def _roofline(attempt: Attempt) -> dict[str, Any]:
+    found = roofline(attempt) if attempt.roofline else None
+    if found is None:
+        return {}
+    return {
+        "bound_by": found.bound_by,
+        "compute_share": found.compute,
+        "memory_share": found.memory,
+        "input_share": found.input,
+    }
+
+
+def _target(attempt: Attempt) -> dict[str, Any]:
+    target = attempt.target
+    if target is None:
+        return {}
+    seconds = rules.time_to_target(attempt, target)
+    at = [epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)]
+    return {
+        "target_metric": target.metric,
+        "target_at_least": target.at_least,
+        "target_at_most": target.at_most,
+        "target_reached": seconds is not None,
+        "time_to_target_s": seconds,
+        "epochs_to_target": at[0] if at else None,
+    }
+
+
+def _error(attempt: Attempt) -> str | None:
+    if not attempt.error:
+        return None
+    told = (attempt.error.get("type"), attempt.error.get("message"))
+    return ": ".join(str(part) for part in told if part) or None
+
+
+def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a cell: those there are, and whatever else it holds by its dotted name.
+
+    A setting that came later and is not in the cell has the value that cells without it always had.
+    """
+    told = dict(leaves(cell))
+    row = {column.name: told.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()}
+    row["schedule"] = _of(cell, "settings", "schedule")
+    row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
+    return row | {
+        leaf: value if isinstance(value, str) or value is None else as_json(value)
+        for leaf, value in told.items()
+        if leaf not in _TOLD and not leaf.startswith(_MAPS)
+    }
+
+
+def _of(tree: Mapping[str, Any], *path: str) -> Any:
+    found: Any = tree
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, keys sorted, with the spaces that people write."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -> dict[str, Any]:
+    ledger = epoch.ledger
+    return {
+        **epoch.metrics,
+        "grid": row["grid"],
+        "trial": row["trial"],
+        "attempt": row["attempt"],
+        "epoch": epoch.epoch,
+        "ended": epoch.t,
+        "steady": steady,
+        "train_s": ledger.get("train", 0.0),
+        "input_wait_s": ledger.get("input_wait", 0.0),
+        "compile_s": ledger.get("compile", 0.0),
+        "evaluate_s": ledger.get("evaluate", 0.0),
+        "epoch_s": rules.epoch_seconds(epoch),
+        "elapsed_s": elapsed,
+        "cpu_s": epoch.cpu_s,
+        "steps": epoch.steps or None,
+        "examples": epoch.examples or None,
+        "peak_memory_bytes": epoch.memory_peak_bytes,
+        "recompiles": epoch.recompiles,
+    }
+
+
+def _frame(rows: list[dict[str, Any]], described: Iterable[c.Column]) -> DataFrame:
+    """A frame with every described column, of its type, and behind them whatever else the rows have."""
+    from pandas import DataFrame
+
+    types = {column.name: column.dtype for column in described}
+    for name in dict.fromkeys(name for row in rows for name in row if name not in types):
+        types[name] = c.TEXT if any(isinstance(row.get(name), str) for row in rows) else c.NUMBER
+    return DataFrame({name: _series([row.get(name) for row in rows], dtype) for name, dtype in types.items()})
+
+
+def _series(values: list[Any], dtype: str) -> Series:
+    """A column; what is not of its type, as in a journal that somebody has changed, is as good as missing."""
+    from pandas import Series, to_datetime, to_numeric
+
+    made = Series(values, dtype=object)
+    if dtype == c.TIME:
+        return to_datetime(made, format="ISO8601", utc=True, errors="coerce").astype(dtype)
+    try:
+        return made.astype(dtype)
+    except (ValueError, TypeError, OverflowError):
+        if dtype == c.YES_NO:
+            return Series([value if isinstance(value, bool) else None for value in values], dtype=dtype)
+        numbers = to_numeric(made, errors="coerce").astype("float64")
+        return numbers if dtype == c.NUMBER else numbers.where(numbers % 1 == 0).astype(dtype)

@@ -1,0 +1,59 @@
+"""Results from wherever they are, as the same tidy tables (`raybench.analysis.columns`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from raybench.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from raybench.analysis.tables import Record, Results
+
+Attempts = Literal["latest", "all"]
+
+
+def load(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> Results:
+    """Results as two tables: `trials`, a row a trial, and `epochs`, a row an epoch; `columns` says what stands in them.
+
+    Args:
+        source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
+            its database's file (`….db`).
+        grid: only this grid, which is the experiment's name in MLflow; by default all there are.
+        attempts: `latest`, the last attempt of each trial, or `all`.
+
+    Raises:
+        UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
+        StoreError: the MLflow store cannot be reached or used.
+    """
+    if attempts not in ("latest", "all"):
+        raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
+    from raybench.analysis.tables import tables
+
+    return tables(_chosen(_records(str(source), grid), attempts))
+
+
+def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
+    """The records that are wanted: of each trial of each grid all attempts or the last, in the order told."""
+    if attempts == "all":
+        return records
+    last: dict[tuple[str | None, str], Record] = {}
+    for record in records:
+        key = (record.attempt.grid or record.grid, record.attempt.trial)
+        if key not in last or record.attempt.attempt > last[key].attempt.attempt:
+            last[key] = record
+    return list(last.values())
+
+
+def _records(source: str, grid: str | None) -> list[Record]:
+    from raybench.sources import journals
+
+    path = Path(source).expanduser()
+    try:
+        if path.is_dir():
+            return journals.of_folder(path, grid)
+        if path.is_file():
+            return journals.of_journal(path, grid)
+    except OSError as error:
+        raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
+    raise UsageError(f"{source}: there is no such file or folder")
