@@ -58,8 +58,9 @@ def command(
     from raybench.execution.inline import InlineExecutor
     from raybench.execution.lazy import LazyRay
     from raybench.plan import make_plan
-    from raybench.run import JOURNAL, Options, grid_folder, load_attempts, missing
+    from raybench.run import Options, grid_folder, load_attempts, missing
     from raybench.spec import load_grid
+    from raybench.tracking.journal import JOURNAL
 
     spec = load_grid(file, opt.all_changes(changes, repeats))
     with closing(InlineExecutor() if inline else LazyRay(address)) as executor:
