@@ -80,18 +80,22 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None
     Raises:
         ValueError: the sides are not of one length.
     """
-    differences = [one - other for one, other in zip(first, second, strict=True)]
-    if not differences:
+    return mean([one - other for one, other in zip(first, second, strict=True)])
+
+
+def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
+    """One mean with its interval: its difference from nothing.
+
+    Args:
+        values: one number a run.
+        floor: as for `welch`.
+    """
+    if not values:
         return None
-    value = fmean(differences)
-    if len(differences) < 2:
+    value = fmean(values)
+    if len(values) < 2:
         return Difference(value)
-    return _interval(value, math.sqrt(variance(differences) / len(differences)), float(len(differences) - 1))
-
-
-def mean(values: Sequence[float]) -> Difference | None:
-    """One mean with its interval: its difference from nothing."""
-    return paired(values, [0.0] * len(values))
+    return _interval(value, math.sqrt(max(variance(values), floor) / len(values)), float(len(values) - 1))
 
 
 def variance(values: Sequence[float]) -> float:

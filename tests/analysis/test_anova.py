@@ -1,0 +1,97 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from simulated import CALLS, covers
+
+from raybench.analysis.anova import decompose
+
+DEVICES, DECAYS = ["cpu", "gpu"], [1e-4, 5e-4]
+
+
+def grid(random, device=0.0, decay=0.0, both=0.0, luck=0.15, repeats=3):
+    """Accuracies in points; each effect is that of the second value."""
+    return [
+        (
+            {"device": a, "weight_decay": b, "epochs": 24},
+            92
+            + device * (a == "gpu")
+            + decay * (b == 5e-4)
+            + both * (a == "gpu" and b == 5e-4)
+            + random.normal(0, luck),
+        )
+        for a, b, _ in product(DEVICES, DECAYS, range(repeats))
+    ]
+
+
+def shown(found):
+    return {source.name for source in found.sources if source.shown}
+
+
+def test_it_is_the_decay():
+    found = decompose(grid(np.random.default_rng(0), decay=2.0))
+    assert shown(found) == {"weight_decay"}
+    effect = found.effect("weight_decay", 5e-4, 1e-4)
+    assert effect.low < 2.0 < effect.high
+    assert found.effect("device", "gpu", "cpu").low < 0 < found.effect("device", "gpu", "cpu").high
+    assert found.effect("epochs", 24, 24) is None, "nothing is known of an axis with one value"
+    assert next(source for source in found.sources if source.name == "weight_decay").share > 0.9
+
+
+def test_it_is_the_decay_on_one_device():
+    assert "interplay" in shown(decompose(grid(np.random.default_rng(0), both=2.0)))
+
+
+def test_in_a_whole_grid_the_shares_add_up():
+    found = decompose(grid(np.random.default_rng(0), device=1.0, decay=0.5))
+    assert sum(source.share for source in found.sources) + found.luck_share == pytest.approx(1)
+
+
+def test_it_is_luck():
+    """Each axis and the interplay are called by chance one time in twenty, and effects cover what they claim."""
+    found = [decompose(grid(np.random.default_rng(seed))) for seed in range(1000)]
+    for name in ("device", "weight_decay", "interplay"):
+        assert np.mean([name in shown(each) for each in found]) <= CALLS
+    assert covers([each.effect("device", "gpu", "cpu") for each in found], 0.0) >= 0.935
+    pairs = np.random.default_rng(0).normal(0, 0.15, (1000, 2))
+    reach = np.mean([each.reach for each in found])
+    assert np.mean(np.abs(pairs[:, 0] - pairs[:, 1]) < reach) > 0.94
+
+
+def test_a_grid_with_runs_and_a_cell_missing():
+    whole = grid(np.random.default_rng(0), device=1.0, decay=2.0)
+    found = decompose(whole[:2] + whole[3:9])
+    assert shown(found) == {"device", "weight_decay"}
+    assert found.interplay is None, "three cells cannot tell it"
+    effect = found.effect("weight_decay", 5e-4, 1e-4)
+    assert effect.low < 2.0 < effect.high
+
+
+def test_axes_that_the_cells_cannot_tell_apart_are_named():
+    found = decompose([({"device": "cpu", "decay": 1}, 0.92), ({"device": "gpu", "decay": 2}, 0.94)] * 2)
+    assert found.confounded == ("device", "decay")
+    assert found.effect("device", "gpu", "cpu") is None
+    assert found.sources == ()
+
+
+def test_without_repeats_nothing_is_told_from_luck():
+    found = decompose(grid(np.random.default_rng(0), decay=2.0, repeats=1))
+    assert found.luck is None
+    assert shown(found) == set()
+    assert found.reach is None
+    assert found.effect("weight_decay", 5e-4, 1e-4).low is None
+
+
+def test_one_cell_and_none():
+    found = decompose([({"device": "cpu"}, 0.9), ({"device": "cpu"}, 0.9)])
+    assert found.sources == ()
+    assert found.luck == 0
+    assert decompose([]) is None
+    with pytest.raises(ValueError, match="the same axes"):
+        decompose([({"device": "cpu"}, 0.9), ({}, 0.9)])
+
+
+def test_runs_of_a_cell_that_agree_to_the_example():
+    runs = [({"device": device}, value) for device, value in (("cpu", 0.90), ("gpu", 0.91)) for _ in range(3)]
+    assert shown(decompose(runs)) == {"device"}
+    assert shown(decompose(runs, floor=0.01**2)) == set(), "one example of a hundred more is luck"
