@@ -1,0 +1,231 @@
+"""Time to a quality target where not every run reaches it: misses are observations, not gaps.
+
+A run that reached the target has a time to it. One that ended its epochs, or its time limit, without it is *censored*:
+it would have taken longer than it was given. One that diverged or ran out of memory would *never* have reached it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from raybench.analysis import welch
+from raybench.analysis.accuracy import wilson
+from raybench.analysis.speedup import Speedup, speedup
+from raybench.trial import events
+
+REACHED, CENSORED, NEVER = "reached", "censored", "never"
+
+ENDINGS = {
+    events.COMPLETED: CENSORED,
+    events.TIMEOUT: CENSORED,
+    events.OOM: NEVER,
+    events.DIVERGED: NEVER,
+}
+"""What a run that did not reach its target shows, by its status. Others (failed, lost, killed, skipped) show nothing of
+the target and are no observations."""
+
+MARGIN = 0.10
+"""Epochs to the target are alike where they are shown to differ by less than 10 %: one epoch of ten, less than which a
+grid that looks once an epoch does not see."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """One run towards a target.
+
+    Attributes:
+        seconds: to the target or, without it, all that the run took.
+        ending: `REACHED`, `CENSORED` or `NEVER`.
+        epochs: as many as it took to the target, or was given.
+    """
+
+    seconds: float
+    ending: str = REACHED
+    epochs: float | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether it reached the target."""
+        return self.ending == REACHED
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What it takes to reach the target once, if a run that misses it is followed by another.
+
+    Attributes:
+        share: of the runs that reached it.
+        share_low, share_high: Wilson's 95 % interval.
+        seconds: expected, with restarts; None where no run reached it.
+        low, high: the 95 % interval. Where no run reached it, `low` is what it takes at least. None where one success
+            only, or one run only, shows no spread.
+        successes, tries: how many.
+    """
+
+    share: float
+    share_low: float
+    share_high: float
+    seconds: float | None
+    low: float | None
+    high: float | None
+    successes: int
+    tries: int
+
+
+def expected(tries: Sequence[Try]) -> Expected | None:
+    """The share of runs that reach the target, and the expected time with restarts.
+
+    With p the share, a success costs its own time and, before it, (1 − p) ÷ p misses on average. The interval joins
+    those of the three (Wilson's, and Student's on either mean) by their distances from the value, each kept apart to
+    either side (MOVER). Where nothing missed, what a miss would cost is taken from the longest run.
+
+    Returns:
+        None without a run.
+    """
+    if not tries:
+        return None
+    hits = [each.seconds for each in tries if each.reached]
+    misses = [each.seconds for each in tries if not each.reached]
+    share = len(hits) / len(tries)
+    low, high = wilson(len(hits), len(tries))
+    miss = fmean(misses) if misses else max(hits)
+    miss_low, miss_high = _ends(misses) or (miss, miss)
+    if not hits:
+        return Expected(share, low, high, None, miss_low * _odds(high), None, 0, len(tries))
+    odds = _odds(share)
+    seconds = fmean(hits) + odds * miss
+    hit = _ends(hits)
+    if hit is None:
+        return Expected(share, low, high, seconds, None, None, 1, len(tries))
+    below = math.hypot(fmean(hits) - hit[0], (odds - _odds(high)) * miss, odds * (miss - miss_low))
+    above = math.hypot(hit[1] - fmean(hits), (_odds(low) - odds) * miss, odds * (miss_high - miss))
+    return Expected(share, low, high, seconds, max(0.0, seconds - below), seconds + above, len(hits), len(tries))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The share of runs that have reached the target after some seconds, with its 95 % interval."""
+
+    seconds: float
+    share: float
+    low: float
+    high: float
+
+
+def curve(tries: Sequence[Try]) -> list[Step]:
+    """How large a part of runs has reached the target by when: Kaplan and Meier's estimate, a step at each success.
+
+    A censored run counts as long as it ran; one that never would have reached it counts to the end. Intervals are
+    Greenwood's on the scale log(−log), which stay inside 0 to 1.
+    """
+    times = [math.inf if each.ending == NEVER else each.seconds for each in tries]
+    steps: list[Step] = []
+    left, spread = 1.0, 0.0
+    for moment in sorted({each.seconds for each in tries if each.reached}):
+        at_risk = sum(time >= moment for time in times)
+        hits = sum(each.reached and each.seconds == moment for each in tries)
+        left *= 1 - hits / at_risk
+        if left == 0:
+            # Greenwood's formula ends here: nothing is left. The step before it, or Wilson, says what is sure.
+            steps.append(Step(moment, 1.0, steps[-1].low if steps else wilson(hits, at_risk)[0], 1.0))
+            break
+        spread += hits / (at_risk * (at_risk - hits))
+        half = welch.quantile(math.inf) * math.sqrt(spread) / abs(math.log(left))
+        low, high = (1 - left ** math.exp(sign * half) for sign in (-1, 1))
+        steps.append(Step(moment, 1 - left, low, high))
+    return steps
+
+
+def reached_by_half(tries: Sequence[Try]) -> float | None:
+    """When half of the runs have reached the target, in seconds; None where fewer than half are seen to."""
+    return next((step.seconds for step in curve(tries) if step.share >= 0.5), None)
+
+
+@dataclass(frozen=True)
+class TargetRatio:
+    """Times to target of two sides.
+
+    Attributes:
+        seconds: how many times as fast the other is to the target; None where no such ratio is fair.
+        epochs: baseline's epochs to the target ÷ the other's; None where a side never reached it.
+        alike: True where the epochs are shown to be alike, False where they are shown to differ, None where runs are
+            too few to tell.
+        named: the settings by which the sides learn differently, as told by the caller.
+        restarts: whether `seconds` is of expected times with restarts, for a side has misses.
+    """
+
+    seconds: Speedup | None
+    epochs: Speedup | None
+    alike: bool | None
+    named: tuple[str, ...] = ()
+    restarts: bool = False
+
+
+def alike(baseline: Sequence[float], other: Sequence[float], margin: float = MARGIN) -> bool | None:
+    """Whether two sides are shown to take as many epochs to the target, up to a margin.
+
+    Two one-sided tests at 5 %: the 90 % interval of the ratio lies inside 1 ÷ (1 + margin) to 1 + margin. That no
+    difference is seen shows nothing; that one is seen beyond the 95 % interval shows that they differ.
+
+    Returns:
+        True, False, or None where runs are too few to tell.
+    """
+    if min(len(baseline), len(other)) < 2 or min(*baseline, *other) <= 0:
+        return None
+    found = welch.welch([math.log(each) for each in baseline], [math.log(each) for each in other])
+    if found is None or found.error is None or found.df is None or found.low is None or found.high is None:
+        return None
+    half = welch.quantile(found.df, 0.95) * found.error
+    if abs(found.value) + half < math.log1p(margin):
+        return True
+    return None if found.low <= 0 <= found.high else False
+
+
+def compare_targets(baseline: Sequence[Try], other: Sequence[Try], named: Sequence[str] = ()) -> TargetRatio:
+    """How many times as fast the other is to the target, where that is a fair question.
+
+    It is where both take as many epochs, so that the ratio is the hardware's; or where the caller names what makes
+    them learn differently (precision, replicas), so that the ratio is of hardware and that setting together.
+
+    Args:
+        baseline, other: the runs of each; with epochs.
+        named: settings that differ between the sides and bear on learning, such as "precision fp32 against bf16".
+    """
+    sides = [[each for each in side if each.reached] for side in (baseline, other)]
+    counted = [[each.epochs for each in side if each.epochs is not None] for side in sides]
+    epochs = speedup(counted[0], counted[1])
+    same = alike(counted[0], counted[1])
+    fair = same is True or bool(named)
+    missed = any(len(hits) < len(side) for hits, side in zip(sides, (baseline, other), strict=True))
+    seconds = None
+    if fair and all(sides):
+        times = [[each.seconds for each in side] for side in sides]
+        seconds = _with_restarts(baseline, other) if missed else speedup(times[0], times[1])
+    return TargetRatio(seconds, epochs, same, tuple(named), restarts=missed and seconds is not None)
+
+
+def _with_restarts(baseline: Sequence[Try], other: Sequence[Try]) -> Speedup | None:
+    """The ratio of expected times; its interval joins theirs on the logarithms (MOVER)."""
+    first, second = expected(baseline), expected(other)
+    if first is None or second is None or not first.seconds or not second.seconds:
+        return None
+    ratio = math.log(first.seconds / second.seconds)
+    if not first.low or not second.low or first.high is None or second.high is None:
+        return Speedup(math.exp(ratio))
+    below = math.hypot(math.log(first.seconds / first.low), math.log(second.high / second.seconds))
+    above = math.hypot(math.log(first.high / first.seconds), math.log(second.seconds / second.low))
+    return Speedup(math.exp(ratio), math.exp(ratio - below), math.exp(ratio + above))
+
+
+def _odds(share: float) -> float:
+    """Misses before each success."""
+    return (1 - share) / share
+
+
+def _ends(seconds: Sequence[float]) -> tuple[float, float] | None:
+    """The interval of a mean; None where it has none."""
+    found = welch.mean(seconds)
+    return None if found is None or found.low is None or found.high is None else (found.low, found.high)

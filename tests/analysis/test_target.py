@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from simulated import covers
+
+from raybench.analysis.target import (
+    CENSORED,
+    ENDINGS,
+    NEVER,
+    Step,
+    Try,
+    alike,
+    compare_targets,
+    curve,
+    expected,
+    reached_by_half,
+)
+from raybench.trial import events
+
+LOG_LOG = [(0.03082021, 0.79619074), (0.11824359, 0.87426982), (0.28078198, 0.98769847)]
+
+
+def tries(hits, misses=(), epochs=None):
+    return [Try(each, epochs=epochs) for each in hits] + [Try(each, CENSORED, epochs) for each in misses]
+
+
+def test_the_published_runs_with_restarts():
+    """35 of 50 DavidNet runs reach 94 % in 74.0 s."""
+    found = expected(tries([74.0] * 35, [74.0] * 15))
+    assert round(found.seconds, 1) == 105.7
+    assert (found.successes, found.tries, found.share) == (35, 50, 0.7)
+    assert (found.share_low, found.share_high) == pytest.approx((0.5625, 0.8090), abs=1e-4)
+    assert (found.low, found.high) == pytest.approx((74.0 / found.share_high, 74.0 / found.share_low))
+
+
+def test_a_miss_costs_what_it_took():
+    assert expected(tries([10.0, 20.0], [100.0])).seconds == pytest.approx(15 + 100 / 2)
+
+
+@pytest.mark.parametrize("runs", [20, 50, 100])
+def test_the_interval_of_the_expected_time_covers(runs):
+    """With fewer tries it covers as Wilson's does, which counts whole successes: 92 % at 7 of 10."""
+    random = np.random.default_rng(runs)
+    hit, miss = 50.0, 100.0
+    grids = []
+    for reached in random.random((2000, runs)) < 0.7:
+        seconds = np.where(reached, random.normal(hit, 5.0, runs), random.normal(miss, 2.0, runs))
+        grids.append([Try(s, "reached" if r else CENSORED) for s, r in zip(seconds.tolist(), reached, strict=True)])
+    found = [expected(grid) for grid in grids]
+    assert 0.93 <= covers([each for each in found if each.high], hit + 0.3 / 0.7 * miss) <= 0.985
+
+
+def test_all_reached_is_not_certain_to_be_reached():
+    found = expected(tries([10.0, 11.0, 12.0]))
+    assert found.seconds == pytest.approx(11.0)
+    assert found.share_low < 0.5
+    assert found.high > 20
+
+
+def test_none_reached_leaves_a_lower_end():
+    found = expected(tries([], [10.0, 10.0, 10.0]))
+    assert (found.seconds, found.high) == (None, None)
+    assert found.low == pytest.approx(10 * (1 - found.share_high) / found.share_high)
+    assert expected([]) is None
+
+
+def test_one_success_shows_no_spread():
+    found = expected(tries([10.0], [12.0]))
+    assert (found.seconds, found.low, found.high) == (22.0, None, None)
+
+
+def test_the_curve_is_kaplan_and_meier_s():
+    """The numbers of `scipy.stats.ecdf` of `CensoredData.right_censored`, with its interval "log-log"."""
+    found = curve([Try(1.0), Try(2.0), Try(3.0, CENSORED), Try(4.0), Try(5.0, CENSORED)])
+    assert [(step.seconds, round(step.share, 6)) for step in found] == [(1.0, 0.2), (2.0, 0.4), (4.0, 0.7)]
+    assert [(step.low, step.high) for step in found] == [pytest.approx(ends, abs=1e-6) for ends in LOG_LOG]
+
+
+def test_what_never_reaches_it_stays_at_risk():
+    """Diverged after a second: it is not a run that might have reached the target later."""
+    cut = curve([Try(1.0, CENSORED), Try(2.0), Try(3.0)])
+    never = curve([Try(1.0, NEVER), Try(2.0), Try(3.0)])
+    assert [step.share for step in cut] == pytest.approx([1 / 2, 1])
+    assert [step.share for step in never] == pytest.approx([1 / 3, 2 / 3])
+    assert reached_by_half([Try(1.0, NEVER), Try(2.0), Try(3.0)]) == 3.0
+    assert reached_by_half([Try(1.0, NEVER), Try(1.0, NEVER), Try(2.0, CENSORED), Try(3.0)]) is None
+    assert curve([Try(1.0, NEVER)]) == []
+
+
+def test_where_all_get_there_the_curve_ends_at_1():
+    found = curve([Try(2.0), Try(2.0), Try(2.0)])
+    assert found == [Step(2.0, 1.0, pytest.approx(0.4385, abs=1e-4), 1.0)]
+
+
+def test_every_status_is_an_observation_or_none():
+    known = {events.COMPLETED, events.TIMEOUT, events.OOM, events.DIVERGED}
+    assert set(ENDINGS) == known
+    assert ENDINGS[events.TIMEOUT] == CENSORED
+    assert ENDINGS[events.DIVERGED] == NEVER
+
+
+def test_alike_has_to_be_shown():
+    assert alike([20, 20, 20], [20, 20, 20]) is True
+    assert alike([20, 20, 20], [30, 30, 31]) is False
+    assert alike([10, 25, 40], [12, 22, 45]) is None, "three runs far apart show nothing"
+    assert alike([20], [20]) is None
+
+
+def test_alike_is_seldom_said_of_what_is_not():
+    """The truth lies on the margin: two one-sided tests call it alike in at most 5 %."""
+    random = np.random.default_rng(0)
+    first, second = random.normal(0, 0.03, (2000, 5)), random.normal(np.log(1.1), 0.03, (2000, 5))
+    called = [alike(*sides) is True for sides in zip(np.exp(first).tolist(), np.exp(second).tolist(), strict=True)]
+    assert np.mean(called) <= 0.065
+
+
+def test_a_ratio_only_where_epochs_are_alike_or_the_difference_is_named():
+    slow, fast = tries([40.0, 41.0, 42.0], epochs=20), tries([20.0, 20.5, 21.0], epochs=20)
+    found = compare_targets(slow, fast)
+    assert found.alike
+    assert found.seconds.ratio == pytest.approx(2.0)
+    other = tries([30.0, 30.5, 31.0], epochs=30)
+    found = compare_targets(slow, other)
+    assert (found.alike, found.seconds) == (False, None)
+    assert found.epochs.ratio == pytest.approx(20 / 30)
+    found = compare_targets(slow, other, ["precision fp32 against bf16"])
+    assert found.seconds.ratio == pytest.approx(41.0 / 30.5, rel=1e-3)
+
+
+def test_with_misses_the_ratio_is_of_expected_times():
+    slow, fast = tries([40.0, 40.0], [40.0, 40.0], epochs=20), tries([20.0, 20.0], epochs=20)
+    found = compare_targets(slow, fast)
+    assert found.restarts
+    assert found.seconds.ratio == pytest.approx(4.0)
+    assert found.seconds.low < 4.0 < found.seconds.high
+    none = compare_targets(tries([], [40.0, 40.0], epochs=20), fast)
+    assert (none.seconds, none.epochs, none.restarts) == (None, None, False)
