@@ -30,7 +30,15 @@ class Epoch:
         steps: optimiser steps taken.
         examples: examples trained on.
         ledger: seconds in each section.
-        cpu_s: CPU seconds of the process.
+        cpu_s: processor seconds of all threads of the process: the sum of `cpu`.
+        cpu: the same in each section of `ledger`.
+        device_s: seconds of `train` and of `evaluate` by the device's own clock, from the first mark in its stream to
+            the last, with what it waited for in between and with compilation; empty where it has no such clock.
+        settle_s: seconds that fetching a value which depends on the last work took after the section was closed:
+            microseconds where the clock had waited for the work, the rest of the queue where it had not.
+        step_s: mean seconds of a step (forward, backward and update) in each of at most 64 consecutive blocks of steps
+            of equal length, the last of which may be shorter, without the first step of a new shape; empty where single
+            steps are not timed.
         metrics: such as `val/accuracy`; finite numbers only.
         memory_peak_bytes: of the device, since the trial began.
         recompiles: shapes that were new in this epoch.
@@ -45,6 +53,10 @@ class Epoch:
     metrics: Mapping[str, float]
     memory_peak_bytes: int | None
     recompiles: int | None
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    device_s: Mapping[str, float] = field(default_factory=dict)
+    settle_s: Mapping[str, float] = field(default_factory=dict)
+    step_s: tuple[float, ...] = ()
 
 
 @dataclass
@@ -65,6 +77,7 @@ class Attempt:
         started, ended: when, UTC, as in the journal.
         status: how it ended; None while it runs, or where nobody told.
         ledger: seconds in each section, over the whole process.
+        cpu: processor seconds of all its threads in each section.
         wall: seconds from the start of the process to its end.
         template_import: seconds that loading the framework took before the process began.
         precision: the types that its weights have and its model computes in, as its epochs tell them.
@@ -91,6 +104,7 @@ class Attempt:
     ended: str | None = None
     status: str | None = None
     ledger: Mapping[str, float] = field(default_factory=dict)
+    cpu: Mapping[str, float] = field(default_factory=dict)
     wall: float | None = None
     template_import: float | None = None
     warnings: list[str] = field(default_factory=list)
@@ -169,12 +183,16 @@ class Attempt:
             metrics=_numbers(event.get("metrics")),
             memory_peak_bytes=_whole(event.get("memory_peak_bytes")),
             recompiles=_whole(event.get("recompiles")),
+            cpu=_numbers(event.get("cpu")),
+            device_s=_numbers(event.get("device_s")),
+            settle_s=_numbers(event.get("settle_s")),
+            step_s=_sequence(event.get("step_s")),
         )
 
     def _end(self, event: Event) -> None:
         self.status = _text(event.get("status")) or events.FAILED
         self.ended = _text(event.get("t"))
-        self.ledger = _numbers(event.get("ledger"))
+        self.ledger, self.cpu = _numbers(event.get("ledger")), _numbers(event.get("cpu"))
         self.wall, self.template_import = _number(event.get("wall")), _number(event.get("template_import"))
         told = event.get("warnings")
         self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
@@ -241,6 +259,13 @@ def _number(value: Any) -> float | None:
 def _numbers(value: Any) -> dict[str, float]:
     found = {str(name): _number(number) for name, number in _mapping(value).items()}
     return {name: number for name, number in found.items() if number is not None}
+
+
+def _sequence(value: Any) -> tuple[float, ...]:
+    """Numbers in their order; none where one of them is damaged, for each tells of its place."""
+    found = [_number(number) for number in value] if isinstance(value, list) else []
+    whole = [number for number in found if number is not None]
+    return tuple(whole) if len(whole) == len(found) else ()
 
 
 def _target(value: Any) -> Target | None:

@@ -42,9 +42,16 @@ class Device(Protocol):
 
     Every adapter hides what the trial was not given before a framework can touch it, and its `synchronize` returns
     only when all work handed to the device is done: without that, a clock measures the queue.
+
+    Attributes:
+        synchronous: whether work is done when the call that asks for it returns, so that the host's clock, which its
+            marks are, times every step.
+        own_clock: whether marks are events in the device's stream, timed by its own clock and not by the host's.
     """
 
     kind: str
+    synchronous: bool
+    own_clock: bool
 
     def hide_others(self) -> None:
         """Make everything else invisible; called after the framework's import, before its first device call."""
@@ -56,7 +63,11 @@ class Device(Protocol):
         """Wait until the device has nothing left to do."""
 
     def mark(self) -> Any:
-        """A point in the device's own stream of work; costs next to nothing."""
+        """A point in the device's stream of work.
+
+        Costs next to nothing where the device is synchronous or has a clock of its own. Elsewhere it may have to wait
+        for the device, or be of the moment when work was handed over, and only a pass with a new shape is marked.
+        """
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks, after a `synchronize`."""

@@ -72,6 +72,7 @@ class Cuda(Nvidia, TorchHost):
     """One or more NVIDIA GPUs; the first visible one is the trial's."""
 
     kind = "cuda"
+    synchronous, own_clock = False, True
     torch_name = "cuda"
     backend = "nccl"
 

@@ -84,6 +84,8 @@ class Host:
     """
 
     kind = "cpu"
+    synchronous = True
+    own_clock = False
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment

@@ -22,6 +22,7 @@ class Mps(TorchHost):
     """The one GPU of an Apple machine."""
 
     kind = "mps"
+    synchronous = False
     torch_name = "mps"
 
     def open(self, precision: str) -> None:

@@ -81,6 +81,8 @@ class Cpu(TensorFlowHost):
 class Asynchronous(TensorFlowHost):
     """Devices that are handed work and go on with it by themselves."""
 
+    synchronous = False
+
     def synchronize(self) -> None:
         """Wait until every device has done what it was given."""
         import tensorflow as tf

@@ -19,6 +19,7 @@ class Xla(TorchHost):
     """One or more XLA devices in one process; the adapter of a kind says which client PJRT is to make."""
 
     torch_name = "xla"
+    synchronous = False
     pjrt: str
 
     def hide_others(self) -> None:

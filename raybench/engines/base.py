@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -49,13 +49,15 @@ class EpochResult:
     """What one epoch of training came to.
 
     `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
-    tensor shapes that were new in this epoch, each of which may have cost a compilation.
+    tensor shapes that were new in this epoch, each of which may have cost a compilation. `step_s` is how the epoch's
+    steps went (`raybench.engines.steps.Steps.blocks`), in seconds; empty where nothing times single steps.
     """
 
     steps: int
     examples: int
     metrics: Mapping[str, float]
     new_shapes: int
+    step_s: Sequence[float] = ()
 
 
 class Engine(Protocol):
@@ -76,6 +78,13 @@ class Engine(Protocol):
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch (from 1); synchronised at its end."""
+
+    def settle(self) -> None:
+        """Copy a value that the last training step has changed to the host, and wait for it.
+
+        After an epoch and its `synchronize` there is nothing left to wait for, however the device works; a clock that
+        read off the queue instead shows here.
+        """
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Means over the whole validation set, every example counted once; and the number of new shapes."""

@@ -49,7 +49,14 @@ def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
 
 
 def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
-    """An epoch is trained and evaluated: its steps, examples, ledger and metrics."""
+    """An epoch is trained and evaluated: its steps, examples, ledger and metrics, and the evidence for its times.
+
+    Evidence: `cpu`, processor seconds of all threads in each of the ledger's sections; `device_s`, seconds of `train`
+    and `evaluate` by the device's own clock, from the first mark to the last, where it has one; `settle_s`, seconds
+    that a value which depends on the last training step took to reach the host once `train` had been closed (evaluation
+    has none: its sums are fetched inside its section); `step_s`, mean seconds of a step in blocks of equal length,
+    where single steps are timed.
+    """
     return _event("epoch_ended", trial, attempt, fields)
 
 
@@ -69,6 +76,7 @@ def trial_ended(
     status: str,
     *,
     ledger: Mapping[str, float] | None = None,
+    cpu: Mapping[str, float] | None = None,
     wall: float | None = None,
     template_import: float | None = None,
     warnings: Sequence[str] = (),
@@ -78,6 +86,7 @@ def trial_ended(
     fields = {
         "status": status,
         "ledger": dict(ledger or {}),
+        **({"cpu": dict(cpu)} if cpu else {}),
         "wall": wall,
         "template_import": template_import,
         "warnings": list(warnings),

@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -178,8 +178,16 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
 
 def _of_all(told: Sequence[Event]) -> Event:
     """One event of what every rank has told: rank 0's, with the largest memory and all the processor time."""
-    combined: dict[str, Callable[[Iterable[float]], float]] = {"memory_peak_bytes": max, "cpu_s": sum}
-    return told[0] | {name: of(event[name] for event in told) for name, of in combined.items() if name in told[0]}
+    combined: dict[str, Callable[[Sequence[Any]], Any]] = {
+        "memory_peak_bytes": max,
+        "cpu_s": lambda told: round(sum(told), 6),
+        "cpu": _sum_of_each,
+    }
+    return told[0] | {name: of([event[name] for event in told]) for name, of in combined.items() if name in told[0]}
+
+
+def _sum_of_each(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: round(sum(one.get(name, 0.0) for one in told), 6) for name in told[0]}
 
 
 def _end_of_all(ended: Mapping[int, tuple[int, Event]], count: int) -> Event:
@@ -187,7 +195,7 @@ def _end_of_all(ended: Mapping[int, tuple[int, Event]], count: int) -> Event:
     errors = {number: event["error"] or {} for number, (_, event) in ended.items()}
     kinds = {(error.get("type"), error.get("message")) for error in errors.values()}
     if len(ended) == count and len(kinds) == 1:
-        return ended[0][1]
+        return _of_all([ended[number][1] for number in sorted(ended)])
     first = min((number for number, error in errors.items() if error), key=lambda number: ended[number][0])
     return ended[first][1] | {"error": {**errors[first], "rank": first}}
 

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
-from raybench.trial.ledger import Ledger
+from raybench.trial.ledger import NANO, Ledger
 from raybench.trial.rank import here
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
@@ -61,21 +61,26 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         precision = engine.precision()
         for epoch in range(1, recipe.epochs + 1):
             ledger.begin_epoch()
-            cpu = time.process_time()
             phase = "train"
             trained = engine.train_epoch(epoch)
+            settled = _seconds_of(engine.settle)
             phase = "evaluate"
             judged, shapes = engine.evaluate()
             phase = "train"
             metrics = _named("train", trained.metrics) | _named("val", judged)
+            sections, cpu, by_device = ledger.epoch(), ledger.epoch_cpu(), ledger.epoch_device()
             yield events.epoch_ended(
                 job.trial,
                 job.attempt,
                 epoch=epoch,
                 steps=trained.steps,
                 examples=trained.examples,
-                ledger=ledger.epoch(),
-                cpu_s=round(time.process_time() - cpu, 6),
+                ledger=sections,
+                cpu=cpu,
+                cpu_s=round(sum(cpu.values()), 6),
+                settle_s={"train": settled},
+                **({"device_s": by_device} if by_device else {}),
+                **({"step_s": list(trained.step_s)} if trained.step_s else {}),
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
                 memory_peak_bytes=device.peak_memory(),
                 recompiles=trained.new_shapes + shapes,
@@ -97,11 +102,19 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         job.attempt,
         status,
         ledger=sections,
+        cpu=ledger.cpu(),
         wall=wall,
         template_import=round(template_import, 6),
         warnings=warnings,
         error=error,
     )
+
+
+def _seconds_of(work: Callable[[], object]) -> float:
+    """How long a call takes, outside of every section."""
+    begun = time.perf_counter_ns()
+    work()
+    return round((time.perf_counter_ns() - begun) * NANO, 9)
 
 
 def describe_error(caught: BaseException, phase: str, folder: str, file: str | None) -> dict[str, Any]:

@@ -7,11 +7,17 @@ class Clock:
     def __init__(self):
         self.now = 0
 
+        self.used = 0
+
     def __call__(self):
         return self.now
 
-    def pass_ms(self, ms):
+    def processor(self):
+        return self.used
+
+    def pass_ms(self, ms, used=0):
         self.now += int(ms * 1e6)
+        self.used += int(used * 1e6)
 
 
 def test_sections_exclude_each_other_and_add_up():
@@ -78,3 +84,67 @@ def test_an_epoch_counts_only_itself():
         with ledger.section("train"):
             clock.pass_ms(ms)
     assert ledger.epoch()["train"] == 0.007
+
+
+def test_processor_time_is_charged_to_the_same_sections():
+    clock = Clock()
+    clock.pass_ms(40, used=30)
+    ledger = Ledger(started=0, clock=clock, processor=clock.processor)
+    with ledger.section("data"):
+        clock.pass_ms(100, used=180)
+    for _ in range(2):
+        ledger.begin_epoch()
+        with ledger.section("train"):
+            clock.pass_ms(1000, used=1900)
+            with ledger.section("input_wait"):
+                clock.pass_ms(50, used=1)
+        with ledger.section("evaluate"):
+            clock.pass_ms(200, used=300)
+        clock.pass_ms(3, used=2)
+    assert ledger.epoch_cpu() == {"compile": 0.0, "train": 1.9, "input_wait": 0.001, "evaluate": 0.3}
+    assert ledger.epoch_cpu().keys() == ledger.epoch().keys()
+    sections, _ = ledger.close()
+    assert ledger.cpu() == {
+        "setup": 0.03,
+        "data": 0.18,
+        "build": 0.0,
+        "compile": 0.0,
+        "train": 3.8,
+        "input_wait": 0.002,
+        "evaluate": 0.6,
+        "other": 0.004,
+    }
+    assert ledger.cpu().keys() == sections.keys()
+
+
+def test_what_the_process_used_before_is_not_a_trial_s_that_shares_it():
+    clock = Clock()
+    clock.pass_ms(5000, used=4000)
+    ledger = Ledger(clock=clock, processor=clock.processor)
+    clock.pass_ms(10, used=7)
+    ledger.close()
+    assert sum(ledger.cpu().values()) == 0.007
+
+
+@pytest.mark.parametrize(("counted", "moved"), [(None, 0.3), (500_000_000, 0.5), (10**12, 1.2), (-1, 0.0)])
+def test_processor_time_moves_as_it_was_counted_or_in_proportion(counted, moved):
+    clock = Clock()
+    ledger = Ledger(clock=clock, processor=clock.processor)
+    with ledger.section("train"):
+        clock.pass_ms(9000, used=0)
+    ledger.begin_epoch()
+    with ledger.section("train"):
+        clock.pass_ms(1000, used=1200)
+    ledger.move(250_000_000, "train", "compile", counted)
+    assert ledger.epoch()["compile"] == 0.25
+    assert ledger.epoch_cpu()["compile"] == moved
+    assert sum(ledger.epoch_cpu().values()) == pytest.approx(1.2)
+
+
+def test_the_device_s_clock_stands_beside():
+    ledger = Ledger()
+    assert ledger.epoch_device() == {}
+    ledger.note_device("train", 1_500_000_000)
+    assert ledger.epoch_device() == {"train": 1.5}
+    ledger.begin_epoch()
+    assert ledger.epoch_device() == {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from statistics import median
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import keras
@@ -17,6 +15,7 @@ from raybench.engines.base import EngineParts, EpochResult, one_number_an_exampl
 from raybench.engines.order import Augmentation, EpochOrder, Order
 from raybench.engines.pictures import is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
+from raybench.engines.steps import Steps
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
 from raybench.engines.tensorflow.pictures import Pictures
@@ -34,9 +33,6 @@ POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 
 Rows = Mapping[str, tf.Tensor]
 """The draws and the optimiser's numbers of an epoch, each [steps, …], or of one of its steps."""
-
-Mark = tuple[Any, Any, int]
-"""Before and after a call, in the device's own stream, and how many steps it had."""
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
@@ -107,6 +103,7 @@ class TensorFlowEngine:
             if self._several:
                 part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
+            self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
             self._optimizer = build_optimizer(self._variables, recipe.optimizer, recipe.acting_decay, recipe.decay)
         self._rate = float(recipe.optimizer["learning_rate"])
         self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
@@ -177,11 +174,11 @@ class TensorFlowEngine:
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch.
 
-        The calls of the first epoch are timed one by one; what the first took beyond the median of the others, each
-        counted by its steps, is `compile`. Where an epoch is one call, there is no median to compare with and all of it
-        is `train`.
+        What the first call took beyond the median of the others, each counted by its steps, is `compile`. Where an
+        epoch is one call, there is no median to compare with and all of it is `train`.
         """
-        traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
+        traces, sums = self._traces, tf.zeros([len(self._names)])
+        calls = Steps(self._device, first=epoch == 1)
         total = self._order.steps
         most = min(self._recipe.steps_per_execution, total)
         self._device.synchronize()
@@ -190,22 +187,18 @@ class TensorFlowEngine:
             rows = self._rows(order)
             for start, fed in zip(range(0, total, most), self._input.calls(order, most), strict=True):
                 steps = min(most, total - start)
-                with self._timed(marks, steps, epoch == 1):
-                    sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
+                calls.begin()
+                sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
+                calls.end(steps)
             means = self._means(sums, order.index.size)
             self._device.synchronize()
-        self._charge_compilation(marks, "train")
-        return EpochResult(total, order.index.size, means, self._traces - traces)
+            calls.over()
+        calls.charge(self._ledger, "train")
+        return EpochResult(total, order.index.size, means, self._traces - traces, calls.blocks())
 
-    @contextmanager
-    def _timed(self, marks: list[Mark], steps: int, wanted: bool) -> Iterator[None]:
-        """Mark the device's work before and after a call of so many steps, where it is wanted."""
-        if not wanted:
-            yield
-            return
-        begun = self._device.mark()
-        yield
-        marks.append((begun, self._device.mark(), steps))
+    def settle(self) -> None:
+        """Copy the smallest trained variable to the host."""
+        self._smallest.numpy()
 
     def _rows(self, order: EpochOrder) -> Rows:
         """The epoch's draws and the optimiser's numbers on the device: one copy each, so that no step waits for one."""
@@ -219,23 +212,21 @@ class TensorFlowEngine:
         values = sums.numpy().tolist()  # the one copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
-    def _charge_compilation(self, marks: list[Mark], section: str) -> None:
-        if len(marks) > 1:
-            first, *later = [self._device.elapsed(begun, ended) / steps for begun, ended, steps in marks]
-            self._ledger.move(int((first - median(later)) * marks[0][2]), section, "compile")
-
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
-        traces, marks, sums = self._traces, list[Mark](), tf.zeros([len(self._names)])
+        traces, sums = self._traces, tf.zeros([len(self._names)])
+        calls = Steps(self._device, first=not self._judged)
         self._device.synchronize()
         with self._ledger.section("evaluate"):
             if self._several:
                 average_running_statistics(self.model, self._strategy)
             for fed, counts in self._input.validation(self._evaluation_batch):
-                with self._timed(marks, 1, not self._judged):
-                    sums += self._evaluate(fed, tf.constant(counts))
+                calls.begin()
+                sums += self._evaluate(fed, tf.constant(counts))
+                calls.end()
             means = self._means(sums, self._examples)
             self._device.synchronize()
+            calls.over()
         self._judged = True
-        self._charge_compilation(marks, "evaluate")
+        calls.charge(self._ledger, "evaluate")
         return means, self._traces - traces

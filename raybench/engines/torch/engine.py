@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from statistics import median
 from typing import Any, cast
 
 import torch
@@ -14,6 +13,7 @@ from raybench.engines.base import EngineParts, EpochResult, one_number_an_exampl
 from raybench.engines.order import Augmentation, Order
 from raybench.engines.pictures import is_pictures, reflect
 from raybench.engines.schedule import schedule
+from raybench.engines.steps import Steps
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
@@ -110,6 +110,7 @@ class TorchEngine:
             model = group_batch_norms(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
+        self._smallest = min((p for p in self._model.parameters() if p.requires_grad), key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
         self._rate = float(recipe.optimizer["learning_rate"])
         self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
@@ -202,42 +203,44 @@ class TorchEngine:
         steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
         no median to compare with and all of it is `train`.
         """
-        sums, marks = Sums(self._on, self._together), list[tuple[Any, Any]]()
+        sums, check = Sums(self._on, self._together), self._is_new("train", self._order.batch)
+        steps = Steps(self._device, first=check)
         self._model.train()
         self._synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            first = self._is_new("train", self._order.batch)
             for inputs, targets in self._input.train(order.part(self._rank)):
-                start = self._device.mark()
-                self._train_step(inputs, targets, sums, check=first and not marks)
-                marks.append((start, self._device.mark()))
-                if first and len(marks) == 1:
-                    self._device.synchronize()
+                steps.begin()
+                self._train_step(inputs, targets, sums, check)
+                steps.end(wait=True)
+                check = False
             means = sums.means(order.index.size)
             self._synchronize()
-        if first:
-            self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "train")
-        return EpochResult(self._order.steps, order.index.size, means, int(first))
+            steps.over()
+        self._charge(steps, "train")
+        return EpochResult(self._order.steps, order.index.size, means, int(steps.first), steps.blocks())
 
-    def _charge_compilation(self, steps: list[int], section: str) -> None:
-        if len(steps) > 1:
-            self._ledger.move(steps[0] - int(median(steps[1:])), section, "compile")
+    def _charge(self, steps: Steps, section: str) -> None:
+        steps.charge(self._ledger, section)
+
+    def settle(self) -> None:
+        """Copy the smallest trained weight to the host."""
+        self._smallest.detach().cpu()
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
-        sums, marks = Sums(self._on, self._together), []
+        sums = Sums(self._on, self._together)
+        steps = Steps(self._device, first=self._is_new("evaluate", self._evaluation_batch))
         self._model.eval()
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
             self._together.average_buffers(self._model)
-            first = self._is_new("evaluate", self._evaluation_batch)
             for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
-                start = self._device.mark()
+                steps.begin()
                 self._evaluation_step(inputs, targets, counts, sums)
-                marks.append((start, self._device.mark()))
+                steps.end()
             means = sums.means(self._examples)
             self._synchronize()
-        if first:
-            self._charge_compilation([self._device.elapsed(*pair) for pair in marks], "evaluate")
-        return means, int(first)
+            steps.over()
+        self._charge(steps, "evaluate")
+        return means, int(steps.first)

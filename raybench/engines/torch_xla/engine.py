@@ -19,6 +19,7 @@ from torch_xla.debug import metrics
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
 from raybench.engines.base import EngineParts, EpochResult
+from raybench.engines.steps import Steps
 from raybench.engines.torch.engine import Sums, TorchEngine
 from raybench.engines.torch.pictures import Drawn
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
@@ -105,21 +106,21 @@ class XlaEngine(TorchEngine):
             rows = [self._optimizer.numbers(self._rate * self._factor(step), step) for step in steps]
             self._numbers = torch.tensor(rows, dtype=torch.float32).to(self._on)
         result = super().train_epoch(epoch)
-        return replace(result, new_shapes=self._charge(before, "train"))
+        return replace(result, new_shapes=self._compiled(before, "train"))
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
         before = compilations()
         means, _ = super().evaluate()
-        return means, self._charge(before, "evaluate")
+        return means, self._compiled(before, "evaluate")
 
-    def _charge(self, before: tuple[int, int], section: str) -> int:
+    def _compiled(self, before: tuple[int, int], section: str) -> int:
         """Move what was compiled since to `compile`; the number of graphs."""
         (count, spent), (count_before, spent_before) = compilations(), before
         self._ledger.move(spent - spent_before, section, "compile")
         return count - count_before
 
-    def _charge_compilation(self, steps: list[int], section: str) -> None:
+    def _charge(self, steps: Steps, section: str) -> None:
         """Nothing to work out from the steps: XLA tells."""
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:

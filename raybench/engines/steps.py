@@ -1,0 +1,92 @@
+"""The steps of one pass over data, by marks: what compiling took, what the device's clock says, how the steps went."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from statistics import fmean, median
+from typing import Any
+
+from raybench.devices.base import Device
+from raybench.trial.ledger import NANO, Ledger
+
+BLOCKS = 64
+"""Numbers an epoch keeps of its steps at most: enough to see where they change, and a short line in the journal."""
+
+
+class Steps:
+    """Marks before and after each step, or each call of a framework that takes several steps.
+
+    Where a mark tells the time and costs next to nothing (the host's clock on a synchronous device, an event in the
+    stream of a device with a clock of its own), every step is marked. Elsewhere only those of a pass that meets a new
+    shape are, and not timed any further: such a mark waits for the device, or tells only when work was handed over.
+
+    Args:
+        first: whether this pass meets a new shape with its first step.
+    """
+
+    def __init__(self, device: Device, first: bool) -> None:
+        self._device, self.first = device, first
+        self._timed = device.synchronous or device.own_clock
+        self._wanted = first or self._timed
+        self._marks: list[tuple[Any, Any, int]] = []
+        self._begun: Any = None
+        self._used: list[int] = []
+
+    def begin(self) -> None:
+        """A step begins."""
+        if self._wanted:
+            if self.first and not self._marks:
+                self._used.append(time.process_time_ns())
+            self._begun = self._device.mark()
+
+    def end(self, steps: int = 1, wait: bool = False) -> None:
+        """The step, or a call of so many, has been handed to the device.
+
+        Args:
+            wait: whether the device is waited for where this was the first step of a new shape.
+        """
+        if self._wanted:
+            self._marks.append((self._begun, self._device.mark(), steps))
+            if self.first and len(self._marks) == 1:
+                if wait:
+                    self._device.synchronize()
+                self._used.append(time.process_time_ns())
+
+    def over(self) -> None:
+        """The pass is over; still inside its section, so that its processor time is known."""
+        if self.first:
+            self._used.append(time.process_time_ns())
+
+    def charge(self, ledger: Ledger, section: str) -> None:
+        """Charge compilation, and note what the device's clock says; after a `synchronize`.
+
+        What the first step of a new shape took beyond the median of the others moves from the section to `compile`,
+        and of its processor time what was beyond their mean. Where there are no others, nothing can be told apart.
+        """
+        if self._device.own_clock and self._marks:
+            ledger.note_device(section, self._device.elapsed(self._marks[0][0], self._marks[-1][1]))
+        if self.first and len(self._marks) > 1:
+            counted = self._marks[0][2]
+            first, *later = self._each
+            begun, ended, over = self._used
+            usual = (over - ended) / sum(steps for _, _, steps in self._marks[1:])
+            ledger.move(
+                int((first - median(later)) * counted), section, "compile", int(ended - begun - usual * counted)
+            )
+
+    def blocks(self) -> list[float]:
+        """Mean seconds of a step in each of at most 64 consecutive blocks of equal length (the last may be shorter).
+
+        Without the first step of a new shape; empty where marks do not tell the time of a step.
+        """
+        if not self._timed:
+            return []
+        took = self._each[1:] if self.first else self._each
+        length = -(-len(took) // BLOCKS)
+        return [round(fmean(took[i : i + length]) * NANO, 9) for i in range(0, len(took), length or 1)]
+
+    @cached_property
+    def _each(self) -> list[float]:
+        """Nanoseconds of a step, for each call; asked for when the pass is over."""
+        return [self._device.elapsed(begun, ended) / steps for begun, ended, steps in self._marks]
