@@ -106,16 +106,11 @@ def compare(
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
     """
-    baseline = baseline or {}
     runs = [_runs(cell, latest) for cell in cells]
     times = [_times(mine) for mine in runs]
-    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.again}
-    named = {cell.cell_id: number for number, cell in enumerate(cells)}
     rows = []
-    for number, (cell, mine) in enumerate(zip(cells, runs, strict=True)):
+    for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
         steady = _spread(times[number], median)
-        origin = places.get(_frozen({**cell.axes, **baseline})) if baseline else None
-        origin = named.get(cell.again) if cell.again else origin
         compared = origin is not None and origin != number
         totals = [seconds for run in _completed(mine) if (seconds := rules.total(run)) is not None]
         rows.append(
@@ -135,6 +130,21 @@ def compare(
             )
         )
     return rows
+
+
+def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:
+    """The place of the cell that each is compared with: its own for a baseline, None where there is none.
+
+    Args:
+        cells: the cells of the grid.
+        baseline: axes and the value that the baseline has there; without it only A/A checks have one.
+    """
+    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.again}
+    named = {cell.cell_id: number for number, cell in enumerate(cells)}
+    return [
+        named.get(cell.again) if cell.again else places.get(_frozen({**cell.axes, **baseline})) if baseline else None
+        for cell in cells
+    ]
 
 
 def _runs(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:

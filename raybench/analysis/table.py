@@ -95,7 +95,7 @@ def _stacked(cell: str) -> str:
     return cell.replace(" (", "\n").removesuffix(")")
 
 
-def _figure(value: float, digits: int = 3) -> str:
+def figure(value: float, digits: int = 3) -> str:
     """A number with so many significant digits, as people write it: 3.92, 0.0178; all digits before the point: 2331."""
     from decimal import Decimal
 
@@ -117,8 +117,8 @@ def _steady(row: Row) -> str:
         return NOTHING
     mark = WARMUP_MARK if row.from_warmup else ""
     if row.steady.runs == 1:
-        return f"{_figure(row.steady.value)}{mark}"
-    return f"{_figure(row.steady.value)}{mark} ({_figure(row.steady.low)}–{_figure(row.steady.high)})"
+        return f"{figure(row.steady.value)}{mark}"
+    return f"{figure(row.steady.value)}{mark} ({figure(row.steady.low)}–{figure(row.steady.high)})"
 
 
 def _speedup(row: Row) -> str:
@@ -128,15 +128,15 @@ def _speedup(row: Row) -> str:
     if found is None:
         return NOTHING
     if found.low is None or found.high is None:
-        return f"{_figure(found.ratio)} ×"
-    return f"{_figure(found.ratio)} × ({_bound(found.low)}–{_bound(found.high)})"
+        return f"{figure(found.ratio)} ×"
+    return f"{figure(found.ratio)} × ({_bound(found.low)}–{_bound(found.high)})"
 
 
 def _bound(value: float) -> str:
     """An end of an interval: two runs far apart leave it nearly open, and then its digits say nothing."""
     if value < LEAST:
         return f"<{LEAST:g}"
-    return f">{MOST:g}" if value > MOST else _figure(value)
+    return f">{MOST:g}" if value > MOST else figure(value)
 
 
 def _same(row: Row) -> str:
@@ -145,11 +145,11 @@ def _same(row: Row) -> str:
     if found is None:
         return "A/A: the same cell twice; the two have not both completed."
     if found.low is None or found.high is None:
-        return f"A/A: the same cell twice: {_figure(found.ratio)} ×; one run each shows no interval."
+        return f"A/A: the same cell twice: {figure(found.ratio)} ×; one run each shows no interval."
     held = found.low <= 1 <= found.high
     says = "contains 1, as it should" if held else "does not contain 1: runs here differ by more than their spread says"
     return f"A/A: the same cell twice: {_speedup(row)}; the interval {says}."
 
 
 def _price(price: Any) -> str:
-    return NOTHING if price is None else _figure(price)
+    return NOTHING if price is None else figure(price)

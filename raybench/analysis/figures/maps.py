@@ -1,0 +1,124 @@
+"""The map: what each batch size and each weight decay came to on each device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.figures.style import NothingToShowError, new
+from raybench.analysis.standing import Standing, worded
+from raybench.plan import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BATCH, DECAY = "batch_size", "weight_decay"
+PANELS = 12
+COLUMNS = 8
+"""Values on an axis of a map whose numbers can still be read."""
+
+TROUBLE = "////"
+"""The hatch of a cell that has no number."""
+
+
+def accuracy_map(standing: Standing) -> Figure:
+    """The last epoch's metric by batch size and weight decay, a panel for each device, with ± its standard deviation.
+
+    What ran out of memory, diverged, was skipped or has not run is hatched and says so; what the grid does not ask for
+    is empty.
+
+    Raises:
+        NothingToShowError: neither varies, no run has completed, or there are too many cells.
+    """
+    batches, decays = standing.axes.get(BATCH), standing.axes.get(DECAY)
+    if not batches and not decays:
+        raise NothingToShowError("neither batch size nor weight decay varies")
+    values = {cell.cell_id: _values(standing, cell) for cell in standing.cells}
+    every = [fmean(found) for found in values.values() if found]
+    if not every:
+        raise NothingToShowError(f"no completed run has told of {standing.metric}")
+    others = [axis for axis in standing.axes if axis not in (BATCH, DECAY)]
+    panels: dict[str, list[PlannedCell]] = {}
+    for cell in standing.cells:
+        if not cell.again and cell.axes:
+            title = " ".join(worded(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
+            panels.setdefault(title, []).append(cell)
+    rows, columns = _order(standing, BATCH), _order(standing, DECAY)
+    if len(panels) > PANELS or max(len(rows), len(columns)) > COLUMNS:
+        raise NothingToShowError("there are more cells than a map can show")
+    across = 2 if len(columns) <= 2 and len(panels) > 1 else 1
+    down = -(-len(panels) // across)
+    figure, axes = new(down * (0.36 * len(rows) + 0.75) + 0.2, down, across)
+    scale = (min(every), max(every) if max(every) > min(every) else min(every) + 1e-9)
+    for panel, (title, cells) in zip(axes, panels.items(), strict=False):
+        _map(panel, standing, cells, values, rows, columns, scale)
+        panel.set_title(title, loc="left")
+    for panel in axes[len(panels) :]:
+        panel.set_visible(False)
+    figure.supxlabel("weight decay λ" if decays else "", fontsize=9.5)
+    figure.supylabel("batch size" if batches else "", fontsize=9.5)
+    return figure
+
+
+def _map(
+    panel: Axes,
+    standing: Standing,
+    cells: Sequence[PlannedCell],
+    values: dict[str, list[float]],
+    rows: Sequence[Any],
+    columns: Sequence[Any],
+    scale: tuple[float, float],
+) -> None:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    greys = colormaps["Greys"]
+    for cell in cells:
+        place = (columns.index(cell.axes.get(DECAY)), rows.index(cell.axes.get(BATCH)))
+        found = values[cell.cell_id]
+        share = (fmean(found) - scale[0]) / (scale[1] - scale[0]) if found else 0.0
+        box: dict[str, Any] = {
+            "facecolor": greys(0.05 + 0.6 * share) if found else "white",
+            "edgecolor": "black",
+            "linewidth": 0.6,
+        }
+        panel.add_patch(Rectangle(place, 1, 1, hatch="" if found else TROUBLE, **box))
+        words = _words(found) if found else standing.trouble(cell) or "–"
+        more = f"\n{trouble}" if found and (trouble := standing.trouble(cell)) else ""
+        panel.text(
+            place[0] + 0.5,
+            place[1] + 0.5,
+            words + more,
+            ha="center",
+            va="center",
+            fontsize=8.5 if not more else 7,
+            linespacing=1.05,
+            color="white" if found and share > 0.75 else "black",
+            bbox=None if found else {"facecolor": "white", "edgecolor": "none", "pad": 1.2},
+        )
+    panel.set_xlim(0, len(columns))
+    panel.set_ylim(len(rows), 0)
+    panel.set_xticks(
+        [place + 0.5 for place in range(len(columns))], [short(v) if v is not None else "" for v in columns]
+    )
+    panel.set_yticks([place + 0.5 for place in range(len(rows))], [short(v) if v is not None else "" for v in rows])
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+
+
+def _order(standing: Standing, axis: str) -> list[Any]:
+    """The values of an axis, sorted where they are numbers; one unnamed where it does not vary."""
+    values = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
+    return sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
+
+
+def _values(standing: Standing, cell: PlannedCell) -> list[float]:
+    return [value for run in standing.completed(cell) if (value := run.metric(standing.metric)) is not None]
+
+
+def _words(found: Sequence[float]) -> str:
+    more = f" ±{stdev(found):.3f}".replace("±0.", "±.") if len(found) > 1 else ""
+    return f"{fmean(found):.3f}{more}"

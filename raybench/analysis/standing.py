@@ -1,0 +1,179 @@
+"""A grid as it stands: the cells that were asked for, the runs there are, and what a person calls each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare
+from raybench.analysis.results import Attempt
+from raybench.identity import canonical, leaves, trial_id
+from raybench.plan import short
+from raybench.trial import events
+from raybench.trial.job import Target
+
+SKIPPED, NOT_RUN = events.SKIPPED, "not run"
+
+_ALWAYS = ("device", "batch_size", "weight_decay")
+"""The axes that a grid is about, first and in this order."""
+
+_AXES: Mapping[str, str] = {"device.replicas": "replicas", "device.threads": "threads", "framework": "framework"}
+"""What outside the settings makes an axis where nobody wrote down which axes there are."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was asked for and what there is, for tables, figures and sentences.
+
+    Attributes:
+        name: of the grid.
+        workload: what is trained.
+        cells: what was asked for, in the order of the file.
+        latest: the latest attempt of each trial (`raybench.analysis.results.latest`).
+        baseline: axes and the value that the baseline has there; empty where nothing is compared.
+        target: the quality to reach, where one was asked for.
+    """
+
+    name: str
+    workload: str
+    cells: Sequence[PlannedCell]
+    latest: Mapping[str, Attempt]
+    baseline: Mapping[str, Any]
+    target: Target | None = None
+
+    @cached_property
+    def metric(self) -> str:
+        """The metric of quality: `val/accuracy` or, where no run has it, the target's or the first of validation."""
+        there = dict.fromkeys(n for run in self.latest.values() for epoch in run.epochs[-1:] for n in epoch.metrics)
+        wanted = [ACCURACY, self.target.metric if self.target else ACCURACY, *sorted(there, reverse=True)]
+        return next((name for name in wanted if name in there), ACCURACY)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The comparison, a row a cell, in the order of `cells`."""
+        return compare(self.cells, self.latest, self.baseline, self.metric)
+
+    @cached_property
+    def axes(self) -> dict[str, list[Any]]:
+        """The axes along which the grid has more than one value, each with its values in order."""
+        found: dict[str, dict[str, Any]] = {}
+        for cell in self.cells:
+            for name, value in cell.axes.items():
+                found.setdefault(name, {})[short(value)] = value
+        several = {name: list(values.values()) for name, values in found.items() if len(values) > 1}
+        return {name: several[name] for name in sorted(several, key=_place)}
+
+    def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
+        """What a person calls a cell: its values on the axes that vary, `gpu b512 wd5e-4`.
+
+        Args:
+            cell: one of `cells`.
+            without: axes that the reader sees elsewhere.
+        """
+        left_out = set(without)
+        parts = [worded(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
+        if not parts and not left_out:
+            parts = [worded(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
+        return " ".join([*parts, *(["A/A"] if cell.again else [])])
+
+    def runs(self, cell: PlannedCell) -> list[Attempt]:
+        """The latest attempts at a cell's repeats, however they ended, in the order of the repeats."""
+        names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
+        return [self.latest[name] for name in names if name in self.latest]
+
+    def completed(self, cell: PlannedCell) -> list[Attempt]:
+        """Those of its runs that give numbers."""
+        return [run for run in self.runs(cell) if run.status == events.COMPLETED]
+
+    def trouble(self, cell: PlannedCell) -> str:
+        """How the repeats of a cell ended that did not complete, most often first: `2 oom, 1 diverged`.
+
+        Without a number where none completed and all ended alike (`oom`, `skipped`); empty where all completed.
+        """
+        runs = self.runs(cell)
+        counts = Counter(run.status or "unfinished" for run in runs)
+        done = counts.pop(events.COMPLETED, 0)
+        absent = cell.repeats - len(runs)
+        if absent:
+            counts[SKIPPED if cell.skip else NOT_RUN] += absent
+        if len(counts) == 1 and not done:
+            return next(iter(counts))
+        return ", ".join(f"{count} {status}" for status, count in counts.most_common())
+
+    @cached_property
+    def aside(self) -> int:
+        """How many attempts are of none of these cells: of another machine, another version or an earlier file."""
+        own = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
+        return sum(name not in own for name in self.latest)
+
+
+def worded(axis: str, value: Any) -> str:
+    """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
+    if axis in ("device", "framework"):
+        return str(value)
+    known = {"batch_size": "b", "weight_decay": "wd"}
+    return f"{known[axis]}{short(value)}" if axis in known else f"{axis}={short(value)}"
+
+
+def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> Standing:
+    """A grid of which nothing is known but what its trials tell: every cell they have, on the axes that differ.
+
+    The first device is the baseline where there are several. A skipped trial never told of its cell, so that it has
+    no place on an axis.
+
+    Args:
+        name: what to call it.
+        latest: the latest attempt of each trial.
+        prices: from a device's name to what an hour of it costs.
+    """
+    contents: dict[str, Attempt] = {}
+    repeats: Counter[str] = Counter()
+    for attempt in latest.values():
+        if attempt.cell or attempt.cell_id not in contents:
+            contents[attempt.cell_id] = attempt
+        repeats[attempt.cell_id] = max(repeats[attempt.cell_id], attempt.repeat + 1)
+    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell}
+    kept = [
+        axis
+        for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
+        if axis in _ALWAYS or len({canonical({"": mine.get(axis)}) for mine in axes.values()}) > 1
+    ]
+    cells = []
+    for cell, attempt in contents.items():
+        mine = {axis: axes[cell][axis] for axis in kept if axis in axes.get(cell, {})}
+        skip = str(attempt.error["message"]) if attempt.status == SKIPPED and attempt.error else None
+        price = (prices or {}).get(str(mine.get("device")))
+        again = attempt.cell.get("again")
+        cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again if again in contents else None))
+    first = next((attempt for attempt in contents.values() if attempt.cell), None)
+    devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
+    return Standing(
+        name=name,
+        workload=str(dict(leaves(first.cell)).get("workload.name", "?")) if first else "?",
+        cells=cells,
+        latest=latest,
+        baseline={"device": devices[0]} if len(devices) > 1 else {},
+        target=next((attempt.target for attempt in contents.values() if attempt.target), None),
+    )
+
+
+def _axes(attempt: Attempt) -> dict[str, Any]:
+    """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
+    cell = dict(leaves(attempt.cell))
+    found: dict[str, Any] = {"device": attempt.profile or cell.get("device.kind")}
+    found |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
+    for leaf, value in cell.items():
+        if leaf.startswith("settings."):
+            found[leaf.rpartition(".")[2] if leaf.startswith("settings.optimizer.") else leaf[9:]] = value
+    if "settings.optimizer.name" in cell:
+        found["optimizer"] = cell["settings.optimizer.name"]
+        del found["name"]
+    return found
+
+
+def _place(axis: str) -> tuple[int, str]:
+    """Where an axis stands: those that a grid is about first; Python's sort keeps the file's order among equals."""
+    return (_ALWAYS.index(axis), "") if axis in _ALWAYS else (len(_ALWAYS), "")

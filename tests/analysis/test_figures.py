@@ -1,0 +1,177 @@
+"""What figures show: their data, their words and their forms; how they look, people have to look at."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from made_up_grids import made_up, odd
+
+from raybench.analysis import figures
+from raybench.analysis.figures import NothingToShowError, draw, pictures, svg
+from raybench.analysis.standing import Standing
+
+
+def words(figure):
+    """Every text of a figure."""
+    from matplotlib.text import Text
+
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def rows(panel):
+    return [label.get_text() for label in panel.get_yticklabels()]
+
+
+def test_epoch_times_have_a_row_a_cell_and_its_interval():
+    panel = draw("times", made_up()).axes[0]
+    assert rows(panel) == ["cpu", "gpu"]
+    assert panel.get_xlabel() == "steady epoch, s (less is faster)"
+    intervals = [line.get_xdata() for line in panel.lines if len(line.get_xdata()) == 2]
+    rings = [line for line in panel.lines if line.get_fillstyle() == "none" or len(line.get_xdata()) == 3]
+    assert len(intervals) == 2 and len(rings) >= 2
+    low, high = intervals[0]
+    assert low < 4.0 < high and high - low < 0.5
+
+
+def test_one_run_has_no_interval():
+    panel = draw("times", made_up(repeats=1)).axes[0]
+    assert not [line for line in panel.lines if len(line.get_xdata()) == 2]
+
+
+def test_an_interval_that_says_nothing_does_not_take_the_page():
+    panel = draw("times", made_up(repeats=2, noise=0.3)).axes[0]
+    low, high = panel.get_xlim()
+    assert high < 60 and low >= 0, "the 95 % interval of two such runs ends beyond 1000"
+
+
+def test_what_has_no_number_says_why():
+    said = {label: words(draw(label, odd())) for label in ("times", "speedups", "accuracy_map", "ledger")}
+    for name, texts in said.items():
+        for word in ("oom", "diverged", "skipped"):
+            assert any(word in text for text in texts), (name, word)
+    assert any("1 not run" in text for text in said["times"])
+
+
+def test_speed_ups_stand_beside_one():
+    panel = draw("speedups", odd()).axes[0]
+    assert "cpu b256 wd0" not in rows(panel) and "tpu b256 wd0" in rows(panel)
+    assert "×" in panel.get_xlabel()
+    assert [line for line in panel.lines if list(line.get_xdata()) == [1, 1]], "the rule at 1"
+
+
+def test_the_ledger_is_told_by_hatches_and_adds_up():
+    figure = draw("ledger", made_up())
+    panel = figure.axes[0]
+    bars = [bar for container in panel.containers for bar in container]
+    assert sum(bar.get_width() for bar in bars if bar.get_y() < 0) == pytest.approx(100)
+    looks = {(container[0].get_hatch(), container[0].get_facecolor()) for container in panel.containers}
+    assert len(looks) == len(panel.containers), "no two sections look alike"
+    assert {"train", "evaluate", "compile", "data"} <= set(words(figure))
+    assert [text for text in words(figure) if re.fullmatch(r"[\d.]+ s", text)]
+
+
+def test_the_map_has_a_panel_a_device_and_a_square_a_cell():
+    figure = draw("accuracy_map", odd())
+    shown = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title("left") for panel in shown] == ["cpu", "gpu", "tpu"]
+    assert [len(panel.patches) for panel in shown] == [4, 4, 4]
+    hatched = [patch for panel in shown for patch in panel.patches if patch.get_hatch()]
+    assert len(hatched) == 3
+    assert [label.get_text() for label in shown[0].get_xticklabels()] == ["0", "5e-4"]
+    assert rows(shown[0]) == ["256", "512"]
+    assert {"weight decay λ", "batch size"} <= set(words(figure))
+
+
+def test_curves_have_a_line_a_cell_and_units():
+    figure = draw("accuracy_by_time", odd())
+    assert {"training time, s", "val/accuracy"} <= set(words(figure))
+    shown = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title("left") for panel in shown] == ["b256", "b512"]
+    lines = [line for line in shown[0].lines if not line.get_label().startswith("_")]
+    assert {line.get_label() for line in lines} >= {"cpu wd0", "tpu wd5e-4"}
+    looks = {(line.get_marker(), str(line.get_linestyle()), line._dash_pattern[1] is not None) for line in lines}
+    assert len(looks) == len(lines), "told apart without colours"
+    x = next(line for line in lines if line.get_label() == "cpu wd0").get_xdata()
+    assert x[-1] == pytest.approx(4 * 4.0, rel=0.1)
+    epochs = draw("accuracy_by_epoch", odd())
+    assert "epoch" in words(epochs)
+    assert any("b512 wd5e-4: oom" in text for text in words(epochs))
+
+
+def test_many_cells_show_the_best():
+    many = made_up(("cpu", "gpu"), (32, 64, 128, 256, 512), (0.0, 1.25e-4, 2.5e-4, 5e-4), repeats=1)
+    assert "the best of each device" in words(draw("accuracy_by_time", many))
+    assert sum(panel.get_visible() for panel in draw("accuracy_by_epoch", many).axes) <= 9
+
+
+def test_the_crossover_ends_at_the_steady_speed_up():
+    panel = draw("crossover", made_up(noise=0.0)).axes[0]
+    curve = next(line for line in panel.lines if line.get_label() == "gpu")
+    assert curve.get_ydata()[0] < 2 < 3.7 < curve.get_ydata()[-1] < 4.0
+    assert panel.get_xlabel() == "length of the job, epochs"
+
+
+def test_time_and_cost():
+    figure = draw("time_and_cost", made_up())
+    assert {"cpu", "gpu"} <= set(words(figure))
+    assert figure.axes[0].get_ylabel() == "price of a run"
+    bare = made_up()
+    without = Standing("x", "y", [type(c)(c.cell_id, c.axes, c.repeats) for c in bare.cells], bare.latest, {})
+    with pytest.raises(NothingToShowError, match="price_per_hour"):
+        draw("time_and_cost", without)
+
+
+def test_what_has_nothing_to_show_is_left_out_and_says_why():
+    drawn, left_out = pictures(Standing("x", "y", [], {}, {}))
+    assert drawn == [] and set(left_out) == set(figures.FIGURES)
+    assert left_out["times"] == "no run has completed"
+    drawn, left_out = pictures(made_up())
+    assert set(left_out) == {"accuracy_map"} and "varies" in left_out["accuracy_map"]
+    assert [picture.name for picture in drawn] == [name for name in figures.FIGURES if name != "accuracy_map"]
+
+
+def test_an_svg_stands_in_a_page_by_itself():
+    odd_name = '<script>alert("x")</script> $\\frac{1}{2}$'
+    standing = made_up()
+    names = ["cpu", odd_name]
+    cells = [
+        type(cell)(cell.cell_id, {**cell.axes, "device": name}, 3)
+        for cell, name in zip(standing.cells, names, strict=True)
+    ]
+    named = Standing("x", "y", cells, standing.latest, {"device": "cpu"})
+    for name in ("times", "crossover", "accuracy_by_time"):
+        text = svg(draw(name, named), name)
+        root = ElementTree.fromstring(text)
+        assert root.tag.endswith("svg") and "<script" not in text and "&lt;script" in text
+        assert not re.search(r"(href|src)=\"(?!#)|url\((?!#)|@import", text)
+        ids = re.findall(r' id="([^"]*)"', text)
+        assert len(ids) == len(set(ids))
+        assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
+    drawn, _ = pictures(made_up())
+    ids = [name for picture in drawn for name in re.findall(r' id="([^"]*)"', picture.svg)]
+    assert len(ids) == len(set(ids)), "also where several stand in one page"
+
+
+def test_the_same_grid_gives_the_same_svg():
+    assert svg(draw("ledger", made_up()), "ledger") == svg(draw("ledger", made_up()), "ledger")
+
+
+def test_figures_leave_no_trace():
+    """Not in matplotlib's settings, and no window can open: in a process that draws one figure and nothing else."""
+    code = """
+import sys
+from made_up_grids import made_up
+from raybench.analysis.figures import draw, svg
+import matplotlib
+before = matplotlib.rcParams.copy()
+svg(draw("times", made_up()), "times")
+print(matplotlib.rcParams.copy() == before, "matplotlib.pyplot" in sys.modules)
+"""
+    here = Path(__file__).parent
+    paths = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=paths, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
