@@ -11,7 +11,7 @@ from typing import Any
 from raybench.analysis import rules
 from raybench.analysis.results import Attempt
 from raybench.analysis.roofline import roofline
-from raybench.analysis.speedup import Speedup, speedup
+from raybench.analysis.speedup import Speedup, by_repeat
 from raybench.identity import trial_id
 from raybench.trial import events
 
@@ -106,11 +106,11 @@ def compare(
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
     """
-    runs = [_runs(cell, latest) for cell in cells]
-    times = [_times(mine) for mine in runs]
+    runs = [runs_of(cell, latest) for cell in cells]
+    times = [times_of(mine) for mine in runs]
     rows = []
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
-        steady = _spread(times[number], median)
+        steady = _spread(list(times[number].values()), median)
         compared = origin is not None and origin != number
         totals = [seconds for run in _completed(mine) if (seconds := rules.total(run)) is not None]
         rows.append(
@@ -123,8 +123,10 @@ def compare(
                 metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
                 is_again=cell.again is not None,
-                speedup=speedup(times[origin], times[number]) if compared and origin is not None else None,
-                bound=_bound(mine),
+                speedup=by_repeat(times[origin], times[number], beside(runs, origin, number))
+                if compared and origin is not None
+                else None,
+                bound=bound(mine),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )
@@ -147,27 +149,41 @@ def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) ->
     ]
 
 
-def _runs(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
+def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
+    """The runs of a cell that there are, by repeat; latest attempts alone."""
     names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
     return [latest[name] for name in names if name in latest]
+
+
+def times_of(runs: Sequence[Attempt]) -> dict[int, float]:
+    """Repeat and steady seconds an epoch of the completed ones."""
+    return {run.repeat: seconds for run in _completed(runs) if (seconds := rules.steady(run)) is not None}
+
+
+def beside(runs: Sequence[Sequence[Attempt]], origin: int, number: int) -> list[dict[int, float]]:
+    """Times of all cells but two that ran on the one machine on which those two did; none if they ran on several.
+
+    They tell whether what happens to the machine moves the repeats (`raybench.analysis.speedup.by_repeat`).
+    """
+    hosts = [{run.host.get("name") for run in _completed(some)} for some in runs]
+    here = hosts[origin] | hosts[number]
+    others = (some for place, some in enumerate(runs) if place not in (origin, number) and hosts[place] == here)
+    return [times_of(some) for some in others] if len(here) == 1 else []
+
+
+def bound(runs: Sequence[Attempt]) -> Bound | None:
+    """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
+    found = [line for run in _completed(runs) if (line := roofline(run)) is not None]
+    ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
+    return Bound(", ".join(ordered), median(line.share for line in found)) if found else None
 
 
 def _completed(runs: Sequence[Attempt]) -> list[Attempt]:
     return [run for run in runs if run.status == events.COMPLETED]
 
 
-def _times(runs: Sequence[Attempt]) -> list[float]:
-    return [seconds for run in _completed(runs) if (seconds := rules.steady(run)) is not None]
-
-
 def _spread(values: Sequence[float], middle: Any) -> Spread | None:
     return Spread(middle(values), min(values), max(values), len(values)) if values else None
-
-
-def _bound(runs: Sequence[Attempt]) -> Bound | None:
-    found = [line for run in _completed(runs) if (line := roofline(run)) is not None]
-    ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
-    return Bound(", ".join(ordered), median(line.share for line in found)) if found else None
 
 
 def _price(cell: PlannedCell, seconds: float | None) -> float | None:

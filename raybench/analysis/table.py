@@ -7,6 +7,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import ACCURACY, Row, Spread
+from raybench.analysis.sentences import digits, end
 from raybench.plan import short
 
 if TYPE_CHECKING:
@@ -86,22 +87,9 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines()) + "\n"
 
 
-LEAST, MOST = 0.001, 9999
-"""Ends of an interval of a ratio that are written out."""
-
-
 def _stacked(cell: str) -> str:
     """A number with its interval below it."""
     return cell.replace(" (", "\n").removesuffix(")")
-
-
-def figure(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, as people write it: 3.92, 0.0178; all digits before the point: 2331."""
-    from decimal import Decimal
-
-    if abs(value) >= 10**digits:
-        return f"{value:.0f}"
-    return f"{Decimal(f'{value:.{digits - 1}e}'):f}" if value else "0"
 
 
 def _spread(spread: Spread | None, digits: int) -> str:
@@ -117,8 +105,8 @@ def _steady(row: Row) -> str:
         return NOTHING
     mark = WARMUP_MARK if row.from_warmup else ""
     if row.steady.runs == 1:
-        return f"{figure(row.steady.value)}{mark}"
-    return f"{figure(row.steady.value)}{mark} ({figure(row.steady.low)}–{figure(row.steady.high)})"
+        return f"{digits(row.steady.value)}{mark}"
+    return f"{digits(row.steady.value)}{mark} ({digits(row.steady.low)}–{digits(row.steady.high)})"
 
 
 def _speedup(row: Row) -> str:
@@ -128,15 +116,8 @@ def _speedup(row: Row) -> str:
     if found is None:
         return NOTHING
     if found.low is None or found.high is None:
-        return f"{figure(found.ratio)} ×"
-    return f"{figure(found.ratio)} × ({_bound(found.low)}–{_bound(found.high)})"
-
-
-def _bound(value: float) -> str:
-    """An end of an interval: two runs far apart leave it nearly open, and then its digits say nothing."""
-    if value < LEAST:
-        return f"<{LEAST:g}"
-    return f">{MOST:g}" if value > MOST else figure(value)
+        return f"{digits(found.ratio)} ×"
+    return f"{digits(found.ratio)} × ({end(found.low)}–{end(found.high)})"
 
 
 def _same(row: Row) -> str:
@@ -145,11 +126,11 @@ def _same(row: Row) -> str:
     if found is None:
         return "A/A: the same cell twice; the two have not both completed."
     if found.low is None or found.high is None:
-        return f"A/A: the same cell twice: {figure(found.ratio)} ×; one run each shows no interval."
+        return f"A/A: the same cell twice: {digits(found.ratio)} ×; one run each shows no interval."
     held = found.low <= 1 <= found.high
     says = "contains 1, as it should" if held else "does not contain 1: runs here differ by more than their spread says"
     return f"A/A: the same cell twice: {_speedup(row)}; the interval {says}."
 
 
 def _price(price: Any) -> str:
-    return NOTHING if price is None else figure(price)
+    return NOTHING if price is None else digits(price)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from raybench.analysis import welch
+from raybench.analysis import rules, welch
 from raybench.analysis.accuracy import wilson
+from raybench.analysis.results import Attempt
 from raybench.analysis.speedup import Speedup, speedup
 from raybench.trial import events
+from raybench.trial.job import Target
 
 REACHED, CENSORED, NEVER = "reached", "censored", "never"
 
@@ -50,6 +52,17 @@ class Try:
     def reached(self) -> bool:
         """Whether it reached the target."""
         return self.ending == REACHED
+
+
+def try_of(attempt: Attempt, target: Target) -> Try | None:
+    """A run towards its target, in seconds of training; None where its end shows nothing of it (`ENDINGS`)."""
+    seconds = rules.time_to_target(attempt, target)
+    if seconds is not None:
+        epochs = next(epoch.epoch for epoch in attempt.epochs if target.reached(epoch.metrics))
+        return Try(seconds, REACHED, epochs)
+    if attempt.status not in ENDINGS:
+        return None
+    return Try(rules.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis import rules
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.figures.style import GREY, NothingToShowError, legend, log_where_wide, marks, new
+from raybench.analysis.sentences import digits
 from raybench.analysis.standing import Standing
-from raybench.analysis.table import figure as digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,214 @@
+"""What is compared with what: each cell of a grid and its baseline, as plain numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from raybench.analysis import rules
+from raybench.analysis.comparison import ACCURACY, PlannedCell, beside, bound, origins, runs_of, times_of
+from raybench.analysis.crossover import Process, of_attempt
+from raybench.analysis.results import Attempt, Key
+from raybench.analysis.target import Try, try_of
+from raybench.plan import short
+from raybench.trial import events
+from raybench.trial.job import Target
+
+NOT_RUN, UNFINISHED = "not run", "unfinished"
+
+WORDS = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "rate"}
+"""What sentences call an axis; others go by their own name."""
+
+
+class Coded(Protocol):
+    """A finding, as far as it matters here."""
+
+    @property
+    def code(self) -> str:
+        """What it is."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The runs of one cell.
+
+    Attributes:
+        name: what tells it from the other side, such as "gpu" or "batch 128".
+        planned: how many runs were wanted.
+        times: repeat and steady seconds an epoch, of completed runs.
+        from_warmup: whether one of them had no epoch after its warm-up.
+        accuracies: of the last epoch, shares, of completed runs.
+        epochs: how many epochs completed runs had: one number, unless they stopped at a target.
+        troubles: how many runs there are of each other status, `NOT_RUN` and `UNFINISHED` included.
+        skip: why it cannot run here, where that is so.
+        bound_by: what held its runs up, most often first; None where nobody looked.
+        doubts: codes of its runs' findings.
+        tries: its runs towards the target, where one was set.
+        processes: what its completed runs paid once and for each step.
+        price_per_hour: of its device.
+    """
+
+    name: str
+    planned: int
+    times: Mapping[int, float] = field(default_factory=dict)
+    from_warmup: bool = False
+    accuracies: tuple[float, ...] = ()
+    epochs: frozenset[int] = frozenset()
+    troubles: Mapping[str, int] = field(default_factory=dict)
+    skip: str | None = None
+    bound_by: str | None = None
+    doubts: frozenset[str] = frozenset()
+    tries: tuple[Try, ...] = ()
+    processes: tuple[Process, ...] = ()
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A cell and the one it is compared with.
+
+    Attributes:
+        workload: what was trained.
+        setting: where in the grid both lie, such as "batch 256, decay 5e-4"; may be empty.
+        other: the cell.
+        baseline: the other's baseline; None where it has none: it is the baseline itself, none was named, or the
+            cell with the baseline's values is not in the grid.
+        is_baseline: whether others are compared with `other`.
+        again: whether both are the same cell, for an A/A check.
+        differences: what they differ in beside the baseline's fields, such as "precision (bf16 against fp32)".
+        beside: repeat and times of other cells that ran in the same repeats on the same machine; empty where the sides
+            were not on one machine.
+        examples: how many the validation set has; None where that is not known.
+        target: the quality to reach, where one was set.
+    """
+
+    workload: str
+    setting: str
+    other: Side
+    baseline: Side | None = None
+    is_baseline: bool = False
+    again: bool = False
+    differences: tuple[str, ...] = ()
+    beside: tuple[Mapping[int, float], ...] = ()
+    examples: int | None = None
+    target: Target | None = None
+
+
+def pairs(
+    cells: Sequence[PlannedCell],
+    latest: Mapping[str, Attempt],
+    baseline: Mapping[str, Any] | None = None,
+    metric: str = ACCURACY,
+    findings: Mapping[Key, Iterable[Coded]] | None = None,
+) -> list[Pair]:
+    """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
+    baseline, findings = baseline or {}, findings or {}
+    runs = [runs_of(cell, latest) for cell in cells]
+    varied = _varied(cells)
+    fields = [name for name in varied if name in baseline] or list(baseline)
+    sides = [_side(*each, fields, metric, findings) for each in zip(cells, runs, strict=True)]
+    found = []
+    for number, origin in enumerate(origins(cells, baseline)):
+        cell, mine, side = cells[number], runs[number], sides[number]
+        start = next((run for run in mine if run.cell), None)
+        shown = [name for name in varied if name not in fields]
+        if "batch_size" in cell.axes and "batch_size" not in (*shown, *fields):
+            shown.insert(0, "batch_size")
+        pair = Pair(
+            workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
+            setting=", ".join(_named(name, cell.axes[name]) for name in shown if name in cell.axes),
+            other=side,
+            is_baseline=origin == number and not cell.again,
+            again=cell.again is not None,
+            examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
+            target=start.target if start else None,
+        )
+        if origin is not None and origin != number:
+            first = next((run for run in runs[origin] if run.cell), None)
+            pair = replace(
+                pair,
+                baseline=sides[origin],
+                differences=differences(first.cell, start.cell, fields) if first and start else (),
+                beside=tuple(beside(runs, origin, number)),
+            )
+        found.append(pair)
+    return found
+
+
+def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ...]:
+    """What two cells differ in beside the fields in which they are meant to: how they learn, and in what framework.
+
+    The hardware itself, its threads and what follows from the framework are no such difference.
+    """
+
+    def leaves(cell: Mapping[str, Any]) -> dict[str, Any]:
+        settings = {**cell.get("settings", {})}
+        settings |= {f"optimizer {key}": value for key, value in dict(settings.pop("optimizer", {}) or {}).items()}
+        device = cell.get("device", {})
+        return {**settings, "replicas": device.get("replicas"), "framework": cell.get("framework")}
+
+    mine, theirs = leaves(other), leaves(baseline)
+    apart = [key for key in mine if mine[key] != theirs.get(key) and key.removeprefix("optimizer ") not in fields]
+    return tuple(
+        f"{WORDS.get(key, key.replace('_', ' '))} ({short(mine[key])} against {short(theirs.get(key))})"
+        for key in apart
+    )
+
+
+def _varied(cells: Sequence[PlannedCell]) -> list[str]:
+    """The axes with more than one value, in order."""
+    values: dict[str, list[Any]] = {}
+    for cell in cells:
+        for name, value in cell.axes.items():
+            values.setdefault(name, []).append(value)
+    return [name for name, some in values.items() if any(value != some[0] for value in some)]
+
+
+def _side(
+    cell: PlannedCell,
+    runs: Sequence[Attempt],
+    fields: Sequence[str],
+    metric: str,
+    findings: Mapping[Key, Iterable[Coded]],
+) -> Side:
+    done = [run for run in runs if run.status == events.COMPLETED]
+    troubles = Counter(run.status or UNFINISHED for run in runs if run.status != events.COMPLETED)
+    if len(runs) < cell.repeats and not cell.skip:
+        troubles[NOT_RUN] = cell.repeats - len(runs)
+    skipped = [str(run.error["message"]) for run in runs if run.status == events.SKIPPED and run.error]
+    target = next((run.target for run in runs if run.target), None)
+    held_up = bound(runs)
+    values = [value for run in done if (value := run.metric(metric)) is not None]
+    name = ", ".join(
+        short(cell.axes[key]) if key == "device" else _named(key, cell.axes[key]) for key in fields if key in cell.axes
+    )
+    return Side(
+        name=(name or _fallback(cell)) + (" again" if cell.again else ""),
+        planned=cell.repeats,
+        times=times_of(runs),
+        from_warmup=any(map(rules.steady_from_warmup, done)),
+        accuracies=tuple(values) if metric == ACCURACY else (),
+        epochs=frozenset(len(run.epochs) for run in done),
+        troubles=troubles,
+        skip=cell.skip or (skipped[0] if skipped and len(skipped) == len(runs) else None),
+        bound_by=held_up.by if held_up else None,
+        doubts=frozenset(finding.code for run in done for finding in findings.get(run.key, ())),
+        tries=tuple(each for run in runs if target and (each := try_of(run, target))),
+        processes=tuple(process for run in done if (process := of_attempt(run))),
+        price_per_hour=cell.price_per_hour,
+    )
+
+
+def _fallback(cell: PlannedCell) -> str:
+    """What a cell is called where no baseline says what tells it from others."""
+    return short(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
+
+
+def _named(name: str, value: Any) -> str:
+    return f"{WORDS.get(name, name.replace('_', ' '))} {short(value)}"
+
+
+def _workload(run: Attempt | None) -> str:
+    return str(run.cell.get("workload", {}).get("name", "?")) if run else "?"

@@ -1,0 +1,232 @@
+"""What a comparison means, in plain sentences: `contract.md` 6 is their smallest form.
+
+Every sentence is true in the odd cases too: one run, runs that failed, a side without any, the same cell twice.
+"""
+
+from __future__ import annotations
+
+import math
+
+from raybench.analysis import welch
+from raybench.analysis.accuracy import POINTS, compare_accuracy
+from raybench.analysis.attribution import Conditions, credit
+from raybench.analysis.crossover import cost_ratio, crossover
+from raybench.analysis.sentences import Sentence, Span, code, digits, interval, listed, name, sentence, strong
+from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
+from raybench.analysis.speedup import Speedup, by_repeat
+from raybench.plan import short
+from raybench.trial import events
+
+CALLED = {
+    events.OOM: "out of memory",
+    events.DIVERGED: "diverged",
+    events.TIMEOUT: "took longer than allowed",
+    events.FAILED: "failed",
+    events.LOST: "lost with the machine",
+    events.KILLED: "stopped by a person",
+    events.SKIPPED: "skipped",
+    NOT_RUN: "not run",
+    UNFINISHED: "unfinished",
+}
+"""What sentences call a status."""
+
+
+def compared(pair: Pair) -> Speedup | None:
+    """The speed-up of a pair, paired by repeat where that is right; None where a side has no time."""
+    return by_repeat(pair.baseline.times, pair.other.times, pair.beside) if pair.baseline else None
+
+
+def verdict(pair: Pair) -> list[Sentence]:
+    """Everything that a pair comes to, the most important first."""
+    found = compared(pair)
+    told: list[Sentence | None]
+    if found is None:
+        told = [alone(pair)]
+    elif pair.again:
+        told = [same(pair, found)]
+    else:
+        told = [speed(pair, found), *attribution(pair), also(pair), length(pair), accuracy(pair), cost(pair, found)]
+    told += [trouble(side) for side in (pair.other, pair.baseline) if side]
+    return [each for each in told if each]
+
+
+def speed(pair: Pair, found: Speedup) -> Sentence:
+    """Which is faster, by how much, and how sure that is."""
+    baseline, other = _both(pair)
+    head = (name(other.name), " trains ", *_what(pair))
+    ratio, runs = f"{digits(found.ratio)} ×", _counts(len(other.times), len(baseline.times))
+    epochs, ends = _epochs(baseline, other), interval(found.low, found.high)
+    if found.differs is False:
+        shown = _runs(len(other.times), len(baseline.times))
+        could = f", and {_percent(found.detectable)} would have shown four times in five" if found.detectable else ""
+        return sentence(
+            *head, strong("as fast"), " as ", name(baseline.name), f" within what {shown} can show: {ratio}, ", epochs,
+            ends, could, ".",
+        )  # fmt: skip
+    by = ", repeat by repeat" if found.paired else ""
+    longer = f": it takes {digits(1 / found.ratio)} × as long" if found.differs and found.ratio < 1 else ""
+    return sentence(
+        *head, strong(f"{ratio} as fast"), " as ", name(baseline.name), f", {epochs}, {runs}{by}{ends}{longer}."
+    )
+
+
+def same(pair: Pair, found: Speedup) -> Sentence:
+    """What an A/A check has come to."""
+    baseline, other = _both(pair)
+    head = ("A/A: ", name(baseline.name), " trains ", *_what(pair), f"{digits(found.ratio)} × as fast as itself")
+    if found.differs is None:
+        return sentence(*head, f", {_counts(len(other.times), len(baseline.times))}.")
+    says = (
+        "does not contain 1: runs here differ by more than their spread says"
+        if found.differs
+        else "contains 1, as it should"
+    )
+    return sentence(*head, interval(found.low, found.high), f"; the interval {says}.")
+
+
+def accuracy(pair: Pair) -> Sentence | None:
+    """Whether they learn equally well; None where a side has no accuracy."""
+    baseline, other = _both(pair)
+    found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
+    if found is None:
+        return None
+    epochs = baseline.epochs | other.epochs
+    after = f"after {_number(next(iter(epochs)), 'epoch')}" if len(epochs) == 1 else "at the end"
+    runs = len(other.accuracies), len(baseline.accuracies)
+    places = 1 if abs(found.points) >= 1 else 2
+    levels = [f"{POINTS * sum(side.accuracies) / len(side.accuracies):.{places}f}" for side in (other, baseline)]
+    if found.low is None or found.high is None:
+        return sentence(
+            f"Accuracy {after} is {levels[0]} % on ", name(other.name), f" and {levels[1]} % on ", name(baseline.name),
+            f", {_counts(*runs)}.",
+        )  # fmt: skip
+    if not found.differs:
+        return sentence(f"Accuracy {after} is the same within what {_runs(*runs)} can show.")
+    ends = sorted((abs(found.low), abs(found.high)))
+    return sentence(
+        f"Accuracy {after} is ",
+        strong(f"{digits(abs(found.points), 2)} points {'higher' if found.points > 0 else 'lower'}"),
+        " on ", name(other.name), " than on ", name(baseline.name), f": {levels[0]} against {levels[1]} %, ",
+        f"{_counts(*runs)} (95 %: {digits(ends[0], 2)} to {digits(ends[1], 2)} points).",
+    )  # fmt: skip
+
+
+def attribution(pair: Pair) -> tuple[Sentence, ...]:
+    """Why the ratio is not the hardware's, where it is not."""
+    baseline, other = (Conditions(side.name, side.bound_by, side.doubts) for side in _both(pair))
+    found = credit(baseline, other)
+    head = sentence("The ratio is not to be credited to the hardware.")
+    return () if found.hardware else (head, *found.says)
+
+
+def also(pair: Pair) -> Sentence | None:
+    """What they differ in beside what is compared; None where in nothing."""
+    return sentence(f"They also differ in {listed(pair.differences)}.") if pair.differences else None
+
+
+def length(pair: Pair) -> Sentence | None:
+    """From which job length on the faster one is faster, what is paid once counted.
+
+    None where nothing of it is known: where one run shows no interval, or the long run shows no difference. Steps
+    count where both sides' are alike.
+    """
+    baseline, other = _both(pair)
+    if any(difference.startswith("batch ") for difference in pair.differences) or "batch" in other.name.split():
+        return None
+    found = crossover(baseline.processes, other.processes)
+    if found is None or not found.long_run.differs:
+        return None
+    winner, loser = (other, baseline) if found.long_run.ratio > 1 else (baseline, other)
+    once = "With what is paid once (loading, start-up, compilation) counted, "
+    if found.sure_from == 1:
+        return sentence(once, name(winner.name), " is faster at every job length.")
+    sure = f"surely from {found.sure_from:,} steps on" if found.sure_from else "at no job length surely so"
+    if found.turns_at is None:
+        return sentence(once, name(winner.name), f" is faster, {sure}.")
+    before = f", and up to {found.sure_before:,} surely on " if found.sure_before else ", and fewer on "
+    return sentence(
+        once, name(winner.name), " is faster ", strong(f"from {found.turns_at:,} steps on"), f" ({sure})",
+        before, name(loser.name), ".",
+    )  # fmt: skip
+
+
+def cost(pair: Pair, found: Speedup) -> Sentence | None:
+    """Which is cheaper; None without the prices of both."""
+    baseline, other = _both(pair)
+    if not baseline.price_per_hour or not other.price_per_hour:
+        return None
+    ratio = cost_ratio(found, baseline.price_per_hour, other.price_per_hour)
+    prices = f"at {short(other.price_per_hour)} and {short(baseline.price_per_hour)} an hour"
+    both = (name(other.name), " as on ", name(baseline.name))
+    if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
+        return sentence("An epoch costs as much on ", *both, f" within what the runs can show, {prices}.")
+    # Of costs, what the other costs in units of the baseline: the inverse of how many times as cheap it is.
+    ends = (None, None) if ratio.low is None or ratio.high is None else (1 / ratio.high, 1 / ratio.low)
+    return sentence(
+        "An epoch costs ", strong(f"{digits(1 / ratio.value)} × as much"), " on ", *both, f", {prices}",
+        interval(ends[0], ends[1]), ".",
+    )  # fmt: skip
+
+
+def alone(pair: Pair) -> Sentence | None:
+    """What is known of a cell that is compared with none; None where it has no time."""
+    times = list(pair.other.times.values())
+    found = welch.mean([math.log(seconds) for seconds in times])
+    if found is None:
+        return None
+    ends = (None, None) if found.low is None or found.high is None else (math.exp(found.low), math.exp(found.high))
+    runs = "one run: no interval" if len(times) == 1 else f"{len(times)} runs"
+    return sentence(
+        name(pair.other.name), " trains ", *_what(pair), "in ", strong(f"{digits(math.exp(found.value))} s an epoch"),
+        f", {_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
+    )  # fmt: skip
+
+
+def trouble(side: Side) -> Sentence | None:
+    """What happened to the runs that are missing; None where all completed."""
+    if side.skip and not side.times:
+        return sentence(name(side.name), f" was skipped: {side.skip.rstrip('.')}.")
+    counts = {status: count for status, count in side.troubles.items() if status != events.SKIPPED or not side.skip}
+    if not counts:
+        return None
+    what = listed([f"{count} {CALLED.get(status, status)}" for status, count in sorted(counts.items())])
+    if not side.times:
+        return sentence(name(side.name), f" has no time: of {_number(side.planned, 'run')} {what}.")
+    return sentence(
+        f"Of {_number(side.planned, 'run')} of ", name(side.name), f" {len(side.times)} completed and count; {what}."
+    )
+
+
+def _both(pair: Pair) -> tuple[Side, Side]:
+    """The baseline and the other of a pair that has both."""
+    assert pair.baseline is not None
+    return pair.baseline, pair.other
+
+
+def _what(pair: Pair) -> tuple[str | Span, ...]:
+    return code(pair.workload), f" ({pair.setting}) " if pair.setting else " "
+
+
+def _epochs(*sides: Side) -> str:
+    warmup = any(side.from_warmup for side in sides)
+    return "epochs of the warm-up, for none came after it" if warmup else "steady epochs"
+
+
+def _counts(other: int, baseline: int) -> str:
+    """How many runs are behind a comparison."""
+    if other == baseline:
+        return "one run each: no interval" if other == 1 else f"{other} runs each"
+    words = f"{_number(other, 'run')} against {baseline}"
+    return f"{words}: no interval" if min(other, baseline) == 1 else words
+
+
+def _runs(other: int, baseline: int) -> str:
+    return f"{other} runs" if other == baseline else f"{other} and {baseline} runs"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _percent(ratio: float | None) -> str:
+    return f"a difference of {digits(100 * ((ratio or 1.0) - 1), 2)} %"
