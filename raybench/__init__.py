@@ -5,6 +5,7 @@
 - `Workload`: a model, its data and its recipe; what a file of your own defines.
 - `Data`, `Split`: what a workload's own `data` function returns.
 - `load`: results as tidy tables, from a journal, an MLflow store or elsewhere.
+- `published`: the published results that come with raybench.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,12 @@ from raybench.datasets.base import Data, Split
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
-    from raybench.sources import load
+    from raybench.sources import load, published
 
 __version__ = "0.1.0"
-__all__ = ["Data", "Split", "Workload", "__version__", "load"]
+__all__ = ["Data", "Split", "Workload", "__version__", "load", "published"]
 
-_LATER = ("load",)
+_LATER = ("load", "published")
 """What is loaded when it is asked for: a file that defines a workload needs nothing of it."""
 
 

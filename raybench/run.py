@@ -25,7 +25,7 @@ from raybench.spec import GridSpec
 from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, Journal, read
 from raybench.tracking.lock import locked
-from raybench.tracking.projection import Summary
+from raybench.tracking.projection import EFFECTIVE, Summary
 from raybench.tracking.recover import recover
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.writer import MlflowWriter
@@ -261,7 +261,7 @@ class _Session:
         ]
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
         files = {
-            "grid.json": effective,
+            EFFECTIVE: effective,
             "plan.json": {"order_seed": self._plan.spec.seed, "trials": plan},
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],

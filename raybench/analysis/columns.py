@@ -88,6 +88,7 @@ _CELL = [
     ),
     Column("warmup_epochs", WHOLE, "epochs", "at the beginning that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "of this trial"),
+    Column("again", TEXT, "", "the cell that this one is once more under another name, for an A/A check", "again"),
 ]
 
 _SECTIONS = [
@@ -129,6 +130,7 @@ _RESULTS = [
     Column("target_at_least", NUMBER, "", "reached with this or more"),
     Column("target_at_most", NUMBER, "", "reached with this or less"),
     Column("target_reached", YES_NO, "", "whether an epoch reached it; none where no target was set"),
+    Column("target_runs", WHOLE, "runs", "how many of the row's runs reached the target; none where none was set"),
     Column("time_to_target_s", NUMBER, "s", "of training until the target; none where it was not reached"),
     Column("epochs_to_target", WHOLE, "epochs", "until the target"),
     Column("peak_memory_bytes", WHOLE, "bytes", "the most, of the device; of the process where that is the CPU"),

@@ -170,6 +170,7 @@ def _target(attempt: Attempt) -> dict[str, Any]:
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
         "target_reached": seconds is not None,
+        "target_runs": int(seconds is not None),
         "time_to_target_s": seconds,
         "epochs_to_target": at[0] if at else None,
     }

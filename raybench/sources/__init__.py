@@ -9,6 +9,7 @@ from raybench.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from raybench.analysis.tables import Record, Results
+    from raybench.sources.publications import Publication
 
 Attempts = Literal["latest", "all"]
 
@@ -18,7 +19,8 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
 
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
-            its database's file (`….db`).
+            its database's file (`….db`); `published:NAME`, a published result that raybench ships (`published()`), or a
+            file of one's own in that form (`….yaml`).
         grid: only this grid, which is the experiment's name in MLflow; by default all there are.
         attempts: `latest`, the last attempt of each trial, or `all`.
 
@@ -31,6 +33,16 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
     from raybench.analysis.tables import tables
 
     return tables(_chosen(_records(str(source), grid), attempts))
+
+
+def published() -> dict[str, Publication]:
+    """Every published result that raybench ships, by the name that `load("published:NAME")` takes.
+
+    Each says what the source is, how it was run and timed, which seconds it counts, and what to keep in mind.
+    """
+    from raybench.sources import publications
+
+    return publications.published()
 
 
 def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
@@ -46,12 +58,22 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
 
 
 def _records(source: str, grid: str | None) -> list[Record]:
-    from raybench.sources import journals
+    from raybench.sources import journals, publications, stores
+    from raybench.tracking.store import at, is_uri
 
+    if source.startswith(publications.PREFIX):
+        name = source.removeprefix(publications.PREFIX)
+        return publications.of_name(name).records(name)
+    if is_uri(source):
+        return stores.of_store(at(source), grid)
     path = Path(source).expanduser()
     try:
         if path.is_dir():
             return journals.of_folder(path, grid)
+        if path.suffix in (".db", ".sqlite"):
+            return stores.of_store(at(f"sqlite:///{path.as_posix()}"), grid)
+        if path.suffix in (".yaml", ".yml") and path.is_file():
+            return publications.of_file(path).records(path.stem)
         if path.is_file():
             return journals.of_journal(path, grid)
     except OSError as error:

@@ -12,9 +12,7 @@ from raybench.analysis.tables import Record
 from raybench.errors import UsageError, nearest
 from raybench.tracking.executions import FOLDER
 from raybench.tracking.journal import JOURNAL, read
-
-EFFECTIVE = "grid.json"
-"""What an execution leaves of its grid: every setting as it held."""
+from raybench.tracking.projection import EFFECTIVE
 
 
 def of_folder(folder: Path, grid: str | None) -> list[Record]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import shorten
@@ -23,7 +24,7 @@ from raybench.audit import SAMPLES
 from raybench.tracking import projection as p
 from raybench.tracking.projection import Summary
 from raybench.tracking.series import points
-from raybench.tracking.store import Store, StoreError, redact_text
+from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text
 from raybench.trial.record import ERROR, EVENTS, OUTPUT
 
 ENVIRONMENT = {
@@ -41,6 +42,7 @@ for _variable, _value in ENVIRONMENT.items():
 import mlflow.entities as entities  # noqa: E402 — the environment comes first
 from mlflow.exceptions import MlflowException  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
+from mlflow.utils.rest_utils import http_request  # noqa: E402
 
 # These speak of migrations nobody needs to know of, and quote URIs with their credentials.
 for _logger in ("alembic", "mlflow.store.db.utils", "urllib3.connectionpool"):
@@ -50,7 +52,6 @@ for _logger in ("alembic", "mlflow.store.db.utils", "urllib3.connectionpool"):
 METRICS_A_BATCH = 800
 PARAMETERS_A_BATCH = 100
 PAGE = 1000
-MESSAGE_LENGTH = 250
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Runs:
 
     def __init__(self, store: Store, grid: str) -> None:
         self._store, self._grid = store, grid
-        with self._telling():
+        with telling(self._store):
             self._client = MlflowClient(store.uri)
             self._experiment = self._open(store)
 
@@ -107,7 +108,7 @@ class Runs:
         """What there is of every attempt, by the runs' tags; a thousand runs are one search."""
         found: dict[Key, Run] = {}
         token: str | None = None
-        with self._telling():
+        with telling(self._store):
             while True:
                 page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
                 for run in page:
@@ -142,7 +143,7 @@ class Runs:
         Returns:
             What is in MLflow now. After an error nobody knows: `find` tells.
         """
-        with self._telling():
+        with telling(self._store):
             run = run or self._create(attempt)
             if run.ended:
                 return run
@@ -209,7 +210,7 @@ class Runs:
 
     def write_summary(self, summary: Summary) -> None:
         """Write the run `grid NAME` of one execution; a second time changes nothing."""
-        with self._telling():
+        with telling(self._store):
             clause = f"tags.`{p.SUMMARY}` = '{summary.execution}'"
             found = self._client.search_runs([self._experiment], clause, max_results=1)
             if found and found[0].info.status == "FINISHED":
@@ -226,18 +227,34 @@ class Runs:
                 self._client.log_artifacts(run.info.run_id, folder)
             self._client.set_terminated(run.info.run_id, "FINISHED", ended)
 
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Whatever MLflow, a database or a connection raises, as one line without a credential."""
-        try:
-            yield
-        except StoreError:
-            raise
-        except Exception as error:
-            words = (str(error).strip() or type(error).__name__).splitlines()[0]
-            # Shortened last: a secret cut in two would not be found.
-            text = shorten(redact_text(words, self._store.uri), MESSAGE_LENGTH, placeholder=" …")
-            raise StoreError(f"MLflow store {self._store}: {text}") from None
+
+@contextmanager
+def telling(store: Store) -> Iterator[None]:
+    """Whatever MLflow, a database or a connection raises, as one line without a credential."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # Shortened last: a secret cut in two would not be found.
+        text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
+        raise StoreError(f"MLflow store {store}: {text}") from None
+
+
+def client_of(store: Store) -> Any:
+    """MLflow's own client of a store."""
+    return MlflowClient(store.uri)
+
+
+def page_of(client: Any, path: str, params: Sequence[tuple[str, str]]) -> Any:
+    """What the server behind a client has under a path of its UI, as JSON; None where it has no such page.
+
+    Raises:
+        Exception: MLflow's, or the connection's.
+    """
+    answer = http_request(client._tracking_client.store.get_host_creds(), path, "GET", params=params)
+    return answer.json() if answer.status_code == HTTPStatus.OK else None
 
 
 def _now() -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +19,16 @@ from raybench.trial import events
 
 TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybench.status", "raybench.grid"
 SUMMARY = "raybench.summary"
+PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
+BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
 
 EPOCH_TIME = "time/epoch_s"
 """Every epoch that is in MLflow has this metric."""
+
+THROUGHPUT, MEMORY = "throughput/examples_per_s", "memory/peak_bytes"
+
+EFFECTIVE = "grid.json"
+"""What an execution leaves of its grid beside the file: every setting as it held."""
 
 RUNNING = "running"
 PARAMETER_LENGTH = 6000
@@ -145,10 +152,10 @@ def epoch_metrics(epoch: Epoch) -> dict[str, float]:
     seconds = rules.epoch_seconds(epoch)
     found = {f"time/{name}_s": epoch.ledger.get(name, 0.0) for name in ("train", "evaluate", "compile")}
     if seconds > 0:
-        found["throughput/examples_per_s"] = epoch.examples / seconds
+        found[THROUGHPUT] = epoch.examples / seconds
     found |= {_name(name): value for name, value in epoch.metrics.items()}
     if epoch.memory_peak_bytes is not None:
-        found["memory/peak_bytes"] = float(epoch.memory_peak_bytes)
+        found[MEMORY] = float(epoch.memory_peak_bytes)
     return found | {EPOCH_TIME: seconds}
 
 
@@ -192,9 +199,11 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         STATUS: attempt.status or RUNNING,
     }
     further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
-    further["raybench.decay_proof"] = attempt.decay_proof.get("says")
+    further |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
+    further[DECAY_PROOF] = attempt.decay_proof.get("says")
+    further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
-        further["raybench.bound_by"] = found_out.bound_by
+        further[BOUND_BY] = found_out.bound_by
     return found | {name: str(value) for name, value in further.items() if value is not None}
 
 

@@ -16,6 +16,9 @@ SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 HIDDEN = "***"
 
+MESSAGE_LENGTH = 250
+"""Of another library's message in ours."""
+
 # Up to the last @: a password may hold an unescaped slash, question mark or @ of its own. A URI whose beginning was
 # forgotten has one too.
 _USER = re.compile(r"(?<=://)\S*@|^[^\s:/]+:(?!//)\S*@")
@@ -63,6 +66,20 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
             return _store(uri.strip(), source, results)
     own = results / "mlflow.db"
     return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
+
+
+def at(uri: str) -> Store:
+    """The store that a URI names; a relative path of a sqlite store is meant from the working folder.
+
+    Raises:
+        UsageError: it is no URI of a database or a server.
+    """
+    return _store(uri.strip(), "the MLflow store", Path.cwd())
+
+
+def is_uri(text: str) -> bool:
+    """Whether a text is meant as the URI of a store, right or wrong, and not as a path."""
+    return "://" in text or text == "databricks"
 
 
 def is_server(uri: str) -> bool:

@@ -1,12 +1,6 @@
 """The projection on a real sqlite store and on a real server."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -21,58 +15,6 @@ from raybench.trial import events
 
 TRIAL = "960070f40c0c-r0"
 TIMES = {1: 1795251605450, 2: 1795251609780}
-
-
-@pytest.fixture(scope="module")
-def own_store(tmp_path_factory):
-    """A new sqlite store, which takes seconds to make."""
-    folder = tmp_path_factory.mktemp("store")
-    return resolve(folder, f"sqlite:///{folder}/mlflow.db")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A real MLflow server, and the environment that says who may ask it."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    arguments = [
-        "server",
-        "--backend-store-uri",
-        f"sqlite:///{folder}/mlflow.db",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", *arguments, "--artifacts-destination", str(folder / "artifacts")],
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            start_new_session=True,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-                time.sleep(0.2)
-        yield resolve(folder, url)
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait(30)
-
-
-@pytest.fixture(params=["own_store", "server"])
-def store(request):
-    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
@@ -160,6 +102,7 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
         "raybench.status": "completed",
         "raybench.device_kind": "cpu",
         "raybench.device_name": "AMD EPYC",
+        "raybench.host": "node-1",
     }
     by_epoch = {
         "time/epoch_s": [4.621, 3.921],

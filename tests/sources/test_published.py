@@ -1,0 +1,196 @@
+"""Published results: what each source states comes out of its own numbers."""
+
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+
+import pytest
+
+import raybench
+from raybench.analysis.rules import RULES
+from raybench.analysis.speedup import speedup
+from raybench.errors import UsageError
+from raybench.sources.publications import parse
+
+ALL = raybench.published()
+
+
+def times(results, column):
+    """One number a process, by machine."""
+    return {device: list(frame[column]) for device, frame in results.trials.groupby("device")}
+
+
+def test_every_source_of_the_workloads_is_there():
+    assert set(ALL) >= {
+        "airbench94",
+        "davidnet",
+        "davidnet_tpu",
+        "dawnbench_resnet164",
+        "imdb_bilstm",
+        "imdb_cnn",
+        "imdb_lstm",
+        "katnoria_cnn",
+        "mnist_cnn",
+        "resnet63",
+        "resunet_v1",
+        "resunet_v2",
+    }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_says_what_it_is_and_loads_as_tables(name):
+    told = ALL[name]
+    assert told.caveats, "what to keep in mind is half of a published number"
+    found = raybench.load(f"published:{name}")
+    assert len(found.trials) == len(told.runs) and set(found.trials["grid"]) == {name}
+    assert found.trials["trial"].is_unique
+    assert found.trials["device_model"].notna().all() and found.trials["label"].notna().all()
+    reports = ["reported_s", "examples_per_s", "last_val_accuracy", "best_val_accuracy"]
+    assert (found.trials[reports].notna().any(axis=1) | (found.trials["status"] == "oom")).all(), "nothing reported"
+    assert found.trials["reported_rule"].isna().all() == (told.rule is None)
+
+
+@pytest.mark.parametrize(
+    ("machine", "ratio", "low", "high"),
+    [("mac_mini", "159.42", "158.0", "160.8"), ("i5_7500", "52.25", "52.00", "52.50")],
+)
+def test_resnet63_under_its_own_rule(machine, ratio, low, high):
+    side = times(raybench.load("published:resnet63"), "reported_s")
+    found = speedup(side[machine], side["gtx_1080"])
+    assert f"{found.ratio:.2f}" == ratio
+    digits = len(low.partition(".")[2])
+    assert (f"{found.low:.{digits}f}", f"{found.high:.{digits}f}") == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("column", "mac", "i5"),
+    [("epochs_s", "8.83", "3.22"), ("first_s", "3.57", "1.50"), ("mean_steady_s", "159.42", "52.25")],
+)
+def test_resnet63_by_other_rules(column, mac, i5):
+    side = times(raybench.load("published:resnet63"), column)
+    ratios = [speedup(side[machine], side["gtx_1080"]).ratio for machine in ("mac_mini", "i5_7500")]
+    assert [f"{ratio:.2f}" for ratio in ratios] == [mac, i5]
+
+
+def test_resnet63_by_medians_of_all_its_steady_calls():
+    found = raybench.load("published:resnet63")
+    device = found.epochs["trial"].map(found.trials.set_index("trial")["device"])
+    middle = found.epochs[found.epochs["steady"]].groupby(device)["epoch_s"].apply(median)
+    assert f"{middle['mac_mini'] / middle['gtx_1080']:.2f}" == "160.02"
+    assert f"{middle['i5_7500'] / middle['gtx_1080']:.2f}" == "52.27"
+
+
+def test_resnet63_by_processor_time_which_is_no_headline():
+    found = raybench.load("published:resnet63")
+    side = times(found, "steady_cpu_s")
+    assert f"{speedup(side['mac_mini'], side['gtx_1080']).ratio:.0f}" == "421"
+    described = found.columns.set_index("name")["meaning"]
+    assert "cross-check" in described["steady_cpu_s"]
+    assert any("no headline" in caveat and "421" in caveat for caveat in ALL["resnet63"].caveats)
+
+
+def test_dawnbench_with_its_costs():
+    found = raybench.load("published:dawnbench_resnet164").trials.set_index("device")
+    seconds = found["time_to_target_s"]
+    assert f"{seconds['vcpu_16'] / seconds['k80']:.2f}" == "8.25"
+    assert f"{seconds['vcpu_16'] / seconds['p100']:.1f}" == "31.4"
+    assert (found["total_price"]["vcpu_16"], found["total_price"]["k80"]) == (42.35, 9.31)
+    assert f"{found['total_price']['vcpu_16'] / found['total_price']['k80']:.2f}" == "4.55"
+    assert found["dawnbench_s"].equals(found["reported_s"])
+
+
+def test_davidnet_reaches_its_target_in_35_of_50_runs():
+    row = raybench.load("published:davidnet").trials.iloc[0]
+    assert (row["target_runs"], row["runs"], row["last_val_accuracy"]) == (35, 50, 0.9408)
+    assert f"{row['time_to_target_s'] * row['runs'] / row['target_runs']:.1f}" == "105.7"
+
+
+def test_what_sources_state_as_ratios_follows_from_what_they_report():
+    tpu = raybench.load("published:davidnet_tpu").trials.set_index("device")["examples_per_s"]
+    assert f"{tpu['tpu'] / tpu['t4']:.1f}" == "19.3"
+    unet = raybench.load("published:resunet_v1").trials
+    card = unet[(unet["device"] == "p100") & (unet["batch_size"] == 128)]["examples_per_s"].dropna().item()
+    cloud = unet[unet["device"] == "tpu"]["examples_per_s"].dropna().item()
+    assert f"{cloud / card:.2f}" == "1.96"
+    assert unet.loc[unet["batch_size"] == 256, "status"].tolist().count("oom") == 1
+    stated = {name: [claim.ratio for claim in told.claims] for name, told in ALL.items() if told.claims}
+    assert stated == {"davidnet_tpu": [19.3, 9.2], "imdb_lstm": [57], "resnet63": [159.42, 52.25], "resunet_v1": [1.96]}
+
+
+def test_the_rest_as_it_was_published():
+    def seconds(name):
+        return raybench.load(f"published:{name}").trials.set_index("device")["reported_s"].to_dict()
+
+    assert seconds("katnoria_cnn") == {"gtx_1080_ti": 32, "k80": 86, "tpu": 136}
+    assert seconds("imdb_bilstm") == {"k80": 302, "vcpu_16": 129}
+    assert seconds("imdb_lstm") == {"gpu": 119}
+    assert seconds("imdb_cnn") == {"i5": 90, "k40": 10}
+    assert seconds("resunet_v2") == {"p100": 1151}
+    assert raybench.load("published:airbench94").trials["airbench_s"].tolist() == [3.83, 3.09, 2.59, 2.015]
+    assert raybench.load("published:davidnet").trials["reported_s"].tolist() == [74, 297, 79, 26]
+    assert raybench.load("published:resunet_v1").trials["reported_s"].tolist()[:2] == [2331, 740]
+    accuracies = raybench.load("published:mnist_cnn").trials["best_val_accuracy"].tolist()
+    assert accuracies == [0.9942, 0.9941]
+
+
+def test_calls_are_epochs_of_one_step():
+    found = raybench.load("published:resnet63")
+    calls = found.epochs[found.epochs["trial"] == found.trials["trial"][3]]
+    assert calls["epoch_s"].tolist() == [15.327186, 0.204940, 0.178514, 0.177793]
+    assert calls["cpu_s"].tolist() == [15.410076, 0.215100, 0.178330, 0.182779]
+    assert calls["steady"].tolist() == [False, False, True, True]
+    assert calls["steps"].tolist() == [1] * 4 and calls["examples"].tolist() == [64] * 4
+    assert found.trials["repeat"].tolist() == [0, 1, 2] * 3 and found.trials["cell"].nunique() == 3
+    gpu = [fmean(pair) for pair in ((0.178514, 0.177793), (0.177940, 0.177911), (0.178042, 0.178016))]
+    assert exp(fmean(map(log, gpu))) == pytest.approx(0.1780, abs=1e-4)
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(UsageError, match="published:resnet36: no such published result; did you mean resnet63"):
+        raybench.load("published:resnet36")
+    with pytest.raises(UsageError, match="no such published result"):
+        raybench.load("published:../published/resnet63")
+
+
+OWN = """source: mine
+workload: a net
+protocol: once
+counts: everything
+rule: total
+machines:
+  box: {device_kind: cpu, device_model: box}
+runs:
+  - machine: box
+    says: {reported_s: 3}
+"""
+
+
+def test_a_file_of_ones_own(tmp_path):
+    (tmp_path / "mine.yaml").write_text(OWN)
+    row = raybench.load(tmp_path / "mine.yaml").trials.iloc[0]
+    assert (row["grid"], row["total_s"], row["reported_rule"]) == ("mine", 3.0, "total")
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "says"),
+    [
+        (("device_kind", "device_knd"), 7, "device_knd is no column that can stand here; did you mean device_kind"),
+        (("reported_s: 3", "reported_s: soon"), 10, "'soon' is no float64"),
+        (("reported_s: 3", "batch_size: 3"), 10, "batch_size is no column"),
+        (("machine: box", "machine: bx"), 1, "bx is not among the machines; did you mean box"),
+        (("rule: total", "rule: totl"), 1, "totl is no rule; did you mean total"),
+        (("counts", "count"), 1, "counts: Field required"),
+        (("source: mine", "source: mine\nsource: yours"), 2, "said twice"),
+        ((OWN, "- a\n"), 1, "valid dictionary"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(change, line, says):
+    with pytest.raises(UsageError) as caught:
+        parse(OWN.replace(*change), "mine.yaml")
+    assert str(caught.value).startswith(f"mine.yaml:{line}:") and says in str(caught.value)
+
+
+def test_they_are_in_the_package():
+    folder = Path(raybench.__file__).parent / "sources" / "published"
+    assert {path.stem for path in folder.glob("*.yaml")} == set(ALL)
+    assert set(RULES) >= {told.rule for told in ALL.values() if told.rule}
