@@ -2,7 +2,8 @@
 
 RaybenchError
 ├── UsageError            the person's input is wrong: exit status 2, one clear message, no traceback
-│   ├── GridFileError     a grid file: every problem of it at once, each with its line
+│   ├── FileError         a file of a person's: every problem of it at once, each with its line
+│   │   └── GridFileError     a grid file
 │   ├── WorkloadError     a workload that cannot be found or read
 │   ├── DataError         a data set that is missing, damaged or cannot be fetched
 │   └── ResultsLockedError  another grid is running on the same results folder
@@ -54,12 +55,16 @@ class Problem:
         return f"{place}: {self.where}: {self.message}" if self.where else f"{place}: {self.message}"
 
 
-class GridFileError(UsageError):
-    """A grid file cannot be used; `problems` holds every reason, in the order of the file."""
+class FileError(UsageError):
+    """A file cannot be used; `problems` holds every reason, in the order of the file."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class GridFileError(FileError):
+    """A grid file cannot be used."""
 
 
 class WorkloadError(UsageError):

@@ -199,6 +199,23 @@ def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def cell_of(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell that has these columns: the other way of `cell_columns`.
+
+    Raises:
+        LookupError: one of them is no column of a cell.
+    """
+    leaf = {column.name: column.leaf for column in LEAVES.values()}
+    cell: dict[str, Any] = {}
+    for name, value in columns.items():
+        *path, last = leaf[name].split(".")
+        place = cell
+        for step in path:
+            place = place.setdefault(step, {})
+        place[last] = value
+    return cell
+
+
 def _of(tree: Mapping[str, Any], *path: str) -> Any:
     found: Any = tree
     for step in path:

@@ -20,7 +20,8 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); `published:NAME`, a published result that raybench ships (`published()`), or a
-            file of one's own in that form (`….yaml`).
+            file of one's own in that form (`….yaml`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`); an
+            entry of DAWNBench (its `….json` or its `….tsv`).
         grid: only this grid, which is the experiment's name in MLflow; by default all there are.
         attempts: `latest`, the last attempt of each trial, or `all`.
 
@@ -58,7 +59,7 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
 
 
 def _records(source: str, grid: str | None) -> list[Record]:
-    from raybench.sources import journals, publications, stores
+    from raybench.sources import dawnbench, epochs_csv, journals, publications, stores
     from raybench.tracking.store import at, is_uri
 
     if source.startswith(publications.PREFIX):
@@ -72,9 +73,14 @@ def _records(source: str, grid: str | None) -> list[Record]:
             return journals.of_folder(path, grid)
         if path.suffix in (".db", ".sqlite"):
             return stores.of_store(at(f"sqlite:///{path.as_posix()}"), grid)
-        if path.suffix in (".yaml", ".yml") and path.is_file():
-            return publications.of_file(path).records(path.stem)
         if path.is_file():
+            match path.suffix:
+                case ".yaml" | ".yml":
+                    return publications.of_file(path).records(path.stem)
+                case ".csv":
+                    return epochs_csv.of_csv(path)
+                case ".json" | ".tsv":
+                    return dawnbench.of_entry(path)
             return journals.of_journal(path, grid)
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from raybench.analysis import rules
 from raybench.analysis.columns import NUMBER, TEXT, TRIALS, WHOLE, YES_NO
 from raybench.analysis.results import Attempt, Epoch
-from raybench.analysis.tables import LEAVES, Record
-from raybench.errors import GridFileError, Problem, UsageError, nearest
+from raybench.analysis.tables import LEAVES, Record, cell_of
+from raybench.errors import FileError, Problem, UsageError, nearest
 from raybench.identity import digest, trial_id
 from raybench.spec.yaml_lines import Document, read_yaml
 from raybench.trial import events
@@ -125,7 +125,7 @@ class Publication(Strict):
         found = []
         for run in self.runs:
             columns = {**self.settings, **self.machines[run.machine], **run.settings}
-            cell = _cell(columns)
+            cell = cell_of(columns)
             cell_id = digest(cell | {"machine": run.machine, "label": run.label})
             repeat = repeats[cell_id] = repeats.get(cell_id, -1) + 1
             attempt = Attempt(
@@ -150,18 +150,6 @@ class Publication(Strict):
         if run.examples and "reported_s" in known:
             known.setdefault("examples_per_s", run.examples / known["reported_s"])
         return known
-
-
-def _cell(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The cell whose columns are these."""
-    cell: dict[str, Any] = {}
-    for name, value in columns.items():
-        *path, last = _CELL[name].leaf.split(".")
-        place = cell
-        for step in path:
-            place = place.setdefault(step, {})
-        place[last] = value
-    return cell
 
 
 def _call(number: int, cpu_s: float, wall_s: float, examples: int | None) -> Epoch:
@@ -206,7 +194,7 @@ def parse(text: str, file: str) -> Publication:
     """
     document: Document = read_yaml(text, file)
     if document.problems:
-        raise GridFileError(document.problems)
+        raise FileError(document.problems)
     try:
         return Publication.model_validate(document.value)
     except ValidationError as error:
@@ -215,4 +203,4 @@ def parse(text: str, file: str) -> Publication:
             place = document.place(one["loc"])
             where = ".".join(map(str, one["loc"]))
             problems.append(Problem(place.file, place.line, place.column, where, one["msg"]))
-        raise GridFileError(problems) from None
+        raise FileError(problems) from None

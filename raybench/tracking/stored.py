@@ -15,8 +15,9 @@ from raybench.analysis.tables import Record
 from raybench.tracking import projection as p
 from raybench.trial.job import Target
 
-TEXTS = frozenset(column.leaf for column in TRIALS if column.leaf and column.dtype == TEXT)
-"""Leaves of a cell that are texts, also where they look like a number, as the version 2.10 does."""
+TEXTS = frozenset(column.leaf for column in TRIALS if column.leaf and column.dtype == TEXT) - {"workload.version"}
+"""Leaves of a cell that are texts, also where they look like a number, as a framework's version 2.10 does. The version
+of a shipped workload is a number."""
 
 NOT_OF_EPOCHS = ("summary/", "roofline/", "system/", "trials/")
 """Beginnings of the names of series that do not have a point an epoch."""

@@ -24,14 +24,14 @@ def golden_events(golden_journal):
     return [json.loads(line) for line in golden_journal.read_text().splitlines()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def own_store(tmp_path_factory):
     """A new sqlite store, which takes seconds to make."""
     folder = tmp_path_factory.mktemp("store")
     return resolve(folder, f"sqlite:///{folder}/mlflow.db")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A real MLflow server, and the environment that says who may ask it."""
     folder = tmp_path_factory.mktemp("server")
@@ -57,7 +57,7 @@ def server(tmp_path_factory):
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 400  # a loaded machine takes minutes
         while True:
             try:
                 urllib.request.urlopen(f"{url}/health", timeout=1).close()
@@ -68,7 +68,7 @@ def server(tmp_path_factory):
         yield resolve(folder, url)
     finally:
         os.killpg(process.pid, 15)
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture(params=["own_store", "server"])

@@ -63,10 +63,7 @@ def same(stored, told):
         names = [column.name for column in columns if column.stored]
         frames = [getattr(results, table) for results in (stored, told)]
         names += [name for name in frames[1].columns if name not in {column.name for column in columns}]
-        sides = [
-            frame[names].sort_values(["trial", "attempt", *order]).reset_index(drop=True).drop(columns="ended")
-            for frame in frames
-        ]
+        sides = [frame[names].sort_values(["trial", "attempt", *order]).reset_index(drop=True) for frame in frames]
         assert_frame_equal(*sides, rtol=1e-12)
 
 
@@ -82,9 +79,6 @@ def test_a_store_says_what_the_journal_says(store, journal, attempts):
     assert (row["device"], row["host"], row["bound_by"]) == ("box", "node-1", "compute")
     assert (row["time_to_target_s"], row["epochs_to_target"], row["total_s"]) == (8.542, 2, 12.212)
     assert (row["decay_proof"], row["decay_factor"]) == ("passed", 1.0)
-    assert (stored.epochs["ended"] == told.epochs["ended"]).all()
-    ended = stored.trials.dropna(subset="ended").set_index(["trial", "attempt"])["ended"]
-    assert (ended == told.trials.set_index(["trial", "attempt"])["ended"].loc[ended.index]).all()
 
 
 def test_what_a_device_costs_is_in_the_last_execution(store, journal):
@@ -111,7 +105,7 @@ def test_every_grid_of_a_store_and_none_that_was_deleted(own_store, journal):
     client.log_metric(alien.info.run_id, "loss", 1.0, step=1)
     found = raybench.load(own_store.path, attempts="all").trials
     assert len(found) >= 9
-    with pytest.raises(UsageError, match="no runs of a grid gone; did you mean"):
+    with pytest.raises(UsageError, match=r"no runs of a grid gone; there are .*kept_a"):
         raybench.load(own_store.path, grid="gone")
     assert len(raybench.load(own_store.uri, grid="kept_b", attempts="all").trials) == 4
 

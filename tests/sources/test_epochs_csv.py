@@ -1,0 +1,96 @@
+"""A plain CSV of epochs as tables, and what is wrong with one."""
+
+import pytest
+from pandas.testing import assert_frame_equal
+
+import raybench
+from raybench.errors import FileError
+from raybench.sources import epochs_csv
+
+CSV = """\
+trial,epoch,train_s,evaluate_s,val/accuracy,device,batch_size,weight_decay,compile,warmup_epochs
+a,1,5.0,0.5,0.3,gpu,64,5e-4,false,1
+a,2,2.0,0.5,0.6,gpu,64,5e-4,false,1
+a,3,2.2,0.5,,gpu,64,5e-4,false,1
+b,1,5.1,0.5,0.2,gpu,64,5e-4,false,1
+b,2,2.1,0.5,0.7,gpu,64,5e-4,false,1
+c,1,9.0,0.5,0.4,cpu,64,5e-4,false,1
+"""
+
+
+def load(tmp_path, text):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    return raybench.load(path)
+
+
+def problems(tmp_path, text):
+    with pytest.raises(FileError) as caught:
+        load(tmp_path, text)
+    return str(caught.value).replace(str(tmp_path), "").splitlines()
+
+
+def test_epochs_become_trials_cells_and_repeats(tmp_path):
+    found = load(tmp_path, CSV)
+    frame = found.trials.set_index("trial")
+    assert set(frame["grid"]) == {"mine"} and set(frame["status"]) == {"completed"}
+    assert frame["repeat"].to_dict() == {"a": 0, "b": 1, "c": 0}
+    assert frame["cell"]["a"] == frame["cell"]["b"] != frame["cell"]["c"]
+    assert frame["steady_s"].to_dict() == {"a": pytest.approx(2.1), "b": 2.1, "c": 9.0}
+    assert frame["first_s"].to_dict() == {"a": 5.0, "b": 5.1, "c": 9.0}
+    assert (frame["batch_size"]["a"], frame["weight_decay"]["a"], frame["compile"]["a"]) == (64, 5e-4, False)
+    assert frame["best_val_accuracy"].to_dict() == {"a": 0.6, "b": 0.7, "c": 0.4}
+    assert found.epochs["val/accuracy"].isna().tolist() == [False, False, True, False, False, False]
+
+
+def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
+    from raybench.analysis.results import attempts
+    from raybench.analysis.tables import Record, tables
+
+    told = tables([Record(one, "golden") for one in attempts(golden_events).values()])
+    told.epochs.to_csv(tmp_path / "golden.csv", index=False)
+    again = raybench.load(tmp_path / "golden.csv")
+    assert_frame_equal(again.epochs, told.epochs)
+    assert again.trials["steady_s"][0] == told.trials["steady_s"][0] == 3.921
+    assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("960070f40c0c-r0", 0)
+
+
+def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
+    head = "trial,epoch,epoch_s,val/loss,target_metric,target_at_most,wall_s,price_per_hour"
+    found = load(tmp_path, f"{head}\nx,1,2,0.5,val/loss,0.2,9,3600\nx,2,3,0.1,val/loss,0.2,9,3600\n")
+    row = found.trials.iloc[0]
+    assert (row["time_to_target_s"], row["target_reached"], row["epochs_to_target"]) == (5.0, True, 2)
+    assert (row["total_s"], row["total_price"]) == (9.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("batch_size", "batch_sise"), "/mine.csv:1:7: batch_sise: no column of epochs; did you mean batch_size?"),
+        (("device,", "trial,"), "/mine.csv:1:6: trial: said twice"),
+        (("train_s", "wait"), "/mine.csv:1:3: wait: no column of epochs"),
+        (("a,2,2.0", "a,2,fast"), "/mine.csv:3:3: train_s: 'fast' is no number"),
+        (("a,2,2.0", "a,2.5,2.0"), "/mine.csv:3:2: epoch: '2.5' is no whole number"),
+        (("a,2,2.0", "a,0,2.0"), "/mine.csv:3:2: epoch: wanted a number"),
+        (("a,2,2.0", "a,2,-2"), "/mine.csv:3:3: train_s: wanted a number"),
+        (("a,2,2.0", "a,2,"), "/mine.csv:3:3: train_s: wanted a number"),
+        (("a,2,2.0", "a,1,2.0"), "/mine.csv:3:2: epoch: 1 again, of the same trial"),
+        (("a,2,2.0", ",2,2.0"), "/mine.csv:3:1: trial: missing"),
+        (("0.6,gpu,64", "0.6,gpu,32"), "/mine.csv:3:7: batch_size: 32 here and 64 on line 2: a trial has one"),
+        (("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"), "/mine.csv:3:9: compile: 'no' is neither true nor false"),
+        (("0.6,gpu,64,", "0.6,gpu,"), "/mine.csv:3:1: 9 values for 10 columns"),
+        ((CSV, "trial,epoch,train_s\n"), "/mine.csv:1:1: no epoch in it"),
+        ((CSV, ""), "/mine.csv:1:1: the column trial is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line_and_column(tmp_path, change, says):
+    assert any(line.startswith(says) for line in problems(tmp_path, CSV.replace(*change, 1)))
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path):
+    assert len(problems(tmp_path, CSV.replace("2.0", "x").replace("2.2", "y").replace(",cpu,", ",cpu,oh"))) == 3
+
+
+def test_the_columns_that_are_told_of_are_those_that_are_taken():
+    named = {name for name in epochs_csv.KNOWN if f"`{name}`" in epochs_csv.__doc__}
+    assert named >= {"trial", "epoch", "train_s", "epoch_s", "target_metric", "wall_s", "batch_size", "repeat"}
