@@ -39,7 +39,7 @@ def some_events(golden_events):
     def start(repeat, **fields):
         return {**started, **labels, "cell": cell, "label": f"net box r{repeat}", **fields}
 
-    lost = events.trial_ended("", 1, "lost")
+    lost = events.trial_ended("", 1, "lost") | {"t": "2026-11-21T09:00:07.000Z"}
     oom = {**ended, "status": "oom", "error": {"type": "OutOfMemory", "message": "no"}}
     proof = {"says": "passed", "factor": 1.0}
     yield from of(0, 1, start(0, roofline=ROOFLINE, decay_proof=proof), first, second, ended)
