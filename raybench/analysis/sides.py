@@ -21,6 +21,12 @@ NOT_RUN, UNFINISHED = "not run", "unfinished"
 WORDS = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "rate"}
 """What sentences call an axis; others go by their own name."""
 
+HARDWARE = frozenset({"device", "threads", "cpus", "count", "compile", "input", "channels_last"})
+"""Axes that do not bear on how many epochs a target takes."""
+
+LEARN_ALIKE = ("epochs ", "compile ", "input ", "channels last ", "steps per execution ", "evaluation batch size ")
+"""How the differences begin that do not bear on it either."""
+
 
 class Coded(Protocol):
     """A finding, as far as it matters here."""
@@ -77,6 +83,8 @@ class Pair:
             cell with the baseline's values is not in the grid.
         is_baseline: whether others are compared with `other`.
         again: whether both are the same cell, for an A/A check.
+        learning: what makes them learn differently, as far as is known: those differences, and what is compared where
+            that is more than the hardware.
         differences: what they differ in beside the baseline's fields, such as "precision (bf16 against fp32)".
         beside: repeat and times of other cells that ran in the same repeats on the same machine; empty where the sides
             were not on one machine.
@@ -91,6 +99,7 @@ class Pair:
     is_baseline: bool = False
     again: bool = False
     differences: tuple[str, ...] = ()
+    learning: tuple[str, ...] = ()
     beside: tuple[Mapping[int, float], ...] = ()
     examples: int | None = None
     target: Target | None = None
@@ -127,10 +136,13 @@ def pairs(
         )
         if origin is not None and origin != number:
             first = next((run for run in runs[origin] if run.cell), None)
+            apart = differences(first.cell, start.cell, fields) if first and start else ()
+            compared = () if set(fields) <= HARDWARE else (f"{side.name} against {sides[origin].name}",)
             pair = replace(
                 pair,
                 baseline=sides[origin],
-                differences=differences(first.cell, start.cell, fields) if first and start else (),
+                differences=apart,
+                learning=(*compared, *(each for each in apart if not each.startswith(LEARN_ALIKE))),
                 beside=tuple(beside(runs, origin, number)),
             )
         found.append(pair)

@@ -85,8 +85,10 @@ def same(pair: Pair, found: Speedup) -> Sentence:
 
 
 def accuracy(pair: Pair) -> Sentence | None:
-    """Whether they learn equally well; None where a side has no accuracy."""
+    """Whether they learn equally well; None where a side has no accuracy, or was to be trained for other epochs."""
     baseline, other = _both(pair)
+    if any(difference.startswith("epochs ") for difference in pair.differences):
+        return None
     found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
     if found is None:
         return None
