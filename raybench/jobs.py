@@ -43,6 +43,7 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
         visible=list(placement.visible),
         exclusive=placement.exclusive,
         timeout=trial.cell.timeout,
+        memory_limit=trial.cell.memory_limit,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         labels={
@@ -63,7 +64,8 @@ def check_job(job: Job, work: Work, folder: Path, labels: Mapping[str, Any]) -> 
         labels: what its event is to carry.
     """
     own = str(folder / CHECKS / work.key)
-    return replace(job, trial=work.key, check=work.check, folder=own, timeout=TIMEOUT, target=None, labels=dict(labels))
+    bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
+    return replace(job, trial=work.key, check=work.check, folder=own, labels=dict(labels), **bounds)
 
 
 def checked_first(

@@ -10,7 +10,7 @@ from typing import Any
 from raybench import datasets, engines
 from raybench.cell import DEFAULTS, make_cell
 from raybench.checks import place
-from raybench.devices import frameworks
+from raybench.devices import frameworks, hosted
 from raybench.devices.node import Node
 from raybench.errors import UsageError
 from raybench.identity import cell_id
@@ -40,6 +40,7 @@ class Cell:
     skip: str | None
     timeout: float
     price_per_hour: float | None
+    memory_limit: int = 0
 
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
@@ -59,7 +60,7 @@ def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, in
     return status.digest or dataset.official_digest, dataset.examples
 
 
-BY_PROFILE = ("framework", "replicas", "replication", "threads", "cpus")
+BY_PROFILE = ("framework", "replicas", "replication", "threads", "cpus", "memory_limit")
 """The settings that a device's profile may have."""
 
 
@@ -106,7 +107,20 @@ class Resolver:
         content = self._content(profile, resolved, place)
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
-        return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price)
+        limit = self._memory_limit(point["device"], profile.kind, resolved)
+        return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price, limit)
+
+    def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
+        """Bytes that a trial's processes may take; 0 for all there are.
+
+        Raises:
+            UsageError: the device has memory of its own, which this does not limit.
+        """
+        limit = int(resolved.get("memory_limit") or 0)
+        if limit and not hosted(kind):
+            words = f"memory_limit holds for memory of the host, and {name} is of kind {kind}"
+            raise UsageError(f"{place(self._spec, 'memory_limit')}{words}: give it to the devices it is meant for")
+        return limit
 
     def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
         if name not in self._profiles:

@@ -11,10 +11,9 @@ from typing import Any
 
 from raybench.devices.base import Assignment, Hardware
 from raybench.devices.cpu import TorchHost
-from raybench.devices.host import Host, says_out_of_memory
+from raybench.devices.host import Host
 
 MIB = 1024 * 1024
-OOM_TEXTS = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
 
 
 def probe() -> list[Hardware]:
@@ -143,11 +142,3 @@ class Cuda(Nvidia, TorchHost):
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
             "visible": list(self.assignment.visible) or [str(i) for i in range(torch.cuda.device_count())],
         }
-
-    def is_oom(self, error: BaseException) -> bool:
-        """Whether the GPU's or the host's memory ran out."""
-        import torch
-
-        if isinstance(error, torch.OutOfMemoryError) or says_out_of_memory(error):
-            return True
-        return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.devices.base import Assignment, Hardware
-
-OOM_TEXTS = ("can't allocate memory", "not enough memory", "cannot allocate memory", "bad_alloc")
+from raybench.trial.memory import says_so
 
 
 def usable_cores() -> list[int]:
@@ -68,13 +67,6 @@ def peak_resident() -> int:
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if platform.system() == "Darwin" else most * 1024
-
-
-def says_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception is the host's memory running out."""
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)
-    )
 
 
 class Host:
@@ -141,5 +133,5 @@ class Host:
         }
 
     def is_oom(self, error: BaseException) -> bool:
-        """Whether the host's memory ran out."""
-        return says_out_of_memory(error)
+        """Whether the memory of the host or of the device ran out: frameworks raise one type for every trouble."""
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_so(str(error)))

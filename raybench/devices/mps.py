@@ -8,7 +8,7 @@ from typing import Any
 
 from raybench.devices.base import Hardware
 from raybench.devices.cpu import TorchHost
-from raybench.devices.host import model_name, says_out_of_memory, total_memory
+from raybench.devices.host import model_name, total_memory
 
 
 def probe() -> list[Hardware]:
@@ -57,7 +57,3 @@ class Mps(TorchHost):
     def describe(self) -> Hardware:
         """The GPU."""
         return probe()[0]
-
-    def is_oom(self, error: BaseException) -> bool:
-        """Whether the shared memory ran out."""
-        return says_out_of_memory(error) or (isinstance(error, RuntimeError) and "out of memory" in str(error).lower())

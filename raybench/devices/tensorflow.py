@@ -10,9 +10,8 @@ from typing import Any
 import raybench.engines.tensorflow  # noqa: F401 — sets what TensorFlow reads when it is imported
 from raybench.devices import cuda
 from raybench.devices.base import Assignment, Hardware
-from raybench.devices.host import Host, says_out_of_memory
-
-OOM_TEXTS = ("resource_exhausted", "out of memory")
+from raybench.devices.host import Host
+from raybench.trial.memory import says_so
 
 
 class TensorFlowHost(Host):
@@ -69,9 +68,9 @@ class TensorFlowHost(Host):
         """Whether the memory of the device or of the host ran out."""
         import tensorflow as tf
 
-        if isinstance(error, tf.errors.ResourceExhaustedError) or says_out_of_memory(error):
+        if isinstance(error, tf.errors.ResourceExhaustedError) or super().is_oom(error):
             return True
-        return isinstance(error, tf.errors.OpError) and any(text in str(error).lower() for text in OOM_TEXTS)
+        return isinstance(error, tf.errors.OpError) and says_so(str(error))
 
 
 class Cpu(TensorFlowHost):

@@ -10,9 +10,6 @@ import os
 from typing import Any
 
 from raybench.devices.cpu import TorchHost
-from raybench.devices.host import says_out_of_memory
-
-OOM_TEXTS = ("resource_exhausted", "resource exhausted", "out of memory")
 
 
 class Xla(TorchHost):
@@ -62,12 +59,6 @@ class Xla(TorchHost):
         from torch_xla import backends
 
         return super().fairness() | {"float32_products": backends.get_mat_mul_precision()}
-
-    def is_oom(self, error: BaseException) -> bool:
-        """Whether the device's or the host's memory ran out."""
-        if says_out_of_memory(error):
-            return True
-        return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OOM_TEXTS)
 
 
 class XlaCpu(Xla):

@@ -86,5 +86,8 @@ class Engine(Protocol):
         read off the queue instead shows here.
         """
 
+    evaluation_batch: int
+    """Examples in one batch of the next evaluation, once the data are loaded; it may be made smaller."""
+
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Means over the whole validation set, every example counted once; and the number of new shapes."""

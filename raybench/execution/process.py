@@ -19,16 +19,17 @@ import raybench
 from raybench.audit import Audit
 from raybench.environments import clean_environ, put_raybench
 from raybench.errors import ExecutionError
-from raybench.trial import events
+from raybench.trial import events, memory
 from raybench.trial.events import Event
 from raybench.trial.job import Job
+from raybench.trial.phase import last
 from raybench.trial.record import OUTPUT, end_for, keep
 
 START_TIMEOUT = 300.0
 """Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
 
-TAIL = 20
-"""Lines of a dead trial's output that go into its record."""
+TAIL, LONG_TAIL = 20, 500
+"""Lines of a dead trial's output that go into its record, and in which it may have told of its memory."""
 
 NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 """Ray sets these for its worker; the trial sets its own threads and visibility."""
@@ -132,8 +133,7 @@ class TemplateProcess:
         begun = time.monotonic()
         deadline = begun + job.timeout if job.timeout else None
         kills = oom_kills()
-        process, ended, code = 0, False, None
-        last: Event = {}
+        process, ended, code, peak = 0, False, None, None
         try:
             assert self._process.stdin
             self._process.stdin.write(json.dumps(job.to_json()).encode() + b"\n")
@@ -146,19 +146,18 @@ class TemplateProcess:
                     process = message["pid"]
                     if not job.check:
                         audit.begin(process)
-                code = message.get("exit")
+                code, peak = message.get("exit"), message.get("peak_bytes")
                 if "event" in message:
-                    last = message["event"]
-                    ended = last["event"] in events.ENDS
-                    yield last
+                    ended = message["event"]["event"] in events.ENDS
+                    yield message["event"]
             if not ended:
-                memory = oom_kills() > kills
-                yield self._tell(job, *name_end(code, memory, last), begun)
+                output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
+                yield self._tell(job, *name_end(code, job, oom_kills() > kills, peak, output), begun)
         except TimeoutError:
             if process:
                 end_family(process)
             code = self._reap()
-            error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s", "phase": phase_after(last)}
+            error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s", "phase": phase_of(job)}
             yield self._tell(job, events.TIMEOUT, error, begun)
         except BrokenPipeError:
             error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
@@ -202,31 +201,42 @@ def _environ_of_another(folder: Path) -> dict[str, str]:
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
-def name_end(code: int | None, memory: bool, last: Event) -> tuple[str, dict[str, Any]]:
-    """The status of a trial that ended without saying so, from its exit code; negative is a signal.
+def name_end(code: int | None, job: Job, killed: bool, peak: int | None, output: str) -> tuple[str, dict[str, Any]]:
+    """The status of a trial that ended without saying so.
 
-    SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines.
+    SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines. Any
+    other death is memory where the last that the trial wrote says so: C++ aborts when there is none, and TensorFlow's
+    convolutions on a CPU go on with the array that they did not get.
+
+    Args:
+        code: its exit code; negative is a signal, None where nobody knows.
+        killed: whether the kernel counted a kill for memory.
+        peak: the most bytes that it held, where that is known.
+        output: the end of what it wrote.
     """
-    phase = phase_after(last)
+    phase = phase_of(job)
     if code is None:
         return events.LOST, {"type": "ProcessGone", "message": "the trial's process is gone", "phase": phase}
+    died = (
+        f"the process died of {signal.Signals(-code).name}"
+        if code < 0
+        else f"the process ended by itself with exit status {code}"
+    )
+    known = memory.describe(output, peak, job.memory_limit)
     if code == -signal.SIGKILL:
-        if memory:
-            return events.OOM, {"type": "OutOfMemory", "message": "killed by the kernel for its memory", "phase": phase}
+        if killed:
+            message = "killed by the kernel for its memory"
+            return events.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **known}
         return events.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
-    if code < 0:
-        name = signal.Signals(-code).name
-        return events.FAILED, {"type": name, "message": f"the process died of {name}", "phase": phase}
-    return events.FAILED, {
-        "type": "Exit",
-        "message": f"the process ended by itself with exit status {code}",
-        "phase": phase,
-    }
+    if memory.says_so(output, limited=bool(job.memory_limit)):
+        return events.OOM, {"type": "OutOfMemory", "message": f"{died} when memory ran out", "phase": phase, **known}
+    kind = signal.Signals(-code).name if code < 0 else "Exit"
+    return events.FAILED, {"type": kind, "message": died, "phase": phase}
 
 
-def phase_after(last: Event) -> str:
-    """What a trial was doing after its last event, as far as that tells."""
-    return "train" if last.get("event") == "epoch_ended" else "setup"
+def phase_of(job: Job) -> str:
+    """What a job was doing when its process ended."""
+    return "check" if job.check else last(Path(job.folder))
 
 
 def end_family(leader: int) -> None:
@@ -244,9 +254,9 @@ def oom_kills() -> int:
     return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
 
 
-def tail(path: Path) -> str:
+def tail(path: Path, lines: int = TAIL) -> str:
     """The last lines of a trial's output."""
     try:
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:])
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
     except OSError:
         return ""

@@ -2,7 +2,8 @@
 
 Runs as `python -m raybench.execution.template FRAMEWORK`, with any interpreter that has raybench's trial layer and the
 framework: neither Ray nor MLflow. It reads jobs, one JSON object a line, from standard input and forks for each; the
-child's events and, when the child has ended, its exit code go to standard output as JSON lines. It touches no device.
+child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON lines. It
+touches no device.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def run_child(message: dict[str, Any], started: int, imported: float, out: TextI
         watch(lifeline)
         say(out, pid=os.getpid())
 
+        from raybench.trial import memory
         from raybench.trial.job import Job
         from raybench.trial.ledger import Ledger
         from raybench.trial.record import OUTPUT, record
@@ -58,6 +60,7 @@ def run_child(message: dict[str, Any], started: int, imported: float, out: TextI
         job = Job.from_json(message)
         redirect_output(Path(job.folder) / OUTPUT)
         faulthandler.enable()
+        memory.limit(job.memory_limit)
         for event in record(job, Ledger(started), imported):
             say(out, event=event)
         code = 0
@@ -89,8 +92,9 @@ def main(framework: str) -> None:
         child = os.fork()
         if child == 0:
             run_child(message, started, imported, out)
-        _, status = os.waitpid(child, 0)
-        say(out, exit=os.waitstatus_to_exitcode(status))
+        _, status, used = os.wait4(child, 0)
+        peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        say(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,11 @@ class DeviceProfile(Strict):
     )
     cpus: v.Count | None = Field(default=None, description="CPU cores a trial owns.", examples=[8])
     count: v.Count = Field(default=1, description="How many accelerators a trial takes.", examples=[1, 4])
+    memory_limit: v.Size | None = Field(
+        default=None,
+        description="How much memory each process of its trials may take: bytes, or a text such as 2GiB.",
+        examples=["2GiB"],
+    )
     price_per_hour: v.NotNegative | None = Field(
         default=None, description="What an hour costs, in any one currency for the whole grid.", examples=[0.35]
     )

@@ -157,3 +157,9 @@ class Settings(Strict):
         "with status timeout.",
         examples=["30m", 900],
     )
+    memory_limit: v.Size | None = Field(
+        default=None,
+        description="How much memory each process of a trial on the host's cores may take: bytes, or a text such as "
+        "2GiB. One that needs more ends with status oom. Kept on Linux.",
+        examples=["2GiB", 1000000000],
+    )

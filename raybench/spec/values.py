@@ -177,6 +177,34 @@ Duration = Annotated[
     ),
 ]
 
+# Size ---------------------------------------------------------------------------------------------------------------
+
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT])(i?)B", re.ASCII)
+
+
+def _bytes(value: Any) -> Any:
+    """`2GiB` is 2147483648, `2GB` is 2000000000; what is no such text is left for the number's own check."""
+    if isinstance(value, str) and (found := _SIZE.fullmatch(value)):
+        amount, unit, binary = found.groups()
+        return round(float(amount) * (1024 if binary else 1000) ** (1 + "KMGT".index(unit)))
+    return value
+
+
+Size = Annotated[
+    int,
+    Field(ge=1),
+    BeforeValidator(_bytes),
+    wanted("bytes above 0, or a text such as 512MiB, 2GiB or 1.5GB"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,9})? ?[KMGT]i?B$"},
+            ]
+        }
+    ),
+]
+
 # Schedule -----------------------------------------------------------------------------------------------------------
 
 Point = Annotated[

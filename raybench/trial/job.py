@@ -52,6 +52,7 @@ class Job:
         visible: the accelerators it may see, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
         timeout: seconds after which it is ended; 0: never.
+        memory_limit: bytes that each of its processes may take (`raybench.trial.memory.limit`); 0: all there are.
         labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
         versions: what the caller knows of versions (Ray's).
         python: the interpreter that it runs in; empty for the one raybench runs in.
@@ -71,6 +72,7 @@ class Job:
     visible: list[str] = field(default_factory=list)
     exclusive: bool = True
     timeout: float = 0.0
+    memory_limit: int = 0
     target: Target | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

@@ -16,13 +16,17 @@ from raybench import datasets
 from raybench.datasets.base import Data, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
-from raybench.trial import events
+from raybench.trial import events, memory
+from raybench.trial.evaluation import evaluate
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import NANO, Ledger
+from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
 from raybench.trial.rank import here
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
+
+NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the trial's own"
 
 
 class Diverged(Exception):
@@ -42,31 +46,31 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     """
     ledger = ledger or Ledger()
     device: Device | None = None
-    warnings = list(job.warnings)
+    warnings = [*job.warnings, *([] if memory.is_kept(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
-    phase = "setup"
-    status, error = events.COMPLETED, None
+    phase = Phase(Path(job.folder))
+    status = events.COMPLETED
+    error: dict[str, Any] | None = None
     try:
         device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
         recipe = Recipe.from_cell(job.cell)
         workload = load_workload(info, Path(job.folder))
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
-        phase = "data"
+        phase.enter(DATA)
         with ledger.section("data"):
             engine.load(load_data(job, workload))
-        phase = "build"
+        phase.enter(BUILD)
         with ledger.section("build"):
             engine.build()
         precision = engine.precision()
         for epoch in range(1, recipe.epochs + 1):
             ledger.begin_epoch()
-            phase = "train"
+            phase.enter(TRAIN)
             trained = engine.train_epoch(epoch)
             settled = _seconds_of(engine.settle)
-            phase = "evaluate"
-            judged, shapes = engine.evaluate()
-            phase = "train"
+            phase.enter(EVALUATE)
+            judged, shapes = evaluate(engine, device, ledger, warnings)
             metrics = _named("train", trained.metrics) | _named("val", judged)
             sections, cpu, by_device = ledger.epoch(), ledger.epoch_cpu(), ledger.epoch_device()
             yield events.epoch_ended(
@@ -93,9 +97,13 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     except Diverged as caught:
         status, error = events.DIVERGED, {"type": "Diverged", "message": str(caught)}
     except Exception as caught:
-        memory = device.is_oom(caught) if device else isinstance(caught, MemoryError)
-        status = events.OOM if memory else events.FAILED
-        error = describe_error(caught, phase, job.folder, info.file)
+        memory.lift()
+        ran_out = device.is_oom(caught) if device else isinstance(caught, MemoryError)
+        status = events.OOM if ran_out else events.FAILED
+        error = describe_error(caught, phase.now, job.folder, info.file)
+        if ran_out:
+            peak = device.peak_memory() if device else None
+            error = error | memory.describe(str(caught), peak, job.memory_limit)
     sections, wall = ledger.close()
     yield events.trial_ended(
         job.trial,

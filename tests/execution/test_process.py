@@ -232,7 +232,33 @@ def test_a_framework_that_cannot_be_loaded_says_why(monkeypatch):
         TemplateProcess("mindspore")
 
 
-def test_a_sigkill_with_a_sign_of_memory_is_oom():
-    assert name_end(-signal.SIGKILL, True, {})[0] == "oom"
-    assert name_end(-signal.SIGKILL, False, {})[0] == "lost"
-    assert name_end(None, False, {})[0] == "lost"
+def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
+    job = make_job(tmp_path, "fine")
+    limited = replace(job, memory_limit=1 << 30)
+    abort = "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"
+    threads = "libgomp: Thread creation failed: Resource temporarily unavailable"
+    ends = {
+        "killed for memory": name_end(-signal.SIGKILL, job, True, 5, "")[0],
+        "killed": name_end(-signal.SIGKILL, limited, False, 5, abort)[0],
+        "gone": name_end(None, job, False, None, "")[0],
+        "aborted for memory": name_end(-signal.SIGABRT, job, False, 5, abort)[0],
+        "aborted": name_end(-signal.SIGABRT, limited, False, 5, "assertion failed")[0],
+        "no memory for threads": name_end(1, limited, False, 5, threads)[0],
+        "too many threads": name_end(1, job, False, 5, threads)[0],
+    }
+    assert ends == {
+        "killed for memory": "oom",
+        "killed": "lost",
+        "gone": "lost",
+        "aborted for memory": "oom",
+        "aborted": "failed",
+        "no memory for threads": "oom",
+        "too many threads": "failed",
+    }
+    assert name_end(-signal.SIGABRT, limited, False, 7, abort)[1] == {
+        "type": "OutOfMemory",
+        "message": "the process died of SIGABRT when memory ran out",
+        "phase": "setup",
+        "peak_bytes": 7,
+        "limit_bytes": 1 << 30,
+    }

@@ -57,7 +57,7 @@ class TensorFlowEngine:
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
-        self._traces, self._step, self._judged = 0, 0, False
+        self._traces, self._step, self._judged = 0, 0, 0
 
     def load(self, data: Data) -> None:
         """Pad, and move both splits to the device or keep them on the host.
@@ -75,8 +75,7 @@ class TensorFlowEngine:
         elif augmentation:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
-        parts = self._strategy.num_replicas_in_sync
-        self._evaluation_batch = -(-min(recipe.evaluation_batch_size, len(val)) // parts) * parts
+        self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
         self._examples = len(val)
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._strategy)
@@ -162,8 +161,13 @@ class TensorFlowEngine:
     def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         inputs, targets = self._input.judged(fed)
         _, values = self._forward(inputs, targets, training=False)
-        real = share(tf.range(self._evaluation_batch)) < counts
+        real = share(tf.range(self._judged_batch())) < counts
         return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
+
+    def _judged_batch(self) -> int:
+        """The evaluation batch as a multiple of the replicas that share it."""
+        parts = int(self._strategy.num_replicas_in_sync)
+        return -(-self.evaluation_batch // parts) * parts
 
     def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         """The compiled function: sums over the examples that count of one batch."""
@@ -215,18 +219,19 @@ class TensorFlowEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls = Steps(self._device, first=not self._judged)
+        batch = self._judged_batch()
+        calls = Steps(self._device, first=batch != self._judged)
         self._device.synchronize()
         with self._ledger.section("evaluate"):
             if self._several:
                 average_running_statistics(self.model, self._strategy)
-            for fed, counts in self._input.validation(self._evaluation_batch):
+            for fed, counts in self._input.validation(batch):
                 calls.begin()
                 sums += self._evaluate(fed, tf.constant(counts))
                 calls.end()
             means = self._means(sums, self._examples)
             self._device.synchronize()
             calls.over()
-        self._judged = True
+        self._judged = batch
         calls.charge(self._ledger, "evaluate")
         return means, self._traces - traces

@@ -94,7 +94,7 @@ class TorchEngine:
         self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
         self._examples = len(data.val)
         val = self._part(data.val)
-        self._evaluation_batch = min(recipe.evaluation_batch_size, len(val))
+        self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._on, self._steps)
         else:
@@ -230,12 +230,12 @@ class TorchEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
         sums = Sums(self._on, self._together)
-        steps = Steps(self._device, first=self._is_new("evaluate", self._evaluation_batch))
+        steps = Steps(self._device, first=self._is_new("evaluate", self.evaluation_batch))
         self._model.eval()
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
             self._together.average_buffers(self._model)
-            for inputs, targets, counts in self._input.evaluate(self._evaluation_batch):
+            for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
                 steps.begin()
                 self._evaluation_step(inputs, targets, counts, sums)
                 steps.end()

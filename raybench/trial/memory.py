@@ -1,0 +1,133 @@
+"""Memory that ran out: how much a trial may take, how to see that it was too little, and how much was asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+KIB = 1024
+UNITS: Mapping[str, int] = {"": 1, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4}
+
+SIZES: Mapping[str, int] = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2}
+"""Bytes of the types that TensorFlow names; any other is one of a byte."""
+
+SIGNS = (
+    "alloc_failed",  # of cuBLAS and cuDNN
+    "bad_alloc",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "not enough memory",
+    "oom when allocating",
+    "memoryerror",
+    "out of memory",
+    "resource exhausted",
+    "resource_exhausted",
+    "status: 1, message: could not create a",  # oneDNN's dnnl_out_of_memory is 1
+)
+"""What frameworks write, in small letters, when there is no more memory, before they raise or die of it."""
+
+SIGNS_UNDER_A_LIMIT = ("thread creation failed: resource temporarily unavailable", "can't start new thread")
+"""What may be too many threads as well, but under a limit of memory is no memory for another one's stack."""
+
+
+def says_so(text: str, limited: bool = False) -> bool:
+    """Whether an error's message, or a dead process's output, tells that memory ran out.
+
+    Args:
+        limited: whether the process had a limit.
+    """
+    small = text.lower()
+    return any(sign in small for sign in (*SIGNS, *(SIGNS_UNDER_A_LIMIT if limited else ())))
+
+
+def _amount(found: re.Match[str]) -> int:
+    """`2.00 GiB`, `1.2G`, `256.00 MB`: frameworks count in powers of 1024, whatever they call them."""
+    return round(float(found[1]) * UNITS[found[2].upper()])
+
+
+def _whole(found: re.Match[str]) -> int:
+    return int(found[1])
+
+
+def _tensor(found: re.Match[str]) -> int:
+    return math.prod(map(int, filter(None, found[1].split(",")))) * SIZES.get(found[2], 1)
+
+
+_AMOUNT = r"([\d.]+) ?([KMGT]?)i?(?:B|bytes)?\b"
+
+ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
+    (r"you tried to allocate (\d+) bytes", _whole),  # torch on a CPU
+    (rf"Tried to allocate {_AMOUNT}", _amount),  # torch on CUDA and MPS
+    (r"OOM when allocating tensor with shape ?\[([\d,]*)\] and type (\w+)", _tensor),  # TensorFlow's kernels
+    (rf"ran out of memory trying to allocate {_AMOUNT}", _amount),  # TensorFlow's allocator
+    (r"Out of memory (?:while trying to allocate|allocating) (\d+) bytes", _whole),  # XLA on a CPU or GPU
+    (rf"Attempting to (?:allocate|reserve) {_AMOUNT}", _amount),  # XLA on a TPU
+    (rf"Unable to allocate {_AMOUNT}", _amount),  # NumPy
+)
+"""How each framework words what it asked for, and how that is read."""
+
+
+def asked_bytes(text: str) -> int | None:
+    """The allocation that failed, where an error's message or a dead process's output tells it: the last one told."""
+    told = ((found.start(), read(found)) for pattern, read in ASKED for found in re.finditer(pattern, text))
+    return max(told, default=(0, None))[1]
+
+
+def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:
+    """What is known of memory that ran out, in bytes: `asked_bytes`, `peak_bytes`, `limit_bytes`."""
+    known = {"asked_bytes": asked_bytes(text), "peak_bytes": peak, "limit_bytes": limit}
+    return {name: value for name, value in known.items() if value}
+
+
+def limit(bytes_: int) -> None:
+    """Give this process, and each that it starts, so much memory of its own; 0: all there is.
+
+    The kernel's RLIMIT_DATA, which counts what a process may write and shares with nobody, touched or not. Frameworks
+    reserve address space by the terabyte without writing to it, so RLIMIT_AS would end them at their import; and a
+    watcher that ended the process at a resident size could only kill, where a refused allocation is an error that the
+    framework raises at the line that asked, and that evaluation can answer with a smaller batch. It is a soft limit,
+    for `lift`. Only Linux counts anonymous mappings, and elsewhere this does nothing.
+    """
+    if bytes_ and sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (bytes_, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def is_kept(bytes_: int) -> bool:
+    """Whether that limit holds for this process, as far as one was asked for."""
+    if not bytes_ or sys.platform != "linux":
+        return not bytes_
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_DATA)[0] == bytes_
+
+
+def lift() -> None:
+    """Take the limit away: whoever is to tell that memory ran out needs some."""
+    if sys.platform == "linux":
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+
+
+def in_words(error: Mapping[str, Any]) -> str:
+    """What an `oom` came to: `in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 2.0 GiB`."""
+    parts = [f"in {error['phase']}"] if error.get("phase") else []
+    for name in ("asked", "peak", "limit"):
+        value = error.get(f"{name}_bytes")
+        if isinstance(value, int):
+            parts.append(f"{name} {size(value)}")
+    return ", ".join(parts)
+
+
+def size(count: float) -> str:
+    """Bytes as people write them: 512 bytes, 1.5 MiB, 2.0 GiB."""
+    if count < KIB:
+        return f"{count:g} bytes"
+    power = min(int(math.log(count, KIB)), 4)
+    return f"{count / KIB**power:.1f} {' KMGT'[power]}iB"

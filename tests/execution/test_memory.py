@@ -1,0 +1,83 @@
+"""Memory really exhausted, under a limit on the trial's process: what the trial comes to, and what it tells."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hungry import EXAMPLES, MIB
+from test_process import make_job
+
+from raybench.execution.process import TemplateProcess
+from raybench.workloads import read_reference
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
+
+GIB = 1 << 30
+FEW = {"batch_size": 250, "epochs": 2}
+
+
+@pytest.fixture(scope="module")
+def template():
+    process = TemplateProcess("torch")
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def run(template, tmp_path):
+    """Runs a workload of hungry.py under a limit, and returns its events."""
+
+    def run(attribute, limit, **settings):
+        info = read_reference(f"hungry.py:{attribute}", Path(__file__).parent)
+        job = make_job(tmp_path / f"{attribute}{limit}", "fine", **FEW | settings)
+        job = replace(job, cell={**job.cell, "workload": info.identity()}, workload=info.to_json())
+        return list(template.run(replace(job, memory_limit=limit)))
+
+    return run
+
+
+def epochs(events):
+    return [event for event in events if event["event"] == "epoch_ended"]
+
+
+def test_a_training_batch_that_does_not_fit_is_a_result_and_stays_as_it_is(run):
+    *_, last = run("in_training", GIB, batch_size=EXAMPLES)
+    error = last["error"]
+    assert (last["status"], error["phase"], error["asked_bytes"]) == ("oom", "train", EXAMPLES * MIB)
+    assert error["limit_bytes"] == GIB
+    assert 0 < error["peak_bytes"] < GIB
+    assert last["warnings"] == []
+    assert run("in_training", GIB)[-1]["status"] == "completed", "a smaller batch is another cell, and fits"
+
+
+def test_an_evaluation_batch_that_does_not_fit_is_halved_and_changes_no_result(run):
+    told, whole = run("in_evaluation", GIB), run("in_evaluation", 0)
+    assert (told[-1]["status"], told[-1]["warnings"]) == (
+        "completed",
+        ["evaluation batch halved to 500: 1000 did not fit"],
+    ), "once, and the next epoch keeps it"
+    assert whole[-1]["warnings"] == []
+    for found, wanted in zip(epochs(told), epochs(whole), strict=True):
+        assert found["metrics"]["val/accuracy"] == wanted["metrics"]["val/accuracy"]
+        assert found["metrics"]["val/loss"] == pytest.approx(wanted["metrics"]["val/loss"], rel=1e-5)
+        assert found["metrics"]["train/loss"] == wanted["metrics"]["train/loss"]
+    assert sum(told[-1]["ledger"].values()) == pytest.approx(told[-1]["wall"], rel=0.01)
+
+
+def test_below_the_smallest_evaluation_batch_it_is_a_result(run):
+    *_, last = run("insatiable", GIB)
+    assert (last["status"], last["error"]["phase"], last["error"]["asked_bytes"]) == ("oom", "evaluate", 32 * 64 * MIB)
+    assert last["warnings"][0] == "evaluation batch halved to 500: 1000 did not fit"
+    assert last["warnings"][-1] == "evaluation batch halved to 32: 62 did not fit"
+
+
+def test_a_limit_below_what_the_framework_holds_is_told_as_memory(run, template):
+    assert run("content", 100 * MIB)[-1]["status"] == "oom"
+    assert template.alive
+    assert run("content", 0)[-1]["status"] == "completed", "the limit was the other process's"
+
+
+def test_a_process_that_dies_in_evaluation_has_that_phase(run):
+    *_, last = run("dies_in_evaluation", 0)
+    assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("failed", "SIGSEGV", "evaluate")
