@@ -8,6 +8,7 @@ from typing import get_args
 from pydantic import Field, PrivateAttr, model_validator
 
 from raybench.environments import key_of
+from raybench.spec import quantities as q
 from raybench.spec import values as v
 from raybench.spec.maps import Axes, Condition, Entry
 from raybench.spec.settings import Settings, Strict
@@ -42,7 +43,7 @@ class DeviceProfile(Strict):
     )
     cpus: v.Count | None = Field(default=None, description="CPU cores a trial owns.", examples=[8])
     count: v.Count = Field(default=1, description="How many accelerators a trial takes.", examples=[1, 4])
-    memory_limit: v.Size | None = Field(
+    memory_limit: q.Size | None = Field(
         default=None,
         description="How much memory each process of its trials may take: bytes, or a text such as 2GiB.",
         examples=["2GiB"],

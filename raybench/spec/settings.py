@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from raybench.spec import quantities as q
 from raybench.spec import values as v
 
 NULLABLE = "steps_per_epoch"
@@ -151,13 +152,13 @@ class Settings(Strict):
         description="First epochs that steady times leave out: caches and compilers warm up in them.",
         examples=[1],
     )
-    timeout: v.Duration | None = Field(
+    timeout: q.Duration | None = Field(
         default=None,
         description="How long a trial may take: seconds, or a text such as 90s, 30m, 1h30m. One that takes longer ends "
         "with status timeout.",
         examples=["30m", 900],
     )
-    memory_limit: v.Size | None = Field(
+    memory_limit: q.Size | None = Field(
         default=None,
         description="How much memory each process of a trial on the host's cores may take: bytes, or a text such as "
         "2GiB. One that needs more ends with status oom. Kept on Linux.",
