@@ -138,11 +138,24 @@ def test_another_machine_model_makes_other_cells(plan_of):
     assert one.isdisjoint(two)
 
 
-def test_names_prices_and_timeouts_make_none(plan_of):
+def test_names_prices_timeouts_and_limits_make_none(plan_of):
     plain = {cell.cell_id for cell in plan_of(GRID, [SERVER]).cells}
     dressed = GRID.replace("name: g", "name: other\ndescription: d\ntimeout: 3m\nretries: 0")
     dressed += "devices: {cpu: {kind: cpu, price_per_hour: 3}}\nrepeats: 5\n"
+    dressed += "overrides: [{when: {device: cpu}, set: {memory_limit: 2GiB}}]\n"
     assert {cell.cell_id for cell in plan_of(dressed, [SERVER]).cells} == plain
+
+
+def test_a_memory_limit_is_the_devices_own_before_the_grids(plan_of):
+    profiles = "memory_limit: 2GiB\ndevices: {small: {kind: cpu, threads: 1, memory_limit: 512MiB}}\n"
+    grid = GRID.replace("[cpu, cuda]", "[cpu, small]") + profiles
+    limits = {cell.profile: cell.memory_limit for cell in plan_of(grid, [SERVER]).cells}
+    assert limits == {"cpu": 2 << 30, "small": 512 << 20}
+
+
+def test_a_memory_limit_is_the_hosts(plan_of):
+    with pytest.raises(UsageError, match="memory_limit holds for memory of the host, and cuda is of kind cuda"):
+        plan_of(GRID + "memory_limit: 2GiB\n", [SERVER])
 
 
 def test_where_selects(plan_of):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 KIB = 1024
-UNITS: Mapping[str, int] = {"": 1, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4}
+UNITS = " KMGTPE"
+"""Each is 1024 of the one before."""
 
 SIZES: Mapping[str, int] = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2}
 """Bytes of the types that TensorFlow names; any other is one of a byte."""
@@ -45,7 +46,7 @@ def says_so(text: str, limited: bool = False) -> bool:
 
 def _amount(found: re.Match[str]) -> int:
     """`2.00 GiB`, `1.2G`, `256.00 MB`: frameworks count in powers of 1024, whatever they call them."""
-    return round(float(found[1]) * UNITS[found[2].upper()])
+    return round(float(found[1]) * 2.0 ** (10 * UNITS.index(found[2] or " ")))
 
 
 def _whole(found: re.Match[str]) -> int:
@@ -56,7 +57,7 @@ def _tensor(found: re.Match[str]) -> int:
     return math.prod(map(int, filter(None, found[1].split(",")))) * SIZES.get(found[2], 1)
 
 
-_AMOUNT = r"([\d.]+) ?([KMGT]?)i?(?:B|bytes)?\b"
+_AMOUNT = r"([\d.]+) ?([KMGTPE]?)i?(?:B|bytes)?\b"
 
 ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
     (r"you tried to allocate (\d+) bytes", _whole),  # torch on a CPU
@@ -129,5 +130,5 @@ def size(count: float) -> str:
     """Bytes as people write them: 512 bytes, 1.5 MiB, 2.0 GiB."""
     if count < KIB:
         return f"{count:g} bytes"
-    power = min(int(math.log(count, KIB)), 4)
-    return f"{count / KIB**power:.1f} {' KMGT'[power]}iB"
+    power = int(math.log(count, KIB))
+    return f"{count / KIB**power:.1f} {UNITS[power]}iB"

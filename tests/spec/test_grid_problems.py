@@ -61,6 +61,8 @@ ONE_FAULT = {
     "precision: blfoat16": "3:12: precision: 'blfoat16' is not one of fp32, tf32, bf16, fp16; did you mean bf16?",
     "optimizer: {name: sgd}": "3:12: optimizer: wanted a name (sgd, adam or adamw), not a map; "
     "learning_rate, momentum and so on stand beside it",
+    "memory_limit: 2G": "3:15: memory_limit: wanted bytes above 0, or a text such as 512MiB, 2GiB or 1.5GB, "
+    "not the text '2G'",
     "timeout: 5x": "3:10: timeout: wanted seconds above 0, or a text such as 90s, 30m, 2h or 1h30m, not the text '5x'",
     "schedule: linear": "3:11: schedule: wanted constant, {name: piecewise_linear, points: [[epoch, factor], …]} "
     "or {name: exponential, decay_steps: …}, not the text 'linear'",

@@ -145,6 +145,16 @@ def test_timeouts(grid_file, text, seconds):
     assert load_grid(grid_file(f"{MINIMAL}timeout: {text}\n")).timeout == seconds
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1024", 1024), ("512MiB", 1 << 29), ("2GiB", 1 << 31), ("2 GiB", 1 << 31), ("1.5GB", 1_500_000_000)],
+)
+def test_memory_limits(grid_file, text, size):
+    assert load_grid(grid_file(f"{MINIMAL}memory_limit: {text}\n")).memory_limit == size
+    profile = f"devices: {{small: {{kind: cpu, memory_limit: {text}}}}}\n"
+    assert load_grid(grid_file(MINIMAL + profile)).profile("small").memory_limit == size
+
+
 def test_a_grid_cannot_be_changed(grid_file):
     with pytest.raises(ValidationError):
         load_grid(grid_file(MINIMAL)).repeats = 3
