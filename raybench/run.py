@@ -14,6 +14,7 @@ from pathlib import Path
 from raybench import datasets, rooflines
 from raybench.analysis.canary import Drift
 from raybench.analysis.comparison import PlannedCell, Row, compare
+from raybench.analysis.findings import survey
 from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
@@ -247,8 +248,10 @@ class _Session:
         ]
 
     def _rows(self) -> tuple[dict[str, Attempt], list[Row]]:
-        found = latest(load_attempts(self._folder / JOURNAL).values())
-        return found, compare(planned_cells(self._plan), found, baseline_of(self._plan.spec, self._plan.cells))
+        known = load_attempts(self._folder / JOURNAL).values()
+        found, baseline = latest(known), baseline_of(self._plan.spec, self._plan.cells)
+        findings = survey(known, self._evidence.canaries.drifts(known))
+        return found, compare(planned_cells(self._plan), found, baseline, findings=findings)
 
     def _summary(self, begun: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, the effective grid, the plan and the comparison."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
@@ -73,6 +74,24 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
         "digits_cnn cpu torch b64 wd0.005 r0",
         "grid digits",
     }
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="one core is no fewer than one thread")
+def test_one_thread_on_several_cores_is_said_in_the_table_and_on_the_run(grid):
+    outcome, _ = grid(DIGITS + "threads: 1\n")
+    says = f"1 thread on {len(usable_cores())} cores"
+    for row in outcome.rows:
+        (found,) = (finding for told in row.findings.values() for finding in told if finding.code == "few_threads")
+        assert found.says == says
+    (execution,) = (outcome.folder / "executions").iterdir()
+    table = " ".join((execution / "comparison.txt").read_text().split())
+    assert f": few threads (2 of 2 runs): {says}. Leave `threads` out" in table
+    for row in json.loads((execution / "comparison.json").read_text()):
+        ((finding, *_),) = row["findings"].values()
+        assert (finding["code"], finding["evidence"]["threads"]) == ("few_threads", 1.0)
+    with sqlite3.connect(outcome.store.path) as database:
+        tags = database.execute("select value from tags where key = 'raybench.findings'").fetchall()
+    assert [tag.split(",")[0] for (tag,) in tags] == ["few_threads"] * 2
 
 
 def test_mlflow_can_be_made_anew_from_the_journal(grid, tmp_path):

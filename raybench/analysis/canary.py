@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from raybench.analysis.results import Attempt
+from raybench.analysis.results import Attempt, Key
 from raybench.identity import canonical
 from raybench.trial.events import Event
 
@@ -31,12 +31,14 @@ class Drift:
         slower: how many times as long as the fastest the slowest took.
         noise: the part by which they may differ for nothing.
         trials: what ran between two canaries of which one was slow.
+        keys: what names their attempts.
     """
 
     about: str
     slower: float
     noise: float
     trials: tuple[str, ...]
+    keys: tuple[Key, ...] = ()
 
     def __str__(self) -> str:
         named = ", ".join(self.trials[:3]) + (f" and {len(self.trials) - 3} more" if len(self.trials) > 3 else "")
@@ -90,14 +92,15 @@ def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt]) -> I
     subject, host = event["subject"], event.get("host")
     between = [(first.t, second.t) for first, second in pairwise(canaries) if slow & {first.t, second.t}]
     touched = [
-        attempt.label or attempt.trial
+        attempt
         for attempt in attempts
         if _is_on(attempt, subject, host)
         and any((attempt.started or "") < end and (attempt.ended or "") > start for start, end in between)
     ]
     about = f"{subject.get('framework')} on {subject.get('device', {}).get('kind')}"
     slowest = max(canary.call_s for canary in canaries)
-    yield Drift(about, slowest / fastest, noise, tuple(touched))
+    names = tuple(attempt.label or attempt.trial for attempt in touched)
+    yield Drift(about, slowest / fastest, noise, names, tuple(attempt.key for attempt in touched))
 
 
 def _is_on(attempt: Attempt, subject: Mapping[str, Any], host: Any) -> bool:

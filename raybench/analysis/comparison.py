@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis import rules
-from raybench.analysis.results import Attempt
+from raybench.analysis.findings import Finding
+from raybench.analysis.results import Attempt, Key
 from raybench.analysis.roofline import roofline
 from raybench.analysis.speedup import Speedup, by_repeat
 from raybench.identity import trial_id
@@ -75,6 +76,7 @@ class Row:
         speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and where that cell
             is not in the grid or has no completed run.
         bound: what held its runs up; None where nothing was found out of the device or the model.
+        findings: what to doubt of its completed runs, or to note, by the trial; runs without findings are not in it.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
     """
 
@@ -88,6 +90,7 @@ class Row:
     is_again: bool = False
     speedup: Speedup | None = None
     bound: Bound | None = None
+    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
 
@@ -97,6 +100,7 @@ def compare(
     latest: Mapping[str, Attempt],
     baseline: Mapping[str, Any] | None = None,
     metric: str = ACCURACY,
+    findings: Mapping[Key, Sequence[Finding]] | None = None,
 ) -> list[Row]:
     """A row for each cell, in order.
 
@@ -105,7 +109,9 @@ def compare(
         latest: the latest attempt of each trial (`raybench.analysis.results.latest`); others are left aside.
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
+        findings: of attempts (`raybench.analysis.findings.survey`).
     """
+    findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
     times = [times_of(mine) for mine in runs]
     rows = []
@@ -127,6 +133,7 @@ def compare(
                 if compared and origin is not None
                 else None,
                 bound=bound(mine),
+                findings={run.trial: told for run in _completed(mine) if (told := findings.get(run.key))},
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )

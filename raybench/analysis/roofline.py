@@ -91,9 +91,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
         return None
     if not steady or min(best, memory) <= 0:
         return None
-    epochs = rules.steady_epochs(attempt)
-    examples_per_s = epochs[-1].examples / steady
-    waited = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
+    examples_per_s = rules.steady_epochs(attempt)[-1].examples / steady
     return Roofline(
         train_flops=flops,
         train_bytes=moved,
@@ -101,8 +99,16 @@ def roofline(attempt: Attempt) -> Roofline | None:
         bytes_per_s=moved * examples_per_s,
         compute=flops * examples_per_s / best,
         memory=moved * examples_per_s / memory,
-        input=waited / sum(map(rules.steady_seconds, epochs)),
+        input=input_share(attempt) or 0.0,
     )
+
+
+def input_share(attempt: Attempt) -> float | None:
+    """The part of the steady epochs' time in which the host waited for the next batch; None where no epoch took any."""
+    epochs = rules.steady_epochs(attempt)
+    whole = sum(map(rules.steady_seconds, epochs))
+    waited = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
+    return waited / whole if whole > 0 else None
 
 
 def train_bytes(work: Mapping[str, Any], cell: Mapping[str, Any]) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import ACCURACY, Row, Spread
+from raybench.analysis.findings import NOTES, Finding, by_code
 from raybench.analysis.sentences import digits, end
 from raybench.plan import short
 
@@ -25,11 +27,12 @@ WIDTH = 100
 
 
 def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """A row a cell: its axes, its status, its steady epoch, its metric, its speed-up, what bounds it, its price.
+    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and what there is to doubt.
 
     Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
     in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
-    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch.
+    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch. A letter in the
+    last column stands for a finding, which a line below the table tells, with its remedy.
     """
     from rich import box
     from rich.table import Table
@@ -38,6 +41,8 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
     shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
     notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
+    found = by_code(finding for row in rows for told in row.findings.values() for finding in told)
+    marks = dict(zip((code for code in found if code not in NOTES), ascii_lowercase, strict=False))
     columns: list[tuple[str, str, list[str]]] = [
         *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
         ("status", "left", [f"{row.status}, A/A" if row.is_again else row.status for row in rows]),
@@ -47,6 +52,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
         ("bound by", "left", [f"{row.bound.by} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
         ("price/run", "right", [_price(row.total_price) for row in rows]),
+        ("doubt", "left", [_marks(row, marks) for row in rows]),
     ]
     if any(row.from_warmup for row in rows):
         notes.append(WARMUP_NOTE)
@@ -74,6 +80,8 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
             yield table(fits)
             # Below the table and not its caption, which would be wrapped to the table's width.
             yield from (Text(note, style="dim") for note in notes if note)
+            for code, line in _doubts(rows, found, marks):
+                yield Text(line, style="yellow" if code in marks else "dim")
 
     return Page()
 
@@ -130,6 +138,25 @@ def _same(row: Row) -> str:
     held = found.low <= 1 <= found.high
     says = "contains 1, as it should" if held else "does not contain 1: runs here differ by more than their spread says"
     return f"A/A: the same cell twice: {_speedup(row)}; the interval {says}."
+
+
+def _marks(row: Row, marks: Mapping[str, str]) -> str:
+    """The letters of what there is to doubt of a cell's runs."""
+    codes = {finding.code for told in row.findings.values() for finding in told}
+    return " ".join(mark for code, mark in marks.items() if code in codes) or NOTHING
+
+
+def _doubts(
+    rows: Sequence[Row], found: Mapping[str, Sequence[Finding]], marks: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """A line for each code: its letter, how many runs it touches, what was seen in the worst of them, the remedy."""
+    runs = sum(row.steady.runs for row in rows if row.steady)
+    for code, group in found.items():
+        worst = group[0]
+        spread = "" if all(finding.says == worst.says for finding in group) else ", at worst"
+        touched = f"{len(group)} of {runs} run{'s' if runs != 1 else ''}"
+        head = f"{marks.get(code, 'note')}: {worst.name} ({touched}{spread})"
+        yield code, f"{head}: {worst.says}. {worst.remedy[:1].upper()}{worst.remedy[1:]}."
 
 
 def _price(price: Any) -> str:

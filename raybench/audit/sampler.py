@@ -53,6 +53,7 @@ class Audit:
         self._window: Window | None = None
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._clock: dict[str, float] = {}
         self._cost = 0.0
 
     def begin(self, leader: int) -> None:
@@ -76,6 +77,7 @@ class Audit:
             return None
         found = summarise(self._samples, self._window)
         found["host"] = {"cores": len(self._cores), **found["host"]}
+        found["clock"] = self._clock
         audit = {**found, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
@@ -115,12 +117,13 @@ class Audit:
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         begun = then = time.perf_counter()
+        began = time.time()  # its own drift from the monotonic clock is among what is looked at
         before = _counters(self._cores, session.read())
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
                 over = self._over.wait(pause(then - begun))
-                usage, now = session.read(), time.perf_counter()
+                usage, now, wall = session.read(), time.perf_counter(), time.time()
                 counters = _counters(self._cores, usage)
                 if counters.keys() < before.keys() or not _alive(leader):
                     return  # the trial's process has ended, and with it what could be read of it
@@ -132,6 +135,10 @@ class Audit:
                 sample = {**times, **told, **levels}
                 self._samples.append(sample)
                 file.write(json.dumps(sample, separators=(",", ":")) + "\n")
+                self._clock = {
+                    "seconds": round(now - begun, 3),
+                    "drift_s": round(wall - began - (now - begun), 6),
+                }
                 before, then = counters, now
 
 

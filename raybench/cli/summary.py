@@ -41,7 +41,8 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
     for warning in outcome.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
     for drift in outcome.drifts:
-        console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
+        if not drift.keys:  # what touches a run is told of it, under the table
+            console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)

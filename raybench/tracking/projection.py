@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from raybench.analysis import rules
+from raybench.analysis.findings import NOTES, Finding, findings
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
 from raybench.identity import leaves
@@ -18,7 +19,7 @@ from raybench.plan import short
 from raybench.trial import events
 
 TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybench.status", "raybench.grid"
-SUMMARY = "raybench.summary"
+SUMMARY, FINDINGS, DESCRIPTION = "raybench.summary", "raybench.findings", "mlflow.note.content"
 PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
 BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
 
@@ -60,6 +61,8 @@ nothing is wrong); the tag `raybench.decay_proof` says it in words
 `train_bytes_per_example`), what steady epochs achieve of it a second, that beside what probes of the device reach \
 (`compute_share`, `memory_share`), and the part of the time that waits for input (`input_share`); the tag \
 `raybench.bound_by` says what held the run up, `overhead` that it was not the device
+- the tag `raybench.findings` names what there is to doubt of a run; the run's description says it, with remedies, and \
+`comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
 """
 """The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
 
@@ -115,7 +118,7 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
     }
     view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
     return {
-        "mlflow.note.content": NOTE.format(grid=grid),
+        DESCRIPTION: NOTE.format(grid=grid),
         "mlflow.experimentKind": "custom_model_development",
         f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
     }
@@ -204,7 +207,17 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOUND_BY] = found_out.bound_by
+    if attempt.status is not None and (doubts := findings(attempt)):
+        further |= {FINDINGS: ",".join(finding.code for finding in doubts), DESCRIPTION: description(doubts)}
     return found | {name: str(value) for name, value in further.items() if value is not None}
+
+
+def description(doubts: Sequence[Finding]) -> str:
+    """Findings in Markdown, as the run's page shows them."""
+    return "\n".join(
+        f"- {'note' if finding.code in NOTES else 'doubt'}: **{finding.name}**: {finding.says}; {finding.remedy}"
+        for finding in doubts
+    )
 
 
 def state(status: str) -> str:

@@ -1,6 +1,7 @@
 import pytest
 
 from raybench.analysis.comparison import PlannedCell, Spread, compare
+from raybench.analysis.findings import Finding
 from raybench.analysis.results import attempts, latest
 from raybench.trial import events
 
@@ -134,3 +135,11 @@ def test_an_a_a_check_is_compared_with_what_it_is_once_more():
     assert same.speedup.low < 1 < same.speedup.high
     cpu, same = compare([CELLS[0], again], known(*runs))
     assert cpu.speedup is None and same.speedup, "also where nothing else is compared"
+
+
+def test_findings_of_completed_runs_are_in_the_row():
+    trials = known(trial("a", 0, [2.0, 2.0]), trial("a", 1, [2.0], status="oom"))
+    few = Finding("few_threads", "1 thread on 2 cores", "mend it", {"cores_a_thread": 2.0})
+    told = dict.fromkeys([("a-r0", 1), ("a-r1", 1)], (few,))
+    (row,) = compare([PlannedCell("a", {}, 2)], trials, findings=told)
+    assert row.findings == {"a-r0": (few,)}

@@ -1,8 +1,10 @@
 import re
+from dataclasses import replace
 
 import pytest
 
 from raybench.analysis.comparison import Row, Spread
+from raybench.analysis.findings import Finding
 from raybench.analysis.speedup import Speedup
 from raybench.analysis.table import text
 
@@ -111,3 +113,28 @@ def test_an_interval_that_says_nothing_is_not_spelt_out():
         "a", {"device": "cpu"}, "2/2 completed", Spread(3.1, 0.1, 6.1, 2), speedup=Speedup(11.8, 7e-10, 2e11, 1.0)
     )
     assert "11.8 × (<0.001–>9999)" in text([row])
+
+
+def finding(code, says, degree=0.5):
+    return Finding(code, says, "mend it", {"share": degree})
+
+
+def test_what_there_is_to_doubt_is_a_letter_and_a_line():
+    few, busy = finding("few_threads", "1 thread on 2 cores"), finding("busy_host", "others kept 1 core busy", 0.4)
+    worse, note = finding("busy_host", "others kept 2 cores busy", 0.9), finding("niceness", "niceness 5")
+    told = [{"a-r0": [few, busy], "a-r1": [few, note]}, {"b-r0": [worse]}, {}]
+    rows = [replace(row, findings=findings) for row, findings in zip(ROWS, told, strict=True)]
+    table = text(rows, width=200)
+    assert line(table, "device")[-1] == "doubt"
+    assert [line(table, word)[-1] for word in ("cpu", "gpu", "tpu")] == ["a b", "b", "–"]
+    assert table.splitlines()[-3:] == [
+        "a: few threads (2 of 5 runs): 1 thread on 2 cores. Mend it.",
+        "b: busy host (2 of 5 runs, at worst): others kept 2 cores busy. Mend it.",
+        "note: niceness (1 of 5 runs): niceness 5. Mend it.",
+    ]
+
+
+def test_a_quiet_table_shows_no_doubts():
+    assert "doubt" not in text(ROWS)
+    noted = text([replace(ROWS[0], findings={"a-r0": [finding("niceness", "niceness 5")]}), *ROWS[1:]])
+    assert line(noted, "device")[-1] == "speed-up", "a note puts no letter into the table"

@@ -297,6 +297,20 @@ def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     assert projection.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
+def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golden_events):
+    golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
+    runs = Runs(own_store, "doubted")
+    run = runs.write(attempts(golden_events[:-1])[TRIAL, 1])
+    assert "raybench.findings" not in only_run(own_store, "doubted")[1].data.tags, "it runs still"
+    runs.write(attempts(golden_events)[TRIAL, 1], run)
+    tags = only_run(own_store, "doubted")[1].data.tags
+    assert tags["raybench.findings"] == "few_threads,niceness"
+    assert tags["mlflow.note.content"].splitlines() == [
+        "- doubt: **few threads**: 1 thread on 2 cores; leave `threads` out, or give the trial as many `cpus`",
+        "- note: **niceness**: it ran with niceness 5; start raybench without `nice`",
+    ]
+
+
 def test_the_time_to_a_target_is_in_the_summary(golden_events):
     golden_events[0]["target"] = {"metric": "val/accuracy", "at_least": 0.55, "at_most": None}
     (attempt,) = attempts(golden_events).values()
