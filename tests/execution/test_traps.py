@@ -1,0 +1,184 @@
+"""The known ways to misread a training time, each really set: whether raybench says so, and only then."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from queue import Queue
+
+import pytest
+import torch
+
+from raybench.analysis import rules
+from raybench.analysis.conditions import BUSY
+from raybench.analysis.findings import findings
+from raybench.analysis.results import attempts
+from raybench.audit.host import core_times
+from raybench.cell import DEFAULTS, make_cell
+from raybench.devices.cpu import Cpu
+from raybench.devices.host import model_name, usable_cores
+from raybench.engines.torch.engine import TorchEngine
+from raybench.execution.process import TemplateProcess
+from raybench.trial import run as trial
+from raybench.trial.job import Job
+from raybench.workloads import read_reference
+
+HERE = Path(__file__).parent
+LOADING = 0.08
+"""Seconds that the slow loader of traps.py takes for a batch."""
+
+CORE = usable_cores()[-1]
+
+
+def make_job(folder, attribute, **settings):
+    """A trial on one core, with one thread."""
+    info = read_reference(f"traps.py:{attribute}", HERE)
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device={"kind": "cpu", "model": model_name(), "count": 1, "replicas": 1, "threads": 1},
+        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 6, "batch_size": 8, **settings},
+    )
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), [CORE], timeout=300)
+
+
+@pytest.fixture(scope="module")
+def template():
+    process = TemplateProcess("torch")
+    yield process
+    process.close()
+
+
+def told(events):
+    """The one attempt that events tell of, and its findings by their codes."""
+    (attempt,) = attempts(events).values()
+    assert attempt.status == "completed", attempt.error
+    return attempt, {finding.code: finding for finding in findings(attempt)}
+
+
+def test_steps_that_get_quicker_after_the_warm_up_are_told(template, tmp_path):
+    _, found = told(template.run(make_job(tmp_path, "quicker_later")))
+    seen = found["short_warmup"]
+    assert seen.evidence["slower"] > 1.5
+    assert 0.2 < seen.evidence["part"] < 0.8, "two of five epochs, as nearly as a machine that others use can tell"
+
+
+def test_a_slow_first_step_is_compile_and_nothing_to_doubt(template, tmp_path):
+    attempt, found = told(template.run(make_job(tmp_path, "slow_first_step", warmup_epochs=0)))
+    assert attempt.epochs[0].ledger["compile"] > 0.8 > rules.steady(attempt)
+    # On a machine that others use, times may really fall for another reason.
+    assert "short_warmup" not in found or "busy_host" in found
+
+
+def test_a_loader_that_sleeps_is_input_wait_and_told(template, tmp_path):
+    attempt, found = told(template.run(make_job(tmp_path, "slow_loader", input="host")))
+    waited = sum(epoch.ledger["input_wait"] for epoch in attempt.epochs)
+    assert "input_bound" in found and waited > 0.5 * sum(epoch.steps for epoch in attempt.epochs) * LOADING
+    _, quick = told(template.run(make_job(tmp_path / "quick", "steady", input="host")))
+    assert "input_bound" not in quick
+
+
+def busy(seconds=0.5):
+    """The part of the time in which anything ran on the trial's core."""
+    before = core_times([CORE])
+    time.sleep(seconds)
+    return (core_times([CORE]).busy - before.busy) / seconds
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what other processes use comes from /proc")
+def test_a_process_that_burns_a_core_beside_a_trial_is_told(template, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as burner:
+        try:
+            os.sched_setaffinity(burner.pid, [CORE])
+            attempt, found = told(template.run(make_job(tmp_path, "computing")))
+        finally:
+            burner.kill()
+    assert attempt.audit["within"] == "epochs"
+    assert found["busy_host"].evidence["share"] > BUSY
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what other processes use comes from /proc")
+def test_a_trial_that_is_alone_on_its_core_is_not_called_disturbed(template, tmp_path):
+    for number in range(3):
+        quiet = busy() < BUSY / 2
+        _, found = told(template.run(make_job(tmp_path / str(number), "computing")))
+        if quiet and busy() < BUSY / 2 and "busy_host" not in found:
+            return
+        if quiet and busy() < BUSY / 2 and number == 2:
+            pytest.fail(found["busy_host"].says)
+    pytest.skip("others keep this machine busy: no trial is alone here")
+
+
+class Later:
+    """Does work in its own time, one thing after another, as an accelerator does."""
+
+    def __init__(self):
+        self._queue = Queue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self):
+        while True:
+            self._queue.get()()
+            self._queue.task_done()
+
+    def put(self, work):
+        self._queue.put(work)
+
+    def wait(self):
+        self._queue.join()
+
+
+class Asynchronous(Cpu):
+    """A device that returns before its work is done, and waits for it when asked to."""
+
+    synchronous = False
+
+    def __init__(self, assignment):
+        super().__init__(assignment)
+        self.later = Later()
+
+    def synchronize(self):
+        self.later.wait()
+
+
+class Hasty(Asynchronous):
+    """The same, except that it does not wait."""
+
+    def synchronize(self):
+        pass
+
+
+class Engine(TorchEngine):
+    """Hands each step over; only what copies a weight to the host has to wait for it."""
+
+    def _train_step(self, inputs, targets, sums, check):
+        step = super()._train_step
+        aside = type(sums)(self._on, self._together)
+        self._device.later.put(lambda: step(inputs, targets, aside, check))
+        sums.add({"loss": torch.ones(len(targets)), "accuracy": torch.ones(len(targets))})
+
+    def settle(self):
+        self._device.later.wait()
+        super().settle()
+
+
+@pytest.mark.parametrize("device", [Hasty, Asynchronous])
+def test_a_clock_that_does_not_wait_for_an_asynchronous_device_is_told(tmp_path, monkeypatch, device):
+    # The tests' own process keeps its cores and threads.
+    monkeypatch.setattr(Cpu, "hide_others", lambda self: None)
+    monkeypatch.setattr(Cpu, "set_threads", lambda self, count: None)
+    monkeypatch.setattr(trial, "open_device", lambda kind, framework, assignment: device(assignment))
+    monkeypatch.setattr(trial, "open_engine", lambda framework, parts: Engine(parts))
+    job = replace(make_job(tmp_path, "steady"), cores=[])
+    attempt, found = told(trial.run(job))
+    if device is Hasty:
+        seen = found["unsynchronised_clock"]
+        assert seen.evidence["settle_s"] > 5 * seen.evidence["section_s"], "it saw none of eight steps of 20 ms"
+    else:
+        assert "unsynchronised_clock" not in found
+        assert rules.steady(attempt) > 8 * 0.02
