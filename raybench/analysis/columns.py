@@ -144,7 +144,7 @@ _RESULTS = [
     Column("price_per_hour", NUMBER, "currency/h", "of its device, in the one currency of its grid"),
     Column("total_price", NUMBER, "currency", "of the whole run"),
     Column("reported_s", NUMBER, "s", "what the source itself reported; none for runs of raybench"),
-    Column("reported_rule", TEXT, "", "by which rule it did; none where no rule of raybench is its rule"),
+    Column("reported_rule", TEXT, "", "by which rule it did, as raybench calls it; none where it has none"),
     Column("error", TEXT, "", "its type and message, or why it was skipped", stored=False),
     Column("warnings", TEXT, "", "what its results have to be read with, a line each", stored=False),
 ]
@@ -166,6 +166,8 @@ EPOCHS = (
     Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
     Column("cpu_s", NUMBER, "s", "processor time of the process", stored=False),
+    Column("device_train_s", NUMBER, "s", "train_s by the device's own clock, where it has one", stored=False),
+    Column("device_evaluate_s", NUMBER, "s", "evaluate_s by the same", stored=False),
     Column("steps", WHOLE, "steps", "of the optimiser", stored=False),
     Column("examples", WHOLE, "examples", "trained on"),
     Column("peak_memory_bytes", WHOLE, "bytes", "the most since the trial began"),

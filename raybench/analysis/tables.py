@@ -249,6 +249,8 @@ def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -
         "epoch_s": rules.epoch_seconds(epoch),
         "elapsed_s": elapsed,
         "cpu_s": epoch.cpu_s,
+        "device_train_s": epoch.device_s.get("train"),
+        "device_evaluate_s": epoch.device_s.get("evaluate"),
         "steps": epoch.steps or None,
         "examples": epoch.examples or None,
         "peak_memory_bytes": epoch.memory_peak_bytes,

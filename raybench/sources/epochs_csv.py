@@ -3,8 +3,9 @@
 The first line names the columns, by the names they have in the tables (`raybench.analysis.columns`):
 
 - `trial` and `epoch` (from 1), and `train_s`, or `epoch_s` where nobody knows the parts of an epoch;
-- further of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `cpu_s`, `steps`, `examples`, `peak_memory_bytes`,
-  `recompiles`, `ended`, and any metric by a name with a slash in it, such as `val/accuracy` (a fraction);
+- further of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `cpu_s`, `device_train_s`, `device_evaluate_s`,
+  `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any metric by a name with a slash in it, such as
+  `val/accuracy` (a fraction);
 - of a trial, the same on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`, `device`, `seed`,
   `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and
   every setting, such as `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`.
@@ -32,7 +33,6 @@ from raybench.trial import events
 from raybench.trial.job import Target
 
 _SECTIONS = ("train", "input_wait", "compile", "evaluate")
-_DERIVED = ("steady", "elapsed_s")
 _CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _LEDGER = ("setup", "data", "build")
@@ -134,6 +134,7 @@ def _line(
         examples=told.get("examples") or 0,
         ledger={name: value for name in _SECTIONS if (value := told.get(f"{name}_s")) is not None} | {"train": seconds},
         cpu_s=told.get("cpu_s"),
+        device_s={name: value for name in ("train", "evaluate") if (value := told.get(f"device_{name}_s")) is not None},
         metrics={name: value for name, value in told.items() if "/" in name and value is not None},
         memory_peak_bytes=told.get("peak_memory_bytes"),
         recompiles=told.get("recompiles"),

@@ -21,6 +21,9 @@ from raybench.trial import events
 SHIPPED = files("raybench.sources") / "published"
 PREFIX = "published:"
 
+RULES = rules.RULES | {name: one.rule for name, one in rules.PUBLISHED.items()}
+"""Every rule that a source may name."""
+
 _TYPES: Mapping[str, tuple[type, ...]] = {TEXT: (str,), WHOLE: (int,), NUMBER: (int, float), YES_NO: (bool,)}
 _CELL = {column.name: column for column in LEAVES.values()}
 _SAID = {column.name: column for column in TRIALS if column.name not in _CELL}
@@ -86,7 +89,8 @@ class Publication(Strict):
         workload: what was trained, in words.
         protocol: how it was run and timed.
         counts: which seconds it counts.
-        rule: raybench's rule that counts the same (`raybench.analysis.rules`); None where none does.
+        rule: raybench's rule that counts the same, of those in `raybench.analysis.rules`; None where none does. A run that was not timed by it
+            says `reported_rule` itself.
         caveats: what to keep in mind.
         settings: what all its cells have in common, by the names of columns.
         machines: what it ran on, by a short name, by the names of columns.
@@ -112,8 +116,9 @@ class Publication(Strict):
         for name in (*(run.machine for run in self.runs), *(n for c in self.claims for n in (c.machine, c.over))):
             if name not in self.machines:
                 raise ValueError(f"{name} is not among the machines; {nearest(name, self.machines)}")
-        if self.rule is not None and self.rule not in rules.RULES:
-            raise ValueError(f"rule: {self.rule} is no rule; {nearest(self.rule, rules.RULES)}")
+        for rule in (self.rule, *(run.says.get("reported_rule") for run in self.runs)):
+            if rule is not None and rule not in RULES:
+                raise ValueError(f"rule: {rule} is no rule; {nearest(rule, RULES)}")
 
     def records(self, name: str) -> list[Record]:
         """Its rows, repeats of one cell numbered in their order.
@@ -143,10 +148,11 @@ class Publication(Strict):
 
     def _known(self, run: Run, attempt: Attempt) -> dict[str, Any]:
         known: dict[str, Any] = {"runs": 1 if run.calls else None, "reported_rule": self.rule} | run.says
-        if self.rule and run.calls:
-            known.setdefault("reported_s", rules.RULES[self.rule](attempt))
-        elif self.rule and "reported_s" in known:
-            known.setdefault(f"{self.rule}_s", known["reported_s"])
+        rule = RULES.get(known["reported_rule"])
+        if rule and run.calls:
+            known.setdefault("reported_s", rule(attempt))
+        elif rule and "reported_s" in known:
+            known |= {f"{name}_s": known["reported_s"] for name, same in rules.RULES.items() if same is rule}
         if run.examples and "reported_s" in known:
             known.setdefault("examples_per_s", run.examples / known["reported_s"])
         return known
@@ -154,7 +160,7 @@ class Publication(Strict):
 
 def _call(number: int, cpu_s: float, wall_s: float, examples: int | None) -> Epoch:
     """A call of a single step, as an epoch of one step."""
-    return Epoch(number, None, 1, examples or 0, {"train": wall_s}, cpu_s, {}, None, None)
+    return Epoch(number, None, 1, examples or 0, {"train": wall_s}, cpu_s, {}, None, None, {"train": cpu_s})
 
 
 def published() -> dict[str, Publication]:

@@ -1,0 +1,37 @@
+"""A store is loaded at once, and not with one request for each metric of each run."""
+
+import importlib.util
+import time
+from pathlib import Path
+
+import pytest
+
+import raybench
+
+RUNS, EPOCHS = 60, 24
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    path = Path(__file__).parent.parent.parent / "benchmarks" / "loading.py"
+    spec = importlib.util.spec_from_file_location("loading", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_store_loads_several_times_as_fast_as_by_mlflow_s_own_client(benchmark, tmp_path):
+    store = benchmark.fill(tmp_path, RUNS, EPOCHS)
+    raybench.load(store.uri)  # loads the libraries
+    begun = time.process_time()
+    found = raybench.load(store.uri)
+    ours = time.process_time() - begun
+    begun = time.process_time()
+    histories = benchmark.by_mlflow(store, RUNS)
+    theirs = time.process_time() - begun
+    assert len(found.trials) == len(histories) == RUNS
+    assert len(found.epochs) == RUNS * EPOCHS
+    for trial, epochs in found.epochs.groupby("trial"):
+        assert list(epochs["epoch_s"]) == histories[trial]["time/epoch_s"]
+        assert list(epochs["val/accuracy"]) == histories[trial]["val/accuracy"]
+    assert theirs > 3 * ours, "processor time, so that a busy machine does not decide it"
