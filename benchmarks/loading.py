@@ -4,8 +4,8 @@
 
 A real sqlite store of MLflow is filled by bulk insert with what raybench writes of each run: parameters, tags, the
 metrics of every epoch and the summary. It is loaded by `raybench.load`, and by MLflow's `search_runs` and
-`get_metric_history` for every metric of an epoch, in turn; the latter, where asked, for fewer of the runs. Then a journal
-of as many trials is written and loaded.
+`get_metric_history` for every metric of an epoch, in turn; the latter, where asked, for fewer of the runs. Then a
+journal is written and loaded.
 """
 
 from __future__ import annotations
@@ -69,7 +69,17 @@ def fill(folder: Path, runs: int, epochs: int) -> Store:
     for number, attempt in enumerate(attempts(told(runs, epochs)).values()):
         run = f"{number:032x}"
         rows["runs"].append(
-            (run, p.run_name(attempt), "FINISHED", START + number, START + number + 9800, "active", experiment)
+            (
+                run,
+                p.run_name(attempt),
+                "FINISHED",
+                START + number,
+                START + number + 9800,
+                "active",
+                experiment,
+                "nobody",
+                "",
+            )
         )
         rows["params"] += [(key, value, run) for key, value in p.parameters(attempt).items()]
         rows["tags"] += [(key, value, run) for key, value in p.tags(attempt, GRID).items()]
@@ -78,7 +88,7 @@ def fill(folder: Path, runs: int, epochs: int) -> Store:
         last = {key: (value, step) for key, value, step in points}
         rows["latest_metrics"] += [(key, v, START + step, step, run, False) for key, (v, step) in last.items()]
     columns = {
-        "runs": "run_uuid, name, status, start_time, end_time, lifecycle_stage, experiment_id",
+        "runs": "run_uuid, name, status, start_time, end_time, lifecycle_stage, experiment_id, user_id, artifact_uri",
         "params": "key, value, run_uuid",
         "tags": "key, value, run_uuid",
         "metrics": "key, value, timestamp, step, run_uuid, is_nan",

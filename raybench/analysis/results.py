@@ -257,8 +257,8 @@ def _number(value: Any) -> float | None:
 
 
 def _numbers(value: Any) -> dict[str, float]:
-    found = {str(name): _number(number) for name, number in _mapping(value).items()}
-    return {name: number for name, number in found.items() if number is not None}
+    told = _mapping(value).items()
+    return {str(name): number for name, text in told if (number := _number(text)) is not None}
 
 
 def _sequence(value: Any) -> tuple[float, ...]:

@@ -89,8 +89,8 @@ class Publication(Strict):
         workload: what was trained, in words.
         protocol: how it was run and timed.
         counts: which seconds it counts.
-        rule: raybench's rule that counts the same, of those in `raybench.analysis.rules`; None where none does. A run that was not timed by it
-            says `reported_rule` itself.
+        rule: raybench's rule that counts the same, of those in `raybench.analysis.rules`; None where none does. A run
+            that was not timed by it says `reported_rule` itself.
         caveats: what to keep in mind.
         settings: what all its cells have in common, by the names of columns.
         machines: what it ran on, by a short name, by the names of columns.
