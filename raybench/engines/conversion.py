@@ -3,7 +3,8 @@
 Everything here is a dictionary from `layer.role` to an array, in the order in which a model defines its layers:
 `weight` and `bias` as torch lays them out (convolutions [out, in, height, width], dense layers [out, in]), and a batch
 norm's `running_mean` and `running_var`. Each framework's `inspection` module reads and writes this form. What a layer
-is called is its framework's affair: layers are paired by their order, and have to agree in roles and shapes.
+is called is its framework's affair: layers are paired by their names where both models use the same ones (branches have
+no order of their own), else by their order, and have to agree in roles and shapes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def renamed(weights: Weights, like: Weights) -> dict[str, Array]:
     """
     here, there = by_layer(weights), by_layer(like)
     found: dict[str, Array] = {}
-    for number, (one, other) in enumerate(zip_longest(here, there), 1):
+    pairs = zip(there, there, strict=True) if set(here) == set(there) else zip_longest(here, there)
+    for number, (one, other) in enumerate(pairs, 1):
         if one is None or other is None:
             more = f"{one} {_shapes(here[one])}" if one is not None else f"{other} {_shapes(there[other])}"
             raise Mismatch(f"{len(here)} layers with weights against {len(there)}: no partner for {more}")

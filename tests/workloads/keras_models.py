@@ -7,9 +7,10 @@ from typing import Any
 
 import keras
 import numpy as np
+from published import MODELS
 
 from raybench import workloads
-from raybench.engines.tensorflow import inspection
+from raybench.engines.tensorflow import flops, inspection
 
 
 def build(name: str) -> Any:
@@ -27,12 +28,12 @@ def counts(name: str) -> dict[str, int]:
     return found
 
 
-def logits(name: str, policy: str) -> dict[str, Any]:
-    """What comes out for three pictures, and in which types the layers compute."""
+def outputs(name: str, policy: str) -> dict[str, Any]:
+    """What comes out for three examples, and in which types the layers compute."""
     keras.config.set_dtype_policy(policy)
     model = build(name)
-    out = model(np.random.default_rng(0).normal(size=(3, *model.input.shape[1:])).astype(np.float32))
-    computed = {layer.compute_dtype for layer in model.layers if isinstance(layer, keras.layers.Dense)}
+    out = model(MODELS[name].inputs(3))
+    computed = {layer.compute_dtype for layer in model.layers if layer.trainable_weights}
     return {
         "shape": list(out.shape),
         "dtype": out.dtype.name,
@@ -40,6 +41,10 @@ def logits(name: str, policy: str) -> dict[str, Any]:
         "computed": sorted(computed),
         "least": float(np.asarray(out).min()),
     }
+
+
+def forward_flops(name: str) -> int:
+    return flops.count(build(name), MODELS[name].inputs(1))["flops"]
 
 
 def norms(name: str) -> list[list[float]]:
@@ -53,7 +58,6 @@ def is_fresh(name: str) -> bool:
     return not np.array_equal(np.asarray(first.trainable_variables[0]), np.asarray(second.trainable_variables[0]))
 
 
-def initial(name: str) -> dict[str, list[float]]:
-    """Standard deviation and largest magnitude of every kernel and bias at the start, in torch's layouts."""
-    weights = inspection.read_weights(build(name))
-    return {key: [float(values.std()), float(np.abs(values).max())] for key, values in weights.items()}
+def initial(name: str, answers: str) -> None:
+    """Write every weight at the start, in torch's layouts, to a file."""
+    np.savez(answers, **inspection.read_weights(build(name)))

@@ -1,0 +1,210 @@
+"""The labelled reviews of the Large Movie Review Dataset, as the numbers of their words.
+
+Source: A. Maas, R. Daly, P. Pham, D. Huang, A. Ng, C. Potts, "Learning Word Vectors for Sentiment Analysis", ACL 2011;
+https://ai.stanford.edu/~amaas/data/sentiment/. The archive is read as it is, and nothing is unpacked to disk.
+
+Words are made and numbered as Keras does it (`Tokenizer` and `imdb.load_data`): lower case, Keras's punctuation is space,
+the apostrophe stays; a word's number is its rank by how often the 25,000 training reviews have it, plus 3, so that the
+commonest word is 4; 1 starts a review, 2 stands for a word that has no number, 0 fills up. Two words that are equally
+common are ranked by the alphabet, so that nothing depends on the order inside an archive (Keras: by which came first).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import tarfile
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.digests import Digests
+from raybench.errors import DataError
+
+ARCHIVE = "aclImdb_v1.tar.gz"
+REVIEWS = 25_000
+"""In each half: as many of either class."""
+
+START, UNKNOWN, OFFSET = 1, 2, 3
+LONGEST = 512
+"""Tokens that are kept of a review, its last ones: `pad_sequences` cuts and fills in front where nothing else is said."""
+NUMBERED = 65_535 - OFFSET
+"""How many words have a number: the commonest, so that it fits into two bytes. The others have 3 uses at most."""
+
+VOCABULARY = "sha256:8c0c3b7e"
+"""The digest of the vocabulary of the official reviews (`vocabulary_digest`)."""
+
+_MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
+# Keras's filters; all of them one byte, and none of them a part of another character's bytes in UTF-8.
+_TO_SPACE = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
+
+Texts = dict[str, list[list[str]]]
+"""The words of each review of "train" and "test"."""
+
+
+def words_of(text: str) -> list[str]:
+    """A text's words as Keras's `text_to_word_sequence` cuts them; only the space divides, as there."""
+    return [word for word in text.lower().translate(_TO_SPACE).split(" ") if word]
+
+
+def vocabulary(reviews: Iterable[list[str]]) -> list[str]:
+    """The words by how often they are used, the commonest first, equally common ones by the alphabet."""
+    counts = Counter[str]()
+    for words in reviews:
+        counts.update(words)
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def vocabulary_digest(words: Iterable[str]) -> str:
+    """`sha256:` and 8 hex digits of the words in order, a line each."""
+    return "sha256:" + hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
+
+
+def last_tokens(split: Split, words: int, tokens: int) -> Split:
+    """A split as `load_data(num_words=words)` and `pad_sequences(maxlen=tokens)` give it: int32 [N, tokens].
+
+    Args:
+        split: as `read` gives it.
+        words: numbers from this one on are unknown words: it counts the marks too, as Keras's does.
+        tokens: how many are kept, at most `LONGEST`.
+    """
+    import numpy as np
+
+    kept = split.inputs[:, -tokens:].astype(np.int32)
+    return Split(np.where(kept < words, kept, UNKNOWN), split.targets)
+
+
+def prepared(data: Data, words: int, tokens: int) -> Data:
+    """Both splits by `last_tokens`."""
+    return Data(last_tokens(data.train, words, tokens), last_tokens(data.val, words, tokens))
+
+
+def read(folder: Path) -> Data:
+    """25,000 and 25,000 reviews, uint16 [N, 512], the last tokens of each, filled up in front; int64 classes, 1 is good.
+
+    Negative and positive reviews take turns, so that the first of them are as many of each. The numbers are kept in a
+    file beside the archive, named by its digest, where that folder can be written to.
+
+    Raises:
+        DataError: the archive is damaged, or lacks a review.
+    """
+    archive = folder / ARCHIVE
+    with Digests() as digests:
+        cache = folder / f".imdb-{digests.of(archive)[:16]}-{LONGEST}.npz"
+    found = _cached(cache)
+    if found is None:
+        texts = read_texts(archive)
+        ranked = vocabulary(texts["train"])
+        numbers = {word: rank + OFFSET for rank, word in enumerate(ranked[:NUMBERED], 1)}
+        found = {half: _numbered(texts[half], numbers) for half in ("train", "test")}
+        _keep(cache, found | {"vocabulary": vocabulary_digest(ranked)})
+    return Data(*(Split(found[half], _classes()) for half in ("train", "test")))
+
+
+def read_texts(archive: Path) -> Texts:
+    """The words of every labelled review, negative and positive by turns, each in the order of its number.
+
+    Raises:
+        DataError: the archive is damaged, or lacks a review.
+    """
+    texts: Texts = {"train": [[]] * REVIEWS, "test": [[]] * REVIEWS}
+    seen = 0
+    for half, place, text in _members(archive):
+        texts[half][place] = words_of(text)
+        seen += 1
+    if seen != 2 * REVIEWS:
+        raise DataError(f"{archive}: {seen:,} labelled reviews where {2 * REVIEWS:,} are expected")
+    return texts
+
+
+def _members(archive: Path) -> Iterator[tuple[str, int, str]]:
+    try:
+        with tarfile.open(archive, "r|gz") as tar:
+            for member in tar:
+                found = _MEMBER.fullmatch(member.name)
+                opened = tar.extractfile(member) if found and member.isreg() else None
+                if found and opened:
+                    half, kind, number = found.groups()
+                    place = 2 * int(number) + (kind == "pos")
+                    if place >= REVIEWS:
+                        raise DataError(f"{archive}: {member.name}: a review too many")
+                    yield half, place, opened.read().decode("utf-8")
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{archive}: damaged: {error}") from None
+
+
+def _numbered(reviews: list[list[str]], numbers: Mapping[str, int]) -> Array:
+    import numpy as np
+
+    out = np.zeros((len(reviews), LONGEST), np.uint16)
+    get = numbers.get
+    for row, words in zip(out, reviews, strict=True):
+        last = [get(word, UNKNOWN) for word in words[-LONGEST:]]
+        if len(words) < LONGEST:
+            last.insert(0, START)
+        row[LONGEST - len(last) :] = last
+    return out
+
+
+def _classes() -> Array:
+    import numpy as np
+
+    return np.arange(REVIEWS) % 2
+
+
+def _cached(path: Path) -> dict[str, Any] | None:
+    """What `_keep` wrote; None where there is nothing that can be read."""
+    import numpy as np
+
+    with suppress(OSError, ValueError, KeyError, zlib.error), np.load(path, allow_pickle=False) as file:
+        found = {half: file[half] for half in ("train", "test")}
+        if all(values.shape == (REVIEWS, LONGEST) for values in found.values()):
+            return found
+    return None
+
+
+def _keep(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write a file that is whole or not there; a folder that cannot be written to costs the time again, no more."""
+    import numpy as np
+
+    with suppress(OSError):
+        descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                np.savez(file, **arrays)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+DATASET = DataSet(
+    name="imdb",
+    description="50,000 film reviews, half of them good, half bad",
+    files=(
+        DataFile(
+            ARCHIVE,
+            84_125_825,
+            "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+            size_may_differ=True,
+        ),
+    ),
+    examples={"train": REVIEWS, "val": REVIEWS},
+    read=read,
+    sources=(
+        Source(
+            "https://ai.stanford.edu/~amaas/data/sentiment/" + ARCHIVE,
+            84_125_825,
+            "sha256:c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+            (ARCHIVE,),
+        ),
+    ),
+)

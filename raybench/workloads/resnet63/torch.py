@@ -1,0 +1,62 @@
+"""The residual network of 63 convolutions in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from raybench.workloads.keras_torch import batch_norm, initialise
+
+
+class Block(nn.Module):
+    """Two convolutions 3×3 beside the input, which passes a convolution 1×1 of its own where the size changes.
+
+    A stride of 2 is padded as TensorFlow's SAME pads an even size: one row below and one column to the right.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+        self.first = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1 if stride == 1 else 0)
+        self.first_norm = batch_norm(outputs)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.second_norm = batch_norm(outputs)
+        self.project: nn.Module = nn.Identity()
+        self.project_norm: nn.Module = nn.Identity()
+        if stride > 1:
+            self.project = nn.Conv2d(inputs, outputs, 1, stride=stride)
+            self.project_norm = batch_norm(outputs)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[N, inputs, height, width] to [N, outputs, height / stride, width / stride]."""
+        padded = inputs if self.stride == 1 else nn.functional.pad(inputs, (0, 1, 0, 1))
+        out = self.first_norm(self.first(padded)).relu()
+        out = self.second_norm(self.second(out))
+        beside: torch.Tensor = self.project_norm(self.project(inputs))
+        return (out + beside).relu()
+
+
+class ResNet63(nn.Module):
+    """A first convolution, three groups of 10 blocks, the mean over the picture, and a dense layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 64, 3, padding=1)
+        self.stem_norm = batch_norm(64)
+        widths = [64] * 10 + [128] * 10 + [256] * 10
+        pairs = zip([64, *widths], widths, strict=False)
+        self.blocks = nn.Sequential(*(Block(one, other, 1 if one == other else 2) for one, other in pairs))
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[N, 3, 32, 32] to logits [N, 10]."""
+        out: torch.Tensor = self.blocks(self.stem_norm(self.stem(inputs)).relu())
+        logits: torch.Tensor = self.head(out.mean((2, 3)))
+        return logits
+
+
+def build() -> nn.Module:
+    """15,187,722 parameters; [N, 3, 32, 32] to logits [N, 10]."""
+    model = ResNet63()
+    initialise(model)
+    return model
