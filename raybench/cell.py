@@ -39,6 +39,7 @@ LATER: Mapping[str, Any] = {
     "evaluation_batch_size": None,
     "decay_rule": "mean",
     "steps_per_execution": 1,
+    "model": {},
 }
 """Settings that came after the first form of a cell: in it only where they differ from this."""
 

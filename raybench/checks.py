@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Any
 
-from raybench.errors import UsageError, WorkloadError
+from raybench.errors import UsageError, WorkloadError, nearest
 from raybench.spec import GridSpec, wrong_settings
 from raybench.workloads import WorkloadInfo
+
+_WORDS: Mapping[tuple[type, ...], str] = {(bool,): "true or false", (int, float): "a number", (str,): "a name"}
 
 
 def check_defaults(info: WorkloadInfo) -> None:
@@ -32,6 +36,27 @@ def check_target(spec: GridSpec, info: WorkloadInfo) -> None:
         near = get_close_matches(spec.target.metric, known, 1, 0.4) or known[:1]
         where = place(spec, "target")
         raise UsageError(f"{where}target.metric: {info.name} has no {spec.target.metric!r}; did you mean {near[0]}?")
+
+
+def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What a grid has chosen of a workload's model, less what is the default, each in its default's type.
+
+    Raises:
+        UsageError: the workload has no such option, or not of that type.
+    """
+    found = {}
+    for name, value in chosen.items():
+        where = f"{place(spec, 'model')}model.{name}"
+        if name not in info.options:
+            there = nearest(name, info.options) if info.options else "it has none"
+            raise UsageError(f"{where}: no option of {info.name}'s model; {there}")
+        default = info.options[name]
+        wanted = next(words for kind, words in _WORDS.items() if type(default) in kind)
+        if type(value) not in next(kind for kind in _WORDS if type(default) in kind):
+            raise UsageError(f"{where}: wanted {wanted}, not {value!r:.60}")
+        if value != default:
+            found[name] = type(default)(value)
+    return found
 
 
 def place(spec: GridSpec, key: str) -> str:

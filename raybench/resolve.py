@@ -9,7 +9,7 @@ from typing import Any
 
 from raybench import datasets, engines
 from raybench.cell import DEFAULTS, make_cell
-from raybench.checks import place
+from raybench.checks import model_options, place
 from raybench.devices import frameworks, hosted
 from raybench.devices.node import Node
 from raybench.errors import UsageError
@@ -168,6 +168,7 @@ class Resolver:
             "framework_version": ".".join(place.framework_version.split(".")[:2]) if place else None,
         }
         target = self._spec.target if self._spec.stop_at_target else None
+        resolved = {**resolved, "model": model_options(self._spec, self._info, resolved.get("model") or {})}
         return make_cell(
             workload=self._info.identity(),
             data={

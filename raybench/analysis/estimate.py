@@ -36,6 +36,7 @@ def likeness(cell: Mapping[str, Any]) -> str:
         device["replicas"],
         settings["precision"],
         settings["compile"],
+        settings.get("model"),
     )
     return repr(kept)
 

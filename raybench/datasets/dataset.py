@@ -66,8 +66,8 @@ class Source:
 
     @property
     def is_archive(self) -> bool:
-        """Whether the files are inside a tar archive."""
-        return self.name.endswith((".tar.gz", ".tgz", ".tar"))
+        """Whether the files are inside a tar archive, and not the archive itself the file that is wanted."""
+        return self.name.endswith((".tar.gz", ".tgz", ".tar")) and self.files != (self.name,)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Source: A. Maas, R. Daly, P. Pham, D. Huang, A. Ng, C. Potts, "Learning Word Vectors for Sentiment Analysis", ACL 2011;
 https://ai.stanford.edu/~amaas/data/sentiment/. The archive is read as it is, and nothing is unpacked to disk.
 
-Words are made and numbered as Keras does it (`Tokenizer` and `imdb.load_data`): lower case, Keras's punctuation is space,
+Words are made and numbered as Keras does it (`Tokenizer`, `imdb.load_data`): lower case, Keras's punctuation is space,
 the apostrophe stays; a word's number is its rank by how often the 25,000 training reviews have it, plus 3, so that the
 commonest word is 4; 1 starts a review, 2 stands for a word that has no number, 0 fills up. Two words that are equally
 common are ranked by the alphabet, so that nothing depends on the order inside an archive (Keras: by which came first).
@@ -17,6 +17,7 @@ import os
 import re
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,11 +36,11 @@ REVIEWS = 25_000
 
 START, UNKNOWN, OFFSET = 1, 2, 3
 LONGEST = 512
-"""Tokens that are kept of a review, its last ones: `pad_sequences` cuts and fills in front where nothing else is said."""
+"""Tokens that are kept of a review, its last ones: `pad_sequences` cuts and fills in front, unless told otherwise."""
 NUMBERED = 65_535 - OFFSET
-"""How many words have a number: the commonest, so that it fits into two bytes. The others have 3 uses at most."""
+"""How many words have a number: the commonest, so that it fits into two bytes. The others are used once."""
 
-VOCABULARY = "sha256:8c0c3b7e"
+VOCABULARY = "sha256:bfa5d19f"
 """The digest of the vocabulary of the official reviews (`vocabulary_digest`)."""
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
@@ -88,7 +89,7 @@ def prepared(data: Data, words: int, tokens: int) -> Data:
 
 
 def read(folder: Path) -> Data:
-    """25,000 and 25,000 reviews, uint16 [N, 512], the last tokens of each, filled up in front; int64 classes, 1 is good.
+    """25,000 and 25,000 reviews, uint16 [N, 512], the last tokens of each, filled up in front; int64 classes, 1: good.
 
     Negative and positive reviews take turns, so that the first of them are as many of each. The numbers are kept in a
     file beside the archive, named by its digest, where that folder can be written to.
@@ -121,7 +122,7 @@ def read_texts(archive: Path) -> Texts:
         texts[half][place] = words_of(text)
         seen += 1
     if seen != 2 * REVIEWS:
-        raise DataError(f"{archive}: {seen:,} labelled reviews where {2 * REVIEWS:,} are expected")
+        raise DataError(f"{archive}: damaged: {seen:,} labelled reviews where {2 * REVIEWS:,} are expected")
     return texts
 
 
@@ -164,7 +165,8 @@ def _cached(path: Path) -> dict[str, Any] | None:
     """What `_keep` wrote; None where there is nothing that can be read."""
     import numpy as np
 
-    with suppress(OSError, ValueError, KeyError, zlib.error), np.load(path, allow_pickle=False) as file:
+    damaged = (OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
+    with suppress(*damaged), np.load(path, allow_pickle=False) as file:
         found = {half: file[half] for half in ("train", "test")}
         if all(values.shape == (REVIEWS, LONGEST) for values in found.values()):
             return found

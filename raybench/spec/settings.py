@@ -52,6 +52,11 @@ class Settings(Strict):
         "batch size and the replicas. `decay` says how it is applied.",
         examples=[0.0, 5e-4],
     )
+    model: v.ModelOptions | None = Field(
+        default=None,
+        description="What the workload lets a grid choose of its model, by name.",
+        examples=[{"recurrent_dropout": 0.2}],
+    )
     optimizer: v.Optimizer | None = Field(
         default=None, description="The rule that turns gradients into steps.", examples=["sgd", "adam", "adamw"]
     )

@@ -99,6 +99,12 @@ Betas = Annotated[
 ]
 
 
+ModelOptions = Annotated[
+    dict[str, bool | int | float | str],
+    wanted("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+]
+
+
 def _one_word(value: Any) -> Any:
     if isinstance(value, dict):
         raise complaint(

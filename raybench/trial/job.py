@@ -130,6 +130,7 @@ class Recipe:
         settings = dict(cell["settings"])
         settings["augmentation"] = tuple(settings["augmentation"])
         settings["stop_at_target"] = "stop_at_target" in settings
+        settings.pop("model", None)  # what is trained, not how: `raybench.trial.run.workload_of`
         device = cell["device"]
         return cls(
             **settings,

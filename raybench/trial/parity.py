@@ -20,8 +20,7 @@ from raybench.engines.conversion import STATISTICS, Mismatch, Weights, renamed, 
 from raybench.engines.pictures import is_pictures, plain
 from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import Ledger
-from raybench.trial.run import load_data, open_assigned
-from raybench.workloads import WorkloadInfo, load_workload
+from raybench.trial.run import load_data, open_assigned, workload_of
 from raybench.workloads.base import Workload
 
 START, RESULT = "start.npz", "result.npz"
@@ -49,7 +48,7 @@ def measure(job: Job) -> dict[str, Any]:
     framework, folder = job.cell["framework"], Path(job.folder)
     recipe = Recipe.from_cell(job.cell)
     device = open_assigned(job)
-    workload = load_workload(WorkloadInfo.from_json(job.workload), folder)
+    workload = workload_of(job)
     start = read_arrays(folder / START) if (folder / START).exists() else {}
     data = _stored(start) if start else load_data(job, workload)
     engine = open_engine(framework, EngineParts(recipe, workload, device, Ledger(), job.seed))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ from raybench.engines.pictures import is_pictures, plain
 from raybench.identity import digest
 from raybench.trial.job import Job, Recipe
 from raybench.trial.rank import here
-from raybench.trial.run import load_data, open_assigned
-from raybench.workloads import WorkloadInfo, load_workload
+from raybench.trial.run import load_data, open_assigned, workload_of
 
 NAME = "roofline"
 VERSION = 1
@@ -55,6 +53,7 @@ def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
         "channels_last": settings.get("channels_last", False),
         "workload": cell["workload"],
         "data": {name: cell["data"][name] for name in ("name", "digest")},
+        **{name: settings[name] for name in ("model",) if name in settings},
     }
 
 
@@ -75,7 +74,7 @@ def measure(job: Job) -> dict[str, Any]:
     probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
     # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.
     times = here().count if here().count > 1 or hosted(device.kind) else recipe.devices
-    workload = load_workload(WorkloadInfo.from_json(job.workload), Path(job.folder))
+    workload = workload_of(job)
     example = _as_given(load_data(job, workload).train.inputs[:1])
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
     return {"work": work, "probes": {name: times * found for name, found in probes.items()}}

@@ -55,7 +55,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
         recipe = Recipe.from_cell(job.cell)
-        workload = load_workload(info, Path(job.folder))
+        workload = workload_of(job)
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
         with ledger.section("data"):
@@ -212,8 +212,19 @@ def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}/{name}": float(value) for name, value in values.items()}
 
 
+def workload_of(job: Job) -> Workload:
+    """What a job trains, with the model that its cell has chosen. A person's file is run here.
+
+    Raises:
+        WorkloadError: what the file makes is not a `Workload`.
+        Exception: whatever the person's file raises.
+    """
+    workload = load_workload(WorkloadInfo.from_json(job.workload), Path(job.folder))
+    return workload.with_options(job.cell["settings"].get("model", {}))
+
+
 def load_data(job: Job, workload: Workload) -> Data:
-    """Both splits of a workload's data, held out and cut as the job says.
+    """Both splits of a workload's data, as its model takes them, held out and cut as the job says.
 
     Raises:
         DataError: a file is missing or damaged.
@@ -221,6 +232,7 @@ def load_data(job: Job, workload: Workload) -> Data:
     """
     root = Path(job.data_root)
     data = workload.data(root) if workload.data else datasets.get(str(workload.dataset)).load(root)
+    data = workload.prepare_data(data)
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
     wanted = job.cell["data"]["examples"]

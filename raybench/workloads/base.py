@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ class Workload:
     """A training job: which data, which model, which settings it wants.
 
     The same class describes the workloads that raybench ships and those in a person's own file. The plan reads a
-    person's file as text and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `held_out` and
-    `data_files` must be literals there.
+    person's file as text and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `options`,
+    `held_out` and `data_files` must be literals there.
 
     Attributes:
         model: builds the model, fresh and randomly initialised. Either a function without arguments (then it is a
@@ -32,13 +33,16 @@ class Workload:
         held_out: that many examples at the end of the training set are the validation set; else the test set is.
         mean, std: one number for each channel of pictures with values 0 to 255: (picture - mean) / std.
         loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
-            For several frameworks, {framework: function}.
+            For several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None. Likewise.
+        options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
+            what builds it.
+        prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
         name: how it is called; in a person's file, the variable's name.
         version: raised when the same settings would give other results.
     """
 
-    model: Callable[[], Any] | Mapping[str, str | Callable[[], Any]]
+    model: Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
     dataset: str | None = None
     data: Callable[[Path], Data] | None = None
     data_files: tuple[str, ...] = ()
@@ -47,10 +51,12 @@ class Workload:
     held_out: int = 0
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
-    loss: Function | Mapping[str, Function] | None = None
-    metrics: Function | Mapping[str, Function] | None = None
+    loss: Function | Mapping[str, str | Function] | None = None
+    metrics: Function | Mapping[str, str | Function] | None = None
     name: str = ""
     version: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    prepare: str | Callable[[Data], Data] | None = None
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
@@ -58,11 +64,11 @@ class Workload:
         for name in ("data", "loss", "metrics"):
             given = getattr(self, name)
             several = name != "data" and isinstance(given, Mapping)
-            if given is not None and not all(map(callable, given.values() if several else [given])):
+            if given is not None and not all(map(_is_function, given.values() if several else [given])):
                 raise TypeError(f"{name} is a function, not a {type(given).__name__}")
 
     @property
-    def models(self) -> Mapping[str, str | Callable[[], Any]]:
+    def models(self) -> Mapping[str, str | Callable[..., Any]]:
         """What builds the model in each framework; a bare function builds a torch model."""
         return self.model if isinstance(self.model, Mapping) else {"torch": self.model}
 
@@ -72,12 +78,27 @@ class Workload:
         return tuple(self.models)
 
     def loss_for(self, framework: str) -> Function | None:
-        """The loss in a framework's own functions; None where it is cross-entropy."""
-        return self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss
+        """The loss in a framework's own functions; None where it is cross-entropy. Imports the framework."""
+        found: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
+        return found
 
     def metrics_for(self, framework: str) -> Function | None:
-        """The metrics in a framework's own functions; None where they are the accuracy."""
-        return self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
+        """The metrics in a framework's own functions; None where they are the accuracy. Imports the framework."""
+        given = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
+        found: Function | None = _function(given)
+        return found
+
+    def prepare_data(self, data: Data) -> Data:
+        """The data as the model takes them."""
+        prepare = _function(self.prepare)
+        return prepare(data) if prepare else data
+
+    def with_options(self, chosen: Mapping[str, Any]) -> Workload:
+        """The same workload with a model of which this has been chosen; what is not, is at its default."""
+        if not chosen:
+            return self
+        models = {framework: partial(_built, build, dict(chosen)) for framework, build in self.models.items()}
+        return replace(self, model=models)
 
     def build_model(self, framework: str) -> Any:
         """The model for a framework, fresh; imports the framework.
@@ -89,8 +110,20 @@ class Workload:
             raise LookupError(
                 f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}"
             )
-        build = self.models[framework]
-        if isinstance(build, str):
-            module, function = build.split(":")
-            build = getattr(import_module(module), function)
-        return build()
+        return _built(self.models[framework], {})
+
+
+def _is_function(given: Any) -> bool:
+    return callable(given) or (isinstance(given, str) and given.count(":") == 1)
+
+
+def _function(given: Any) -> Any:
+    """A function as it is, or the one that a "module:function" names."""
+    if not isinstance(given, str):
+        return given
+    module, function = given.split(":")
+    return getattr(import_module(module), function)
+
+
+def _built(build: str | Callable[..., Any], chosen: Mapping[str, Any]) -> Any:
+    return _function(build)(**chosen)

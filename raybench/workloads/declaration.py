@@ -29,6 +29,7 @@ class Declaration:
     defaults: Mapping[str, Any]
     examples: Mapping[str, int]
     held_out: int
+    options: Mapping[str, Any]
 
 
 def read_declaration(content: bytes, file: str, attribute: str) -> tuple[str, Declaration]:
@@ -128,6 +129,7 @@ class _Reader:
             defaults=self._defaults(),
             examples=self._examples(),
             held_out=self._held_out(),
+            options=self._options(),
         )
 
     def _read(self, name: str, wanted: str, *kinds: type) -> Any:
@@ -161,6 +163,14 @@ class _Reader:
         if not all(isinstance(name, str) for name in defaults):
             self._fail(self._given["defaults"], "the keys of defaults are the names of settings")
         return defaults
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = self._read("options", "a dictionary of the model's options", dict) or {}
+        for name, default in options.items():
+            if not isinstance(name, str) or not isinstance(default, (bool, int, float, str)):
+                wanted = "options has a name and its default, a number, a text, True or False"
+                self._fail(self._given["options"], f"{wanted}, not {name!r}: {default!r:.40}")
+        return options
 
     def _examples(self) -> dict[str, int]:
         examples: dict[str, int] = self._read("examples", 'a dictionary such as {"train": 1000}', dict) or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 
@@ -16,9 +17,33 @@ def batch_norm_1d(features: int) -> nn.BatchNorm1d:
 
 
 def initialise(model: nn.Module) -> None:
-    """Keras's initial weights in place: Glorot-uniform kernels and zero biases of convolutions and dense layers."""
+    """Keras's initial weights in place.
+
+    Convolutions and dense layers have Glorot-uniform kernels and zero biases, embeddings are uniform within .05. An
+    LSTM has Glorot-uniform and orthogonal kernels and a bias of 1 at its forget gate. Keras's has one bias where
+    torch's has two that are added: the second is zero here and stays so.
+    """
     for module in model.modules():
-        if isinstance(module, (nn.Conv2d, nn.Linear)):
+        if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.uniform_(module.weight, -0.05, 0.05)
+        elif isinstance(module, nn.LSTM):
+            for name, parameter in module.named_parameters():
+                _initialise_lstm(name, parameter, module.hidden_size)
+
+
+@torch.no_grad()
+def _initialise_lstm(name: str, parameter: nn.Parameter, width: int) -> None:
+    if name.startswith("weight_ih"):
+        nn.init.xavier_uniform_(parameter)
+    elif name.startswith("weight_hh"):
+        nn.init.orthogonal_(parameter)
+    else:
+        parameter.zero_()
+        if name.startswith("bias_ih"):
+            parameter[width : 2 * width] = 1.0  # gates: input, forget, cell, output
+        else:
+            parameter.requires_grad_(False)

@@ -10,7 +10,7 @@ import hashlib
 import linecache
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +39,7 @@ class WorkloadInfo:
         examples: how many examples of each split are used, where not all are.
         held_out: how many examples at the end of the training set are the validation set; 0: the test set is.
         frameworks: those it has a model for.
+        options: what a grid may choose of the model, with the defaults.
         source: the text of a person's file.
         file: its path, as found.
         attribute: the variable in it.
@@ -53,6 +54,7 @@ class WorkloadInfo:
     examples: Mapping[str, int]
     held_out: int
     frameworks: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
     source: str | None = None
     file: str | None = None
     attribute: str = "WORKLOAD"
@@ -111,6 +113,7 @@ def read_reference(text: str, base: Path) -> WorkloadInfo:
         examples=dict(workload.examples),
         held_out=workload.held_out,
         frameworks=workload.frameworks,
+        options=dict(workload.options),
     )
 
 
@@ -131,6 +134,7 @@ def _read_file(file: str, attribute: str, base: Path) -> WorkloadInfo:
         examples=declared.examples,
         held_out=declared.held_out,
         frameworks=declared.frameworks,
+        options=declared.options,
         source=source,
         file=str(path),
         attribute=attribute,

@@ -45,6 +45,9 @@ MODELS = {
         Known("katnoria_cnn", 111_498, 448, 6.8, (32, 32, 3)),
         Known("mnist_cnn", 250_698, 484, 2.59, (28, 28, 1)),
         Known("digits_cnn", 75_114, 448, None, (8, 8, 1), published_in_keras=False),
+        Known("imdb_lstm", 2_691_713, 0, 21.0, (80,), outputs=(1,), words=20_000),
+        Known("imdb_bilstm", 2_658_945, 0, 19.7, (100,), outputs=(1,), words=20_000),
+        Known("imdb_cnn", 350_751, 0, 30.0, (400,), outputs=(1,), words=5_000),
         Known("resnet63", 15_187_722, 18_816, 4_466, (32, 32, 3), slow=True),
     )
 }

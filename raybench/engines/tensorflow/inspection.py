@@ -39,10 +39,12 @@ def write_weights(model: Any, weights: Weights) -> None:
 
 
 def without_dropout(model: Any) -> None:
-    """Turn every dropout layer off for good; called before the model is traced."""
+    """Turn every dropout layer, and the dropout inside an LSTM, off for good; called before the model is traced."""
     for layer in model._flatten_layers():
         if isinstance(layer, layers.Dropout):
             layer.rate = 0.0
+        elif isinstance(layer, layers.LSTMCell):
+            layer.dropout = layer.recurrent_dropout = 0.0
 
 
 def parameter_count(model: Any) -> int:
@@ -68,7 +70,8 @@ def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = Non
     trained = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
     found = tape.gradient(values, [layout.variable.value for layout in trained.values()])
     return {
-        name: layout.to_torch(np.asarray(array)) for (name, layout), array in zip(trained.items(), found, strict=True)
+        name: layout.to_torch(np.asarray(tf.convert_to_tensor(array)))  # an embedding's comes as rows
+        for (name, layout), array in zip(trained.items(), found, strict=True)
     }
 
 

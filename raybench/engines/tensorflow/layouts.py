@@ -81,8 +81,9 @@ def _with_bias(layer: Any, weight: Layout) -> Iterator[Layout]:
 
 
 def _convolution(layer: Any) -> Iterator[Layout]:
-    """[height, width, in, out] is torch's [out, in, height, width]."""
-    return _with_bias(layer, _turned("weight", layer.kernel, 3, 2, 0, 1))
+    """[height, width, in, out] is torch's [out, in, height, width]; the same with one axis of places."""
+    places = range(len(layer.kernel.shape) - 2)
+    return _with_bias(layer, _turned("weight", layer.kernel, len(places) + 1, len(places), *places))
 
 
 def _dense(layer: Any) -> Iterator[Layout]:
@@ -114,10 +115,31 @@ def _batch_norm(layer: Any) -> Iterator[Layout]:
             yield Layout(role, variable, picture or (), (2, 0, 1), tuple(variable.shape))
 
 
+def _embedding(layer: Any) -> Iterator[Layout]:
+    yield _turned("weight", layer.embeddings, 0, 1)
+
+
+def _lstm(layer: Any, direction: str = "") -> Iterator[Layout]:
+    """The gates stand in one order in both; torch's second bias is frozen at zero, and no weight."""
+    cell = layer.cell
+    yield _turned(f"weight_ih_l0{direction}", cell.kernel, 1, 0)
+    yield _turned(f"weight_hh_l0{direction}", cell.recurrent_kernel, 1, 0)
+    yield _turned(f"bias_ih_l0{direction}", cell.bias, 0)
+
+
+def _both_ways(layer: Any) -> Iterator[Layout]:
+    yield from _lstm(layer.forward_layer)
+    yield from _lstm(layer.backward_layer, "_reverse")
+
+
 _KINDS: Mapping[Any, Any] = {
+    layers.Conv1D: _convolution,
     layers.Conv2D: _convolution,
     layers.Dense: _dense,
     layers.BatchNormalization: _batch_norm,
+    layers.Embedding: _embedding,
+    layers.LSTM: _lstm,
+    layers.Bidirectional: _both_ways,
 }
 
 _EACH_BY_ITSELF = (layers.Activation, layers.BatchNormalization, layers.Dropout, layers.ReLU, layers.Rescaling)

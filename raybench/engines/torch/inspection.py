@@ -34,7 +34,13 @@ def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 
 
 def _floats(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: tensor for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+    """Parameters and statistics, but for the second bias of an RNN that is frozen at zero: elsewhere there is one."""
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if tensor.is_floating_point() and not (name in frozen and role(name).startswith("bias_hh"))
+    }
 
 
 def read_weights(model: nn.Module) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""The residual network of 63 convolutions in Keras, in which it was published; layers are named as their torch twins."""
+"""The residual network of 63 convolutions in Keras, in which it was published; layers have the names of torch's."""
 
 from __future__ import annotations
 

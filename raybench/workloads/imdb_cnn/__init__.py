@@ -1,0 +1,34 @@
+"""A convolution over the last 400 tokens of a film review, as Keras's examples have it.
+
+Published: 90 s an epoch on an i5, 10 s on a K40.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from raybench.datasets.imdb import prepared
+from raybench.workloads.base import Workload
+
+WORDS, TOKENS = 5_000, 400
+
+WORKLOAD = Workload(
+    name="imdb_cnn",
+    model={
+        "torch": "raybench.workloads.imdb_cnn.torch:build",
+        "tensorflow": "raybench.workloads.imdb_cnn.tensorflow:build",
+    },
+    dataset="imdb",
+    prepare=partial(prepared, words=WORDS, tokens=TOKENS),
+    loss={"torch": "raybench.workloads.binary_torch:loss", "tensorflow": "raybench.workloads.binary_tensorflow:loss"},
+    metrics={
+        "torch": "raybench.workloads.binary_torch:metrics",
+        "tensorflow": "raybench.workloads.binary_tensorflow:metrics",
+    },
+    defaults={
+        "epochs": 2,
+        "batch_size": 32,
+        "optimizer": "adam",
+        "learning_rate": 1e-3,
+    },
+)

@@ -1,0 +1,65 @@
+"""The LSTM for film reviews in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from raybench.workloads.imdb_lstm import WORDS
+from raybench.workloads.keras_torch import initialise
+
+WIDTH = 128
+
+
+class DroppingLSTM(nn.LSTM):
+    """An LSTM that forgets a part of its own output on the way to the next token: the same part at every token.
+
+    Its weights are those of `nn.LSTM`; it goes from token to token in Python, since no fused kernel does this.
+    """
+
+    def __init__(self, inputs: int, width: int, dropout: float) -> None:
+        super().__init__(inputs, width, batch_first=True)
+        self.recurrent_dropout = nn.Dropout(dropout)
+
+    def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
+        """[N, tokens, inputs] to the last output [N, width] and, as `nn.LSTM`, the last states [1, N, width]."""
+        hidden = memory = inputs.new_zeros(len(inputs), self.hidden_size)
+        kept = self.recurrent_dropout(torch.ones_like(hidden))
+        given = nn.functional.linear(inputs, self.weight_ih_l0, self.bias_ih_l0)
+        for token in given.unbind(1):
+            gates = token + nn.functional.linear(hidden * kept, self.weight_hh_l0, self.bias_hh_l0)
+            enter, forget, cell, leave = gates.chunk(4, 1)
+            memory = forget.sigmoid() * memory + enter.sigmoid() * cell.tanh()
+            hidden = leave.sigmoid() * memory.tanh()
+        return hidden, (hidden[None], memory[None])
+
+
+class ReviewLSTM(nn.Module):
+    """Embedding, LSTM, one logit. What the LSTM is given is dropped alike at every token of an example, as in Keras."""
+
+    def __init__(self, recurrent_dropout: float) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.dropout = nn.Dropout1d(0.2)
+        self.lstm: nn.LSTM = nn.LSTM(WIDTH, WIDTH, batch_first=True)
+        if recurrent_dropout > 0:
+            self.lstm = DroppingLSTM(WIDTH, WIDTH, recurrent_dropout)
+        self.dense = nn.Linear(WIDTH, 1)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Tokens [N, 80] to logits [N, 1]."""
+        given = self.dropout(self.embedding(inputs).transpose(1, 2)).transpose(1, 2)
+        _, (hidden, _) = self.lstm(given)
+        logits: torch.Tensor = self.dense(hidden[0])
+        return logits
+
+
+def build(recurrent_dropout: float = 0.0) -> nn.Module:
+    """2,691,713 parameters, less a second bias that stands at zero; tokens [N, 80] to logits [N, 1].
+
+    Args:
+        recurrent_dropout: the share that is dropped from one token to the next.
+    """
+    model = ReviewLSTM(recurrent_dropout)
+    initialise(model)
+    return model
