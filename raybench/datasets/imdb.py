@@ -182,6 +182,7 @@ def _keep(path: Path, arrays: Mapping[str, Any]) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 np.savez(file, **arrays)
+            Path(temporary).chmod(0o644)  # others may share the folder
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
