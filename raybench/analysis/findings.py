@@ -19,7 +19,7 @@ from raybench.analysis.results import Attempt, Epoch, Key
 from raybench.analysis.roofline import ENOUGH, input_share
 from raybench.analysis.warmup import BATCHES, slow_start
 
-__all__ = ["DOUBTS_RATIO", "NOTES", "Finding", "by_code", "findings", "survey"]
+__all__ = ["DOUBTS_RATIO", "NOTES", "Finding", "by_code", "codes", "findings", "survey"]
 
 SHORT_WARMUP, INPUT_BOUND, UNSYNCHRONISED = "short_warmup", "input_bound", "unsynchronised_clock"
 MACHINE_DRIFT = "machine_drift"
@@ -82,6 +82,12 @@ def findings(attempt: Attempt, beside: Beside | None = None, drifts: Iterable[Dr
         _machine_drift(attempt, drifts),
     )
     return tuple(sorted(found, key=lambda finding: finding.code in NOTES))
+
+
+def codes(attempt: Attempt) -> str | None:
+    """What there is to doubt of an attempt that has ended, as far as it tells itself: codes with commas between."""
+    ended = attempt.status is not None
+    return ",".join(finding.code for finding in findings(attempt)) or None if ended else None
 
 
 def survey(attempts: Iterable[Attempt], drifts: Sequence[Drift] = ()) -> dict[Key, tuple[Finding, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis import columns as c
-from raybench.analysis import rules
+from raybench.analysis import findings, rules
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
 from raybench.cell import LATER
@@ -102,6 +102,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "epochs_done": len(epochs),
         "error": _error(attempt),
         "warnings": "\n".join(attempt.warnings) or None,
+        "findings": findings.codes(attempt),
         "decay_proof": attempt.decay_proof.get("says"),
         "decay_factor": attempt.decay_proof.get("factor"),
     }

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from raybench.analysis import rules
-from raybench.analysis.findings import NOTES, Finding, findings
+from raybench.analysis.findings import NOTES, Finding, codes, findings
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
 from raybench.identity import leaves
@@ -208,7 +208,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOUND_BY] = found_out.bound_by
     if attempt.status is not None and (doubts := findings(attempt)):
-        further |= {FINDINGS: ",".join(finding.code for finding in doubts), DESCRIPTION: description(doubts)}
+        further |= {FINDINGS: codes(attempt), DESCRIPTION: description(doubts)}
     return found | {name: str(value) for name, value in further.items() if value is not None}
 
 

@@ -86,6 +86,7 @@ def record(run: StoredRun, prices: Mapping[str | None, float]) -> Record | None:
         _epochs={step: _epoch(step, run) for step in sorted(run.points) if p.EPOCH_TIME in run.points[step]},
     )
     known: dict[str, Any] = {"total_s": run.summary.get("summary/total_s"), "bound_by": run.tags.get(p.BOUND_BY)}
+    known["findings"] = run.tags.get(p.FINDINGS)
     known |= {f"{name}_share": run.summary.get(f"roofline/{name}_share") for name in ("compute", "memory", "input")}
     seconds = run.summary.get("summary/time_to_target_s")
     if attempt.target is None and seconds is not None:

@@ -99,9 +99,24 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
 def test_what_is_not_known_has_no_value(golden):
     (row,) = golden.trials.isna().to_dict("records")
     nothing = {"label", "target_metric", "target_reached", "time_to_target_s", "price_per_hour", "total_price", "error"}
-    nothing |= {"bound_by", "compute_share", "decay_factor", "reported_s", "steps_per_epoch", "betas", "eps"}
+    nothing |= {
+        "bound_by",
+        "findings",
+        "compute_share",
+        "decay_factor",
+        "reported_s",
+        "steps_per_epoch",
+        "betas",
+        "eps",
+    }
     assert {name for name in nothing if not row[name]} == set()
     assert not row["channels_last"], "a setting that came later has the value that cells without it always had"
+
+
+def test_what_there_is_to_doubt_of_a_run(golden_events):
+    golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
+    assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
+    assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
 
 
 def test_nothing_at_all_are_two_empty_tables():
