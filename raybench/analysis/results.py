@@ -41,7 +41,8 @@ class Epoch:
             steps are not timed.
         metrics: such as `val/accuracy`; finite numbers only.
         memory_peak_bytes: of the device, since the trial began.
-        recompiles: shapes that were new in this epoch.
+        recompiles: compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces;
+            in PyTorch without a compiler, tensor shapes that were new in this epoch.
     """
 
     epoch: int

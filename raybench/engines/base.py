@@ -49,7 +49,8 @@ class EpochResult:
     """What one epoch of training came to.
 
     `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
-    tensor shapes that were new in this epoch, each of which may have cost a compilation. `step_s` is how the epoch's
+    compilations, as the framework tells them: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without
+    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` is how the epoch's
     steps went (`raybench.engines.steps.Steps.blocks`), in seconds; empty where nothing times single steps.
     """
 

@@ -1,5 +1,7 @@
 """What the tests of the TensorFlow engine do in a TensorFlow process; plain values in and out."""
 
+import time
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -12,6 +14,7 @@ from raybench.engines import EngineParts, open_engine
 from raybench.engines.order import Augmentation, EpochOrder, Order
 from raybench.engines.pictures import reflect
 from raybench.engines.tensorflow import replicas
+from raybench.engines.tensorflow.inputs import HostInput
 from raybench.engines.tensorflow.optimizers import build_optimizer
 from raybench.engines.tensorflow.pictures import Pictures, draws_of
 from raybench.trial.job import Recipe
@@ -86,6 +89,27 @@ def trained(epochs=2, **how):
             }
         )
     return {"epochs": found, "weights": weights(engine.model)}
+
+
+def trained_from_a_slow_loader(seconds):
+    """One epoch whose every batch comes so much later: its account, and the wall time."""
+    opened = HostInput._open
+
+    def open_slowly(self, *how):
+        index, batches = opened(self, *how)
+
+        def wait(*fed):
+            told = tf.py_function(lambda *values: (time.sleep(seconds), values)[1], fed, [value.dtype for value in fed])
+            return tuple(tf.ensure_shape(value, like.shape) for value, like in zip(told, fed, strict=True))
+
+        return index, batches.map(wait)
+
+    HostInput._open = open_slowly
+    engine, ledger = make_engine(input="host")
+    ledger.begin_epoch()
+    begun = time.perf_counter()
+    engine.train_epoch(1)
+    return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
 
 
 def plain_loop():

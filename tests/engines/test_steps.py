@@ -104,3 +104,25 @@ def test_processor_time_beyond_the_usual_step_is_compile_s(monkeypatch):
     steps.over()
     steps.charge(ledger, "train")
     assert moved == {"ns": 490 * 10**6, "processor": 850 * 10**6}
+
+
+def test_a_step_that_was_compiled_later_is_compile_too():
+    device, graphs = Made(), [7]
+    ledger, steps = Ledger(clock=device), Steps(device, first=True, compiled=lambda: graphs[0])
+    ledger.begin_epoch()
+    with ledger.section("train"):
+        for number, ms in enumerate([500, 10, 10, 300, 10]):
+            steps.begin()
+            device.now += ms * 10**6
+            graphs[0] += number in (0, 3)
+            steps.end()
+        steps.over()
+    steps.charge(ledger, "train")
+    assert ledger.epoch() == {"compile": 0.78, "train": 0.05, "input_wait": 0.0, "evaluate": 0.0}
+    assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
+
+
+def test_a_compiler_that_was_not_called_counts_nothing_new():
+    steps = Steps(Made(), first=True, compiled=lambda: 7)
+    assert steps.compilations == 0
+    assert Steps(Made(), first=True).compilations == 1

@@ -53,6 +53,14 @@ def test_host_and_device_input_train_alike_however_many_steps_a_call_has(augment
         assert (found["epochs"][0]["ledger"]["input_wait"] > 0) == (where == "host")
 
 
+def test_a_slow_loader_is_input_wait():
+    """The sleep is real, once a batch."""
+    found = call("tensorflow", "tensorflow_side:trained_from_a_slow_loader", seconds=0.25)
+    spent = found["ledger"]
+    assert spent["input_wait"] >= STEPS * 0.25
+    assert spent["train"] + spent["compile"] <= found["wall"] - STEPS * 0.25
+
+
 @pytest.mark.parametrize(
     "augmentation",
     [{}, {"flip": True}, {"crop": 2}, {"cutout": 3}, {"crop": 2, "flip": True, "cutout": 3}],

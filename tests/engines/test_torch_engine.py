@@ -1,5 +1,6 @@
 import copy
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -164,6 +165,64 @@ def test_a_slow_first_step_is_compile_not_train():
     wall, spent = time.perf_counter() - begun, ledger.epoch()
     assert spent["compile"] > 0.5
     assert spent["train"] < wall - 0.5
+
+
+def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):
+    """The shape stays, and a value of the model's own changes in the second epoch: both graphs are made again."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # the graphs, and no C++ compiler
+
+    class Changing(torch.nn.Linear):
+        kind = "plain"
+
+        def forward(self, inputs):
+            return super().forward(inputs) * (1.0 if self.kind == "plain" else 2.0)
+
+    inputs = np.linspace(-1, 1, 96, dtype=np.float32)[:, None]
+    data = Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
+    workload = Workload(model=lambda: Changing(1, 2), data=lambda _: data, name="changing")
+    engine, ledger = make_engine(workload=workload, data=data, compile=True)
+    counts = []
+    for epoch in (1, 2, 3):
+        ledger.begin_epoch()
+        if epoch == 2:
+            engine.model.kind = "doubled"
+        trained = engine.train_epoch(epoch)
+        spent = ledger.epoch()["compile"]
+        counts.append((trained.new_shapes, spent > 0, len(trained.step_s), engine.evaluate()[1]))
+    assert counts == [(1, True, 2, 1), (1, True, 2, 1), (0, False, 3, 0)]
+
+
+def test_what_is_fetched_to_see_an_epoch_settle_is_what_its_last_step_changed():
+    engine, _ = make_engine(steps_per_epoch=1)
+    before = engine._smallest.detach().clone()
+    engine.train_epoch(1)
+    engine.settle()
+    assert not torch.equal(before, engine._smallest)
+    assert any(engine._smallest is weight for weight in engine.model.parameters())
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_a_slow_loader_is_input_wait_where_batches_are_streamed(monkeypatch, where):
+    """The sleep is real: in the thread that gathers batches, of which there are six."""
+    engine, ledger = make_engine(input=where)
+    if where == "host":
+        take = engine._input._take
+
+        def slow(*how):
+            time.sleep(0.25)
+            return take(*how)
+
+        monkeypatch.setattr(engine._input, "_take", slow)
+    ledger.begin_epoch()
+    begun = time.perf_counter()
+    engine.train_epoch(1)
+    wall, spent = time.perf_counter() - begun, ledger.epoch()
+    if where == "host":
+        assert spent["input_wait"] > 0.25, "the first batch is waited for whole, whatever steps take"
+        assert spent["input_wait"] + spent["train"] + spent["compile"] <= wall
+        assert spent["train"] + spent["compile"] < wall - 0.25
+    else:
+        assert spent["input_wait"] == 0.0
 
 
 def test_numbers_that_are_no_pictures_reach_the_model_as_they_are():

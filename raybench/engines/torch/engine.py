@@ -35,6 +35,11 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Te
     return {"accuracy": (outputs.argmax(-1) == targets).to(torch.float32)}
 
 
+def graphs() -> int:
+    """How many graphs `torch.compile` has captured and compiled in this process, as it counts them itself."""
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
 class Sums:
     """Sums of numbers an example has, kept on the device until an epoch ends."""
 
@@ -117,6 +122,7 @@ class TorchEngine:
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
         call = self._together.model(self._model)
         self._call = torch.compile(call) if recipe.compile else call
+        self._graphs = graphs if recipe.compile else None
         self._synchronize()
 
     @property
@@ -204,7 +210,7 @@ class TorchEngine:
         no median to compare with and all of it is `train`.
         """
         sums, check = Sums(self._on, self._together), self._is_new("train", self._order.batch)
-        steps = Steps(self._device, first=check)
+        steps = Steps(self._device, check, self._graphs)
         self._model.train()
         self._synchronize()
         with self._ledger.section("train"):
@@ -218,7 +224,7 @@ class TorchEngine:
             self._synchronize()
             steps.over()
         self._charge(steps, "train")
-        return EpochResult(self._order.steps, order.index.size, means, int(steps.first), steps.blocks())
+        return EpochResult(self._order.steps, order.index.size, means, steps.compilations, steps.blocks())
 
     def _charge(self, steps: Steps, section: str) -> None:
         steps.charge(self._ledger, section)
@@ -230,7 +236,7 @@ class TorchEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
         sums = Sums(self._on, self._together)
-        steps = Steps(self._device, first=self._is_new("evaluate", self.evaluation_batch))
+        steps = Steps(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
         self._model.eval()
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
@@ -243,4 +249,4 @@ class TorchEngine:
             self._synchronize()
             steps.over()
         self._charge(steps, "evaluate")
-        return means, int(steps.first)
+        return means, steps.compilations
