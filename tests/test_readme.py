@@ -40,6 +40,12 @@ def test_a_workload_of_ones_own_word_for_word(tmp_path, monkeypatch):
     assert len(next(iter(outcome.latest.values())).epochs) == 3, "the recipe's own number"
 
 
+def test_the_example_of_tables_word_for_word(capsys):
+    code = block("## Results as tables", "python")
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip() == code.rpartition("# ")[2].strip()
+
+
 def test_every_verb_and_every_setting_is_in_its_table():
     for verb in VERBS:
         assert f"`raybench {verb}" in README, verb
