@@ -1,13 +1,19 @@
 """The tables of results: what is in them is what their columns say, and what they say is true."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+import raybench
 from raybench.analysis.columns import EPOCHS, TRIALS
 from raybench.analysis.results import attempts
 from raybench.analysis.rules import RULES
 from raybench.analysis.tables import Record, tables
+from raybench.errors import UsageError
 from raybench.trial import events
 
+GOLDEN = Path(__file__).parent.parent / "golden"
 TRIAL = "960070f40c0c-r0"
 STEADY_CPU_S = 7.7
 
@@ -190,3 +196,46 @@ def test_values_of_the_wrong_type_are_as_good_as_missing(golden_events):
 
 def test_every_rule_has_its_column():
     assert {f"{name}_s" for name in RULES} <= {column.name for column in TRIALS}
+
+
+@pytest.mark.parametrize("journal", sorted(GOLDEN.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_the_sections_of_a_real_trial_add_up_to_its_wall_time(journal):
+    found = raybench.load(journal)
+    sections = [
+        f"{name}_s" for name in ("setup", "data", "build", "train", "input_wait", "compile", "evaluate", "other")
+    ]
+    for row in found.trials.to_dict("records"):
+        assert sum(row[name] for name in sections) == pytest.approx(row["wall_s"], abs=1e-5)
+        assert row["total_s"] == pytest.approx(row["wall_s"] + row["template_import_s"], abs=1e-9)
+        mine = found.epochs[found.epochs["trial"] == row["trial"]]
+        assert mine["elapsed_s"].iloc[-1] == pytest.approx(row["epochs_s"], abs=1e-9)
+        assert len(mine) == row["epochs_done"]
+
+
+def test_a_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
+    for grid in ("one", "two"):
+        (tmp_path / grid / "executions" / "now").mkdir(parents=True)
+        priced = {"devices": {"box": {"kind": "cpu", "price_per_hour": 2}}}
+        (tmp_path / grid / "executions" / "now" / "grid.json").write_text(json.dumps(priced))
+        golden_events[0] |= {"profile": "box"}
+        (tmp_path / grid / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in golden_events))
+    both = raybench.load(tmp_path).trials
+    assert both["grid"].tolist() == ["one", "two"] and both["price_per_hour"].tolist() == [2.0, 2.0]
+    assert raybench.load(tmp_path, grid="two").trials["grid"].tolist() == ["two"]
+    assert raybench.load(tmp_path / "one").trials["grid"].tolist() == ["one"]
+    with pytest.raises(UsageError, match=r"no results of a grid tow; did you mean two\?"):
+        raybench.load(tmp_path, grid="tow")
+    with pytest.raises(UsageError, match="no results of a grid tow"):
+        raybench.load(tmp_path / "two" / "journal.jsonl", grid="tow")
+
+
+def test_what_is_no_source_is_said_in_one_line(tmp_path):
+    with pytest.raises(UsageError, match="there is no such file or folder"):
+        raybench.load(tmp_path / "missing")
+    with pytest.raises(UsageError, match=r"no journal\.jsonl in it"):
+        raybench.load(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(UsageError, match=r"notes\.txt:1: no event of a journal"):
+        raybench.load(tmp_path / "notes.txt")
+    with pytest.raises(UsageError, match="attempts: did you mean latest"):
+        raybench.load(tmp_path, attempts="lates")
