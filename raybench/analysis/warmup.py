@@ -52,7 +52,7 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     Args:
         seconds: times of the same work, in order.
     """
-    logs = _batches([math.log(value) for value in seconds if value > 0])
+    logs = [math.log(mean) for mean in _batches(seconds) if mean > 0]
     count = len(logs)
     if count < 3:
         return None
@@ -80,7 +80,8 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
 
 def _batches(values: Sequence[float]) -> list[float]:
     size = -(-len(values) // BATCHES) or 1
-    return [fmean(values[first : first + size]) for first in range(0, len(values), size)]
+    batches = [values[first : first + size] for first in range(0, len(values), size)]
+    return [sum(batch) / len(batch) for batch in batches]
 
 
 def _t(sums: Sequence[float], squares: Sequence[float], split: int) -> float:

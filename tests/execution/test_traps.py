@@ -20,6 +20,7 @@ from raybench.analysis.results import attempts
 from raybench.audit.host import core_times
 from raybench.cell import DEFAULTS, make_cell
 from raybench.devices.cpu import Cpu
+from raybench.devices.cuda import Cuda
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
 from raybench.execution.process import TemplateProcess
@@ -34,13 +35,13 @@ LOADING = 0.08
 CORE = usable_cores()[-1]
 
 
-def make_job(folder, attribute, **settings):
+def make_job(folder, attribute, kind="cpu", model=None, **settings):
     """A trial on one core, with one thread."""
     info = read_reference(f"traps.py:{attribute}", HERE)
     cell = make_cell(
         workload=info.identity(),
         data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": 1, "replicas": 1, "threads": 1},
+        device={"kind": kind, "model": model or model_name(), "count": 1, "replicas": 1, "threads": 1},
         engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
         resolved={**DEFAULTS, "framework": "torch", "epochs": 6, "batch_size": 8, **settings},
     )
@@ -182,3 +183,43 @@ def test_a_clock_that_does_not_wait_for_an_asynchronous_device_is_told(tmp_path,
     else:
         assert "unsynchronised_clock" not in found
         assert rules.steady(attempt) > 8 * 0.02
+
+
+class HonestGpu(Cuda):
+    """A GPU in the tests' own process, which keeps its cores and what it sees."""
+
+    def hide_others(self):
+        pass
+
+
+class HastyGpu(HonestGpu):
+    """The same, except that it does not wait."""
+
+    def synchronize(self):
+        pass
+
+
+class OnAStream(TorchEngine):
+    """Trains on a stream of its own, so that copying sums from the usual one does not wait for it by the way."""
+
+    def _train_step(self, inputs, targets, sums, check):
+        self._stream = getattr(self, "_stream", None) or torch.cuda.Stream()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            super()._train_step(inputs, targets, type(sums)(self._on, self._together), check)
+        sums.add({"loss": torch.ones_like(inputs[:, 0]), "accuracy": torch.ones_like(inputs[:, 0])})
+
+    def settle(self):
+        with torch.cuda.stream(self._stream):
+            super().settle()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("device", [HastyGpu, HonestGpu])
+def test_a_clock_that_does_not_wait_for_a_gpu_is_told(tmp_path, monkeypatch, device):
+    monkeypatch.setattr(trial, "open_device", lambda kind, framework, assignment: device(assignment))
+    monkeypatch.setattr(trial, "open_engine", lambda framework, parts: OnAStream(parts))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    job = make_job(tmp_path, "queued", kind="cuda", model=torch.cuda.get_device_properties(0).name)
+    _, found = told(trial.run(replace(job, cores=[])))
+    assert ("unsynchronised_clock" in found) == (device is HastyGpu)
