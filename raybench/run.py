@@ -284,7 +284,9 @@ class _Session:
         """The grid as it stands now, from its journal."""
         found, rows = self._rows()
         own = {trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found}
-        proofs = (proof.warning for proof, _ in self._proved() if proof.warning)
+        proofs = [proof.warning for proof, _ in self._proved() if proof.warning]
+        told = Counter(words for run in own.values() for words in run.warnings if words not in proofs)
+        of_runs = [f"{words} ({count} trial{'s' if count > 1 else ''})" for words, count in told.items()]
         return Outcome(
             plan=self._plan,
             latest=own,
@@ -294,6 +296,6 @@ class _Session:
             store=self._store,
             interrupted=self._interrupted,
             skip_missing=skip_missing,
-            warnings=(*self._warnings, *proofs, *rooflines.warnings(own.values())),
+            warnings=(*self._warnings, *proofs, *of_runs, *rooflines.warnings(own.values())),
             drifts=tuple(self._evidence.canaries.drifts(own.values())),
         )

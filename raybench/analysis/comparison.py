@@ -15,6 +15,7 @@ from raybench.analysis.roofline import roofline
 from raybench.analysis.speedup import Speedup, by_repeat
 from raybench.identity import trial_id
 from raybench.trial import events
+from raybench.trial.memory import in_words
 
 ACCURACY = "val/accuracy"
 
@@ -67,7 +68,7 @@ class Row:
     """One cell's results. Times, metrics and prices are those of completed runs; every run is in the status.
 
     Attributes:
-        status: such as "3/3 completed", "2/3 completed, 1 oom", "skipped: no TPU on any node".
+        status: such as "3/3 completed", "2/3 completed, 1 oom in train", "skipped: no TPU on any node".
         steady: steady seconds an epoch, with the median over repeats.
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
@@ -198,7 +199,7 @@ def _price(cell: PlannedCell, seconds: float | None) -> float | None:
 
 
 def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
-    counts = Counter(run.status or "unfinished" for run in runs)
+    counts = Counter(map(_end, runs))
     reasons = [str(run.error["message"]) for run in runs if run.status == events.SKIPPED and run.error]
     if cell.skip or (reasons and counts[events.SKIPPED] == len(runs)):
         # What ran while it could stays shown.
@@ -210,6 +211,14 @@ def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
     done = counts.pop(events.COMPLETED, 0)
     others = [f"{count} {status}" for status, count in sorted(counts.items())]
     return ", ".join([f"{done}/{cell.repeats} completed", *others])
+
+
+def _end(run: Attempt) -> str:
+    """How a run ended; of memory that ran out, where and what was asked for: `oom in evaluate, asked 2.0 GiB`."""
+    if run.status == events.OOM and run.error:
+        known = {name: run.error.get(name) for name in ("phase", "asked_bytes")}
+        return " ".join(filter(None, [run.status, in_words(known)]))
+    return run.status or "unfinished"
 
 
 def _frozen(value: Any) -> Hashable:

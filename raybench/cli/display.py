@@ -24,6 +24,7 @@ from raybench.plan import Plan
 from raybench.proofs import Proof
 from raybench.trial import events
 from raybench.trial.events import Event
+from raybench.trial.memory import in_words
 
 LINE_EVERY = 10.0
 """Seconds between two lines about epochs, where there is no terminal."""
@@ -64,6 +65,11 @@ def first_line(error: Mapping[str, Any]) -> str:
     """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
     lines = str(error.get("message") or "").strip().splitlines()
     return ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
+
+
+def trouble(status: str | None, error: Mapping[str, Any]) -> str:
+    """What went wrong in one line; of memory that ran out, in which phase and how much, as far as that is known."""
+    return (in_words(error) if status == events.OOM else "") or first_line(error)
 
 
 @dataclass
@@ -196,7 +202,7 @@ class Display:
         for attempt in attempts(told).values():
             self._estimator.learn(attempt)
         label = running.label if running else trial
-        what = f"  {first_line(event['error'])}" if event["error"] else ""
+        what = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
         accuracy = f"  val/accuracy {running.accuracy:.4f}" if running and running.accuracy is not None else ""
         wall = f"  {duration(event['wall'])}" if event["wall"] else ""
         mark = MARKS.get(event["status"], "[yellow]![/]")

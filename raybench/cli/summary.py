@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from raybench.analysis.table import render
-from raybench.cli.display import first_line
+from raybench.cli.display import trouble
 from raybench.cli.page import page
 from raybench.cli.ui import in_a_browser
 from raybench.errors import UsageError
@@ -64,7 +64,7 @@ def _trouble(attempt: Attempt, outcome: Outcome) -> str:
     words = ""
     if attempt.error:
         where = attempt.error.get("where")
-        words = f": {first_line(attempt.error)}" + (f" ({where})" if where else "")
+        words = f": {trouble(attempt.status, attempt.error)}" + (f" ({where})" if where else "")
     return f"{attempt.status:<9} {attempt.label or attempt.trial}{words}\n          {folder}"
 
 

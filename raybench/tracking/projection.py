@@ -32,7 +32,7 @@ EFFECTIVE = "grid.json"
 """What an execution leaves of its grid beside the file: every setting as it held."""
 
 RUNNING = "running"
-PARAMETER_LENGTH = 6000
+PARAMETER_LENGTH, TAG_LENGTH = 6000, 8000
 NAME_LENGTH = 250
 DIGEST_LENGTH = 36
 
@@ -55,6 +55,8 @@ Each run that ended:
 - `summary/steady_epoch_s`: the headline, the median epoch (train + waiting for input) after the warm-up epochs
 - `summary/total_s`: seconds from nothing to the end, with the loading of the framework
 - `summary/best_val_accuracy`, and `summary/time_to_target_s` where the grid has a target
+- `oom/asked_bytes`, `oom/peak_bytes`, `oom/limit_bytes`: where memory ran out, what was asked for then, the most that \
+was held, and the limit on the process; the tag `raybench.error_phase` says what the trial was doing
 - `summary/decay_factor`: the multiple of the declared weight decay that acts, measured before the trials (1 where \
 nothing is wrong); the tag `raybench.decay_proof` says it in words
 - `roofline/*`: the work of one example in a step of training (`train_flops_per_example`, \
@@ -172,6 +174,9 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/time_to_target_s": rules.time_to_target(attempt, attempt.target) if attempt.target else None,
         "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
     }
+    if attempt.status == events.OOM and attempt.error:
+        sizes = {name: attempt.error.get(f"{name}_bytes") for name in ("asked", "peak", "limit")}
+        found |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
     return {name: value for name, value in found.items() if value is not None} | roofline_metrics(attempt)
 
 
@@ -204,6 +209,8 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
     further |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
     further[DECAY_PROOF] = attempt.decay_proof.get("says")
+    further["raybench.error_phase"] = (attempt.error or {}).get("phase")
+    further["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
     further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOUND_BY] = found_out.bound_by

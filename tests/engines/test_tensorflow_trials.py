@@ -1,5 +1,7 @@
 """Whole trials under TensorFlow, each in a fresh process from a template that has it loaded."""
 
+import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -79,6 +81,15 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path, device, se
 def test_other_ends_have_their_names(template, tmp_path, attribute, status, phase):
     last = list(template.run(make_job(tmp_path, attribute)))[-1]
     assert (last["status"], last["error"].get("phase")) == (status, phase), last["error"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
+def test_a_kernel_that_goes_on_without_memory_is_told_as_memory(template, tmp_path):
+    job = replace(make_job(tmp_path, "vast", batch_size=512), memory_limit=900 << 20)
+    last = list(template.run(job))[-1]
+    assert (last["status"], last["error"]["phase"]) == ("oom", "train"), last["error"]
+    assert last["error"]["limit_bytes"] == 900 << 20
+    assert list(template.run(make_job(tmp_path / "next", "fine", epochs=1)))[-1]["status"] == "completed"
 
 
 def test_no_trial_sees_what_another_did(template, tmp_path):

@@ -1,0 +1,98 @@
+"""Memory really exhausted in one grid on real Ray, in training and in evaluation, in two frameworks."""
+
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from raybench.analysis.table import text
+from raybench.execution.lazy import LazyRay
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+from raybench.view import Silent
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory"),
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="tensorflow is not installed"),
+]
+
+MIB = 1 << 20
+GRID = """
+name: hungry
+workload: hungry_in_both.py:hungry
+epochs: 1
+memory_limit: 1GiB
+axes:
+  device: [cpu]
+  framework: [torch, tensorflow]
+  batch_size: [100]
+  evaluation_batch_size: [1000, 32]
+include:
+- {batch_size: 1000, evaluation_batch_size: 1000}
+overrides:
+- {when: {framework: tensorflow}, set: {memory_limit: 1400MiB}}
+"""
+HALVED = "evaluation batch halved to 500: 1000 did not fit"
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hungry")
+    shutil.copy(Path(__file__).parent / "hungry_in_both.py", folder)
+    (folder / "grid.yaml").write_text(GRID)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        return run_grid(load_grid(folder / "grid.yaml"), LazyRay(), Silent(), Options(results=folder / "results"))
+
+
+def by_cell(outcome):
+    """From framework, batch and evaluation batch to what the cell's one run came to."""
+    names = ("framework", "batch_size", "evaluation_batch_size")
+    return {tuple(t.cell.axes[n] for n in names): outcome.latest[t.trial_id] for t in outcome.plan.trials}
+
+
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+def test_every_cell_ends_as_it_should_and_the_grid_goes_on(outcome, framework):
+    assert outcome.exit_status == 0
+    runs = by_cell(outcome)
+    saved, floor, train = (runs[framework, *rest] for rest in ((100, 1000), (100, 32), (1000, 1000)))
+    assert (saved.status, saved.warnings) == ("completed", [HALVED])
+    assert (train.status, train.error["phase"], train.error["asked_bytes"]) == ("oom", "train", 1000 * MIB)
+    assert (floor.status, floor.error["phase"], floor.error["asked_bytes"]) == ("oom", "evaluate", 32 * 64 * MIB)
+    limit = 1024 * MIB if framework == "torch" else 1400 * MIB
+    assert 0 < floor.error["peak_bytes"] < limit + 1024 * MIB
+    assert floor.error["limit_bytes"] == limit
+
+
+def test_the_table_says_where_and_how_much(outcome):
+    status = {tuple(row.axes.values()): row.status for row in outcome.rows}
+    assert sorted(set(status.values())) == [
+        "0/1 completed, 1 oom in evaluate, asked 2.0 GiB",
+        "0/1 completed, 1 oom in train, asked 1000.0 MiB",
+        "1/1 completed",
+    ]
+    assert "oom in evaluate" in text(outcome.rows, width=200)
+    assert f"{HALVED} (2 trials)" in outcome.warnings
+
+
+def test_the_journal_has_it(outcome):
+    told = map(json.loads, outcome.journal.read_text().splitlines())
+    ends = [event for event in told if event["event"] == "trial_ended"]
+    phases = sorted((event["error"] or {}).get("phase", "") for event in ends if event["status"] == "oom")
+    assert phases == ["evaluate"] * 2 + ["train"] * 2
+
+
+def test_mlflow_has_it(outcome):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(outcome.store.uri)
+    experiment = client.get_experiment_by_name("hungry")
+    runs = client.search_runs([experiment.experiment_id], "tags.`raybench.status` = 'oom'")
+    found = sorted((run.data.tags["raybench.error_phase"], run.data.metrics["oom/asked_bytes"]) for run in runs)
+    assert found == [("evaluate", 2048.0 * MIB)] * 2 + [("train", 1000.0 * MIB)] * 2
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    saved = client.search_runs([experiment.experiment_id], "tags.`raybench.status` = 'completed'")
+    assert {run.data.tags["raybench.warnings"] for run in saved} == {HALVED}
