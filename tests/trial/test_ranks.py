@@ -16,6 +16,7 @@ from raybench.execution.inline import _events
 from raybench.execution.process import TemplateProcess
 from raybench.trial.job import Job
 from raybench.trial.rank import Rank
+from raybench.trial.ranks import _end_of_all, _of_all
 from raybench.trial.record import EVENTS, OUTPUT
 from raybench.workloads import read_reference
 
@@ -179,3 +180,16 @@ def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
     (told,) = _events(make_job(tmp_path, "learning", "devices"))
     assert told["status"] == "failed"
     assert "2 replicas that are processes need a process of the trial's own" in told["error"]["message"]
+
+
+def test_processor_time_is_that_of_all_ranks_and_the_rest_is_the_first_s():
+    told = [
+        {"ledger": {"train": 2.0}, "cpu": {"train": 1.9, "evaluate": 0.2}, "cpu_s": 2.1, "step_s": [0.5]},
+        {"ledger": {"train": 2.1}, "cpu": {"train": 1.7, "evaluate": 0.3}, "cpu_s": 2.0, "step_s": [0.6]},
+    ]
+    together = {"cpu": {"train": 3.6, "evaluate": 0.5}, "cpu_s": 4.1}
+    assert _of_all(told) == {"ledger": {"train": 2.0}, "step_s": [0.5], **together}
+    ends = {
+        number: (number, {"status": "completed", "error": None, "cpu": one["cpu"]}) for number, one in enumerate(told)
+    }
+    assert _end_of_all(ends, 2)["cpu"] == together["cpu"]
