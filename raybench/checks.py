@@ -31,7 +31,7 @@ def check_target(spec: GridSpec, info: WorkloadInfo) -> None:
     Raises:
         UsageError: it does not.
     """
-    known = [f"{split}/{name}" for split in ("val", "train") for name in ("accuracy", "loss")]
+    known = [f"{split}/{name}" for split in ("val", "train") for name in (*info.metric_names, "loss")]
     if info.file is None and spec.target and spec.target.metric not in known:
         near = get_close_matches(spec.target.metric, known, 1, 0.4) or known[:1]
         where = place(spec, "target")

@@ -41,6 +41,16 @@ def trial_id(cell: str, repeat: int) -> str:
     return f"{cell}-r{repeat}"
 
 
+SYNTHETIC = "-synthetic"
+"""How the name of a data set ends whose examples are made up."""
+
+
+def shown_name(cell: Mapping[str, Any]) -> str:
+    """What a cell's workload is called beside its results: its name, and that its data are synthetic where they are."""
+    name, data = cell.get("workload", {}).get("name"), cell.get("data", {}).get("name")
+    return f"{name}{SYNTHETIC if str(data).endswith(SYNTHETIC) else ''}"
+
+
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every leaf of a cell with its dotted name (`settings.batch_size`); a list is a leaf."""
     for key, value in tree.items():

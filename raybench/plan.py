@@ -14,7 +14,7 @@ from raybench.checks import check_defaults, check_target, place
 from raybench.devices import BORROWED, KINDS
 from raybench.devices.node import Node
 from raybench.errors import UsageError, WorkloadError
-from raybench.identity import cell_id, trial_id
+from raybench.identity import cell_id, shown_name, trial_id
 from raybench.resolve import Cell, Point, Resolver, data_of, matches
 from raybench.spec import GridSpec
 from raybench.workloads import WorkloadInfo, read_reference
@@ -46,7 +46,7 @@ class Plan:
         shown = {"device", "batch_size", "weight_decay", "framework"}
         further = [f"{name}={short(value)}" for name, value in trial.cell.axes.items() if name not in shown]
         parts = [
-            self.workload.name,
+            shown_name(trial.cell.content),
             trial.cell.profile,
             trial.cell.content["framework"],
             f"b{settings['batch_size']}",

@@ -5,12 +5,14 @@ Nothing here is downloaded or read before it is asked for, and nothing is ever u
 
 from __future__ import annotations
 
-from raybench.datasets import cifar10, digits, imdb, mnist
+from raybench.datasets import cifar10, digits, imdb, mnist, scenes
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.folders import data_root
 from raybench.errors import DataError, nearest
 
-_KNOWN = {dataset.name: dataset for dataset in (digits.DATASET, mnist.DATASET, imdb.DATASET, cifar10.DATASET)}
+_KNOWN = {
+    dataset.name: dataset for dataset in (digits.DATASET, mnist.DATASET, imdb.DATASET, cifar10.DATASET, scenes.DATASET)
+}
 
 
 def names() -> tuple[str, ...]:

@@ -108,6 +108,7 @@ class DataSet:
         sources: where it is downloaded from; none where it comes with a package.
         locate: from the data folder to the folder that the files' paths start from.
         hint: what to do where it is missing and cannot be downloaded.
+        generator: of a data set that is made, not read: what makes it, and in which version. It has no files.
     """
 
     name: str
@@ -118,10 +119,13 @@ class DataSet:
     sources: tuple[Source, ...] = ()
     locate: Callable[[Path], Path] = below
     hint: str = ""
+    generator: str = ""
 
     @property
     def official_digest(self) -> str | None:
         """The digest that the official files have; None where one of their SHA-256s is not known."""
+        if self.generator:
+            return self._made()
         checksums = [file.checksum.partition(":") for file in self.files]
         if any(algorithm != "sha256" for algorithm, _, _ in checksums):
             return None
@@ -133,6 +137,8 @@ class DataSet:
         Raises:
             DataError: a file is here and cannot be read.
         """
+        if self.generator:
+            return DataStatus("ready", self._made(), official=True)
         folder = self.locate(root)
         try:
             there = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
@@ -146,6 +152,9 @@ class DataSet:
         except OSError as error:
             raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
         return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
+
+    def _made(self) -> str:
+        return digest_of([self.generator])
 
     def fetch(self, root: Path, progress: Progress | None = None) -> None:
         """Download what is missing. What is here, official or not, is left as it is.

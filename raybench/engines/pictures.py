@@ -17,8 +17,14 @@ def reflect(inputs: Array, border: int) -> Array:
     return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
 
 
+def as_read(values: Array) -> Array:
+    """Values that batches are taken of: plain in memory or, where they are made as they are read, as they are."""
+    return plain(values) if isinstance(values, np.ndarray) else values
+
+
 def plain(values: Array) -> Array:
     """An array in the types that models take: floats become float32, integers int64, pictures stay bytes."""
     if not is_pictures(values):
+        values = np.asarray(values)
         values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)
     return np.ascontiguousarray(values)

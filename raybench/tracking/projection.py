@@ -14,7 +14,7 @@ from raybench.analysis import rules
 from raybench.analysis.findings import NOTES, Finding, codes, findings
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
-from raybench.identity import leaves
+from raybench.identity import leaves, shown_name
 from raybench.plan import short
 from raybench.trial import events
 
@@ -133,7 +133,7 @@ def run_name(attempt: Attempt) -> str:
         return (attempt.label or attempt.trial) + again
     cell = dict(leaves(attempt.cell))
     parts = [
-        cell.get("workload.name"),
+        shown_name(attempt.cell),
         attempt.profile or cell.get("device.kind"),
         cell.get("framework"),
         f"b{cell.get('settings.batch_size')}",

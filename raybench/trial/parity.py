@@ -111,7 +111,7 @@ def _groups(split: Split, workload: Workload) -> list[tuple[Array, Array]]:
 
 def _batch(split: Split, size: int, workload: Workload) -> tuple[Array, Array]:
     """The first examples as a model takes them: pictures normalised, other floats float32, integers int64."""
-    inputs, targets = split.inputs[:size], split.targets[:size]
+    inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
     if is_pictures(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std

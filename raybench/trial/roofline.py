@@ -75,7 +75,7 @@ def measure(job: Job) -> dict[str, Any]:
     # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.
     times = here().count if here().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
-    example = _as_given(load_data(job, workload).train.inputs[:1])
+    example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
     return {"work": work, "probes": {name: times * found for name, found in probes.items()}}
 

@@ -12,8 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from raybench import datasets
-from raybench.datasets.base import Data, hold_out
+from raybench.datasets.base import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
 from raybench.trial import events, memory
@@ -27,6 +29,10 @@ from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 
 NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the trial's own"
+
+
+MADE_AT_ONCE = 4 << 30
+"""Bytes of a split that is made before training; more is made batch by batch, which `input: host` alone can wait for."""
 
 
 class Diverged(Exception):
@@ -59,7 +65,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
         with ledger.section("data"):
-            engine.load(load_data(job, workload))
+            engine.load(in_memory(load_data(job, workload)))
         phase.enter(BUILD)
         with ledger.section("build"):
             engine.build()
@@ -237,6 +243,16 @@ def load_data(job: Job, workload: Workload) -> Data:
         data = hold_out(data.train, workload.held_out)
     wanted = job.cell["data"]["examples"]
     return Data(_cut(data.train, wanted["train"], "training"), _cut(data.val, wanted["val"], "validation"))
+
+
+def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:
+    """Data whose examples are made as they are read, made at once where they take no more than so many bytes."""
+
+    def made(split: Split) -> Split:
+        lazy = not isinstance(split.inputs, np.ndarray) and split.inputs.nbytes + split.targets.nbytes <= most
+        return Split(np.asarray(split.inputs), np.asarray(split.targets)) if lazy else split
+
+    return Data(made(data.train), made(data.val))
 
 
 def _cut(split: Any, wanted: int | None, what: str) -> Any:

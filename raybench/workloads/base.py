@@ -35,6 +35,7 @@ class Workload:
         loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
             For several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None. Likewise.
+        metric_names: what `metrics` returns, where that is not the accuracy alone.
         options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
             what builds it.
         prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
@@ -55,6 +56,7 @@ class Workload:
     metrics: Function | Mapping[str, str | Function] | None = None
     name: str = ""
     version: int = 1
+    metric_names: tuple[str, ...] = ("accuracy",)
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[[Data], Data] | None = None
 

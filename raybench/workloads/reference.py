@@ -40,6 +40,7 @@ class WorkloadInfo:
         held_out: how many examples at the end of the training set are the validation set; 0: the test set is.
         frameworks: those it has a model for.
         options: what a grid may choose of the model, with the defaults.
+        metric_names: what a shipped workload is judged by, beside its loss.
         source: the text of a person's file.
         file: its path, as found.
         attribute: the variable in it.
@@ -55,6 +56,7 @@ class WorkloadInfo:
     held_out: int
     frameworks: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    metric_names: tuple[str, ...] = ("accuracy",)
     source: str | None = None
     file: str | None = None
     attribute: str = "WORKLOAD"
@@ -87,7 +89,7 @@ class WorkloadInfo:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """What `to_json` wrote."""
-        lists = {key: tuple(value[key]) for key in ("data_files", "frameworks")}
+        lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names")}
         return cls(**{**value, **lists})
 
 
@@ -114,6 +116,7 @@ def read_reference(text: str, base: Path) -> WorkloadInfo:
         held_out=workload.held_out,
         frameworks=workload.frameworks,
         options=dict(workload.options),
+        metric_names=workload.metric_names,
     )
 
 

@@ -34,7 +34,9 @@ class Known:
         return random.normal(size=(examples, *self.shape)).astype(np.float32)
 
     def targets(self, examples: int) -> Any:
-        """Classes."""
+        """Classes or, where outputs are pictures, pictures of bytes."""
+        if len(self.outputs) > 1:
+            return np.random.default_rng(1).integers(0, 2, (examples, *self.outputs)).astype(np.uint8) * 255
         return np.arange(examples) % (10 if self.outputs == (10,) else 2)
 
 
@@ -45,6 +47,8 @@ MODELS = {
         Known("katnoria_cnn", 111_498, 448, 6.8, (32, 32, 3)),
         Known("mnist_cnn", 250_698, 484, 2.59, (28, 28, 1)),
         Known("digits_cnn", 75_114, 448, None, (8, 8, 1), published_in_keras=False),
+        Known("resunet_v1", 30_264_844, 20_108, 23_289, (96, 96, 6), (2, 96, 96), published_in_keras=False, slow=True),
+        Known("resunet_v2", 15_855_712, 12_672, 7_966, (96, 96, 6), (2, 96, 96), published_in_keras=False, slow=True),
         Known("imdb_lstm", 2_691_713, 0, 21.0, (80,), outputs=(1,), words=20_000),
         Known("imdb_bilstm", 2_658_945, 0, 19.7, (100,), outputs=(1,), words=20_000),
         Known("imdb_cnn", 350_751, 0, 30.0, (400,), outputs=(1,), words=5_000),

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from raybench.datasets.base import Array, Split
 from raybench.engines.order import EpochOrder
-from raybench.engines.pictures import plain
+from raybench.engines.pictures import as_read, plain
 from raybench.engines.tensorflow.pictures import Pictures, draws_of
 from raybench.engines.tensorflow.replicas import share
 from raybench.trial.ledger import Ledger
@@ -93,6 +93,20 @@ class DeviceInput:
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
 
+class _Rows:
+    """Examples in the host's memory, or such as are made as they are read."""
+
+    def __init__(self, values: Array) -> None:
+        self._values = tf.constant(plain(values)) if isinstance(values, np.ndarray) else values
+
+    def at(self, index: tf.Tensor) -> tf.Tensor:
+        """Those at an index [steps, batch], as [steps, batch, …]."""
+        if isinstance(self._values, tf.Tensor):
+            return tf.gather(self._values, index)
+        found = tf.numpy_function(lambda places: self._values[places.ravel()], [index], self._values.dtype)
+        return tf.reshape(found, [*index.shape, *self._values.shape[1:]])
+
+
 class HostInput:
     """Both splits in the host's memory; tf.data gathers batches ahead of the device.
 
@@ -102,9 +116,9 @@ class HostInput:
 
     def __init__(self, train: Split, val: Split, pictures: Pictures | None, ledger: Ledger) -> None:
         self._pictures, self._ledger = pictures, ledger
-        self._val = plain(val.inputs), plain(val.targets)
+        self._val = as_read(val.inputs), as_read(val.targets)
         with tf.device("CPU:0"):
-            self._train = tf.constant(plain(train.inputs)), tf.constant(plain(train.targets))
+            self._train = _Rows(train.inputs), _Rows(train.targets)
         self._pipeline: tuple[tf.Variable, tf.data.Dataset] | None = None
 
     def rows(self, order: EpochOrder) -> dict[str, Array]:
@@ -130,7 +144,7 @@ class HostInput:
         with tf.device("CPU:0"):
             index = tf.Variable(tf.zeros([calls, steps, batch], tf.int64), trainable=False)
             taken = tf.data.Dataset.range(calls).map(
-                lambda call: tuple(tf.gather(values, tf.gather(index, call)) for values in self._train)
+                lambda call: tuple(values.at(tf.gather(index, call)) for values in self._train)
             )
             return index, taken.prefetch(AHEAD)
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from queue import Queue
 from typing import Protocol
 
+import numpy as np
 import torch
 
-from raybench.datasets.base import Split
+from raybench.datasets.base import Array, Split
 from raybench.engines.order import EpochOrder
+from raybench.engines.pictures import as_read
 from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
 from raybench.trial.ledger import Ledger
 
@@ -66,6 +68,12 @@ class DeviceInput:
             yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
 
 
+def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
+    if isinstance(values, np.ndarray):
+        return torch.from_numpy(values).index_select(0, index)
+    return as_tensor(values[index.numpy()])  # made as they are read
+
+
 class HostInput:
     """Both splits in the host's memory; a thread gathers and pins batches ahead of the device.
 
@@ -82,12 +90,12 @@ class HostInput:
         steps: Steps = steps_of,
     ) -> None:
         self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
-        self._train = as_tensor(train.inputs), as_tensor(train.targets)
-        self._val = as_tensor(val.inputs), as_tensor(val.targets)
+        self._train = as_read(train.inputs), as_read(train.targets)
+        self._val = as_read(val.inputs), as_read(val.targets)
         self._pin = device.type == "cuda"
 
-    def _take(self, source: Batch, index: torch.Tensor) -> Batch:
-        inputs, targets = source[0].index_select(0, index), source[1].index_select(0, index)
+    def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:
+        inputs, targets = (_rows(values, index) for values in source)
         return (inputs.pin_memory(), targets.pin_memory()) if self._pin else (inputs, targets)
 
     def _move(self, batch: Batch) -> Batch:

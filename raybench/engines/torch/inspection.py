@@ -100,7 +100,7 @@ def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None
     """
     copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
     made = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
-    values = (loss or cross_entropy)(made, _tensor(model, targets))
+    values = (loss or cross_entropy)(made, torch.from_numpy(targets).to(next(model.parameters()).device))
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))
 

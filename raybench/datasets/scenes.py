@@ -1,0 +1,173 @@
+"""Synthetic scenes: one to three shapes before a background, with their exact mask and depth; any number of them.
+
+Every scene is a function of its number alone, so that a set of a million takes no memory until it is read, comes out the
+same in any order and on any machine, and can be cut and shuffled like an array. A scene is a plane of known depth that
+falls away to the top, and shapes (ellipses and turned rectangles) of one known depth each before it; what is nearer
+hides what is farther. The mask is where any shape is; the depth is that of the nearest. Nothing is smoothed at the edges.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.dataset import DataSet
+
+SIDE = 96
+"""Pixels of height and width."""
+SHAPES = 3
+"""At most, in one scene."""
+TRAIN, VAL = 1_200_000, 100_000
+AT_ONCE = 256
+"""Scenes made in one computation: more need more memory and are no faster."""
+
+_DRAWS = 32
+"""Random numbers that a scene has."""
+
+
+def uniform(numbers: Array, draws: int = _DRAWS) -> Array:
+    """For each number, `draws` random numbers from 0 to 1, always the same: float32 [N, draws].
+
+    The generator is SplitMix64, whose n-th number can be had without those before it.
+    """
+    import numpy as np
+
+    counter = numbers.astype(np.uint64)[:, None] * np.uint64(draws) + np.arange(1, draws + 1, dtype=np.uint64)
+    mixed = counter * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return ((mixed >> np.uint64(40)).astype(np.float32)) / np.float32(1 << 24)
+
+
+def render(numbers: Array) -> tuple[Array, Array]:
+    """Draw scenes.
+
+    Args:
+        numbers: which, [N].
+
+    Returns:
+        Pictures, uint8 [N, 96, 96, 6]: red, green and blue of the background, and of the same with the shapes before it.
+        Targets, uint8 [N, 2, 96, 96]: the mask, 255 inside, and the depth, 255 at the farthest.
+    """
+    import numpy as np
+
+    draws = uniform(numbers)
+    count = len(draws)
+    across = np.linspace(-1.0, 1.0, SIDE, dtype=np.float32)
+    rows, columns = across[None, :, None], across[None, None, :]
+    pictures = np.empty((count, SIDE, SIDE, 6), np.uint8)
+    pictures[..., :3] = _background(draws, across)
+    pictures[..., 3:] = pictures[..., :3]
+    targets = np.zeros((count, 2, SIDE, SIDE), np.uint8)
+    # The plane lies between 170 and 255, every shape between 20 and 150: nothing of it is before a shape.
+    lowest = 170 + 40 * draws[:, 6, None]
+    targets[:, 1] = np.rint(lowest + (255 - lowest) * (1 - across) / 2)[:, :, None]
+    many = 1 + np.floor(draws[:, 7] * SHAPES)
+    # The farthest first: the nearer ones are painted over it.
+    depths = -np.sort(-(20 + 130 * draws[:, 8 : 8 + SHAPES]), axis=1)
+    for shape in range(SHAPES):
+        own = draws[:, 11 + 7 * shape : 18 + 7 * shape]
+        inside = _inside(own, rows, columns) & (shape < many)[:, None, None]
+        colour = np.rint(255 * uniform(numbers + (np.uint64(1) << np.uint64(40)) * np.uint64(shape + 1), 3))
+        np.copyto(pictures[..., 3:], colour.astype(np.uint8)[:, None, None, :], where=inside[..., None])
+        targets[:, 0][inside] = 255
+        np.copyto(targets[:, 1], np.rint(depths[:, shape]).astype(np.uint8)[:, None, None], where=inside)
+    return pictures, targets
+
+
+def _background(draws: Array, across: Array) -> Array:
+    """Two colours that run into one another from left to right, under waves: float [N, 96, 96, 3], 0 to 255."""
+    import numpy as np
+
+    part = (across + 1) / 2
+    left, right = draws[:, None, 0:3], draws[:, None, 3:6]
+    colours = 30 + 195 * (left + (right - left) * part[None, :, None])
+    waves = (np.sin(across * (3 + 20 * draws[:, place, None]) + 6 * draws[:, place + 1, None]) for place in (29, 30))
+    high, wide = waves
+    return colours[:, None] + (30 * high[:, :, None] * wide[:, None, :])[..., None]
+
+
+def _inside(own: Array, rows: Array, columns: Array) -> Array:
+    """Where a shape is, [N, 96, 96], from its seven draws: place, size, turn and kind."""
+    import numpy as np
+
+    own = own[:, :, None, None]
+    x, y = columns - (1.2 * own[:, 0] - 0.6), rows - (1.2 * own[:, 1] - 0.6)
+    width, height, turn = 0.15 + 0.35 * own[:, 2], 0.15 + 0.35 * own[:, 3], np.pi * own[:, 4]
+    along, aside = np.cos(turn), np.sin(turn)
+    u, v = (along * x + aside * y) / width, (along * y - aside * x) / height
+    u *= u
+    v *= v
+    return np.where(own[:, 5] < 0.5, u + v, np.maximum(u, v)) < 1
+
+
+class Scenes:
+    """The pictures (`part` 0) or targets (1) of scenes `first` to `first + count`, made when they are read.
+
+    A slice of it is another of it; an array of places gives an array. It is the same as the array it stands for wherever
+    NumPy takes something for an array.
+    """
+
+    def __init__(self, part: int, first: int, count: int, seen: list[Any] | None = None) -> None:
+        import numpy as np
+
+        self._part, self._first, self._count = part, first, count
+        self._seen = [None] if seen is None else seen  # the last batch: inputs and targets are read one after the other
+        self.dtype = np.dtype(np.uint8)
+        self.shape = (count, SIDE, SIDE, 6) if part == 0 else (count, 2, SIDE, SIDE)
+        self.ndim, self.nbytes = 4, int(np.prod(self.shape))
+
+    def twin(self) -> Scenes:
+        """The targets of these pictures; a batch that was read of these costs nothing there."""
+        return Scenes(1, self._first, self._count, self._seen)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, places: Any) -> Any:
+        import numpy as np
+
+        if isinstance(places, slice):
+            start, stop, step = places.indices(self._count)
+            if step != 1:
+                return self[np.arange(start, stop, step)]
+            return Scenes(self._part, self._first + start, max(0, stop - start), self._seen)
+        places = np.asarray(places)
+        wanted = (self._first + places % self._count).astype(np.uint64)
+        last = self._seen[0]
+        if last is None or not np.array_equal(last[0], wanted):
+            parts = [render(wanted[at : at + AT_ONCE]) for at in range(0, len(wanted), AT_ONCE)]
+            last = (wanted, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            self._seen[0] = last
+        return last[1 + self._part]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        import numpy as np
+
+        out = np.empty(self.shape, dtype or self.dtype)
+        for at in range(0, self._count, AT_ONCE):
+            here = np.arange(self._first + at, self._first + min(at + AT_ONCE, self._count), dtype=np.uint64)
+            out[at : at + AT_ONCE] = render(here)[self._part]
+        return out
+
+
+def read(folder: Path) -> Data:
+    """1,200,000 and 100,000 scenes: nothing is made until it is read, and no scene is in both."""
+    return Data(_split(0, TRAIN), _split(1 << 32, VAL))
+
+
+def _split(first: int, count: int) -> Split:
+    pictures: Any = Scenes(0, first, count)
+    return Split(pictures, pictures.twin())
+
+
+DATASET = DataSet(
+    name="scenes-synthetic",
+    description="scenes with exact mask and depth, 96×96 pixels, made as they are read",
+    files=(),
+    examples={"train": TRAIN, "val": VAL},
+    read=read,
+    generator="scenes 1",
+)

@@ -1,0 +1,102 @@
+"""The parts that both residual U-nets are made of, their losses and their metrics, in Keras and TensorFlow.
+
+Layers have the names of their twins in `resunet_torch`, and defaults of torch, in which the networks were published.
+Outputs and targets have the shapes they have there too: the mask and the depth, [N, 2, height, width].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from keras import layers
+
+from raybench.workloads.torch_keras import kernel
+
+SMOOTH = 1.0
+"""What Dice adds above and below, so that an empty mask has a value."""
+
+
+def conv(inputs: Any, outputs: int, size: int, name: str) -> Any:
+    """A convolution without bias that keeps the size of the picture."""
+    made = layers.Conv2D(outputs, size, padding="same", use_bias=False, kernel_initializer=kernel(), name=name)
+    return made(inputs)
+
+
+def norm(inputs: Any, name: str) -> Any:
+    """torch's batch norm: eps 1e-5, momentum .1, which Keras counts as .9."""
+    return layers.BatchNormalization(epsilon=1e-5, momentum=0.9, name=name)(inputs)
+
+
+def pre_activated(inputs: Any, outputs: int, name: str) -> Any:
+    """Twice batch norm, ReLU, convolution 3×3."""
+    out = conv(layers.ReLU()(norm(inputs, f"{name}.0")), outputs, 3, f"{name}.2")
+    return conv(layers.ReLU()(norm(out, f"{name}.3")), outputs, 3, f"{name}.5")
+
+
+def residual(inputs: Any, outputs: int, name: str) -> Any:
+    """Two convolutions beside the raw input, which passes a convolution 1×1 and batch norm."""
+    beside = norm(conv(inputs, outputs, 1, f"{name}.beside.0"), f"{name}.beside.1")
+    return layers.Add()([beside, pre_activated(inputs, outputs, f"{name}.main")])
+
+
+def shuffled(inputs: Any) -> Any:
+    """A quarter of the channels and twice the height and width, in torch's order of channels."""
+    _, height, width, channels = inputs.shape
+    parts = layers.Reshape((height, width, channels // 4, 2, 2))(inputs)
+    return layers.Reshape((2 * height, 2 * width, channels // 4))(layers.Permute((1, 4, 2, 5, 3))(parts))
+
+
+def up(inputs: Any, outputs: int, joined: Sequence[Any], concatenate: bool, name: str) -> Any:
+    """Twice the height and width, joined with what the way down had there: added after a convolution 1×1, or as it is."""
+    width = inputs.shape[-1]
+    out = shuffled(conv(inputs, 4 * width, 1, f"{name}.grow"))
+    if concatenate:
+        out = layers.Concatenate()([out, *joined])
+    else:
+        out = layers.Add()([out, *(conv(more, width, 1, f"{name}.joins.{n}") for n, more in enumerate(joined))])
+    return residual(out, outputs, f"{name}.block")
+
+
+def logits(mask: Any, depth: Any) -> Any:
+    """Both heads' [N, height, width, 1] as [N, 2, height, width], float32 whatever the policy."""
+    both_heads = layers.Permute((3, 1, 2))(layers.Concatenate()([mask, depth]))
+    return layers.Activation("linear", dtype="float32")(both_heads)
+
+
+def binary(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Binary cross-entropy of each example, its mean over the picture: [N, height, width] twice to [N]."""
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(targets, outputs), (1, 2))
+
+
+def both(targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Mask and depth from 0 to 1, [N, height, width] each."""
+    values = tf.cast(targets, tf.float32) / 255.0
+    return values[:, 0], values[:, 1]
+
+
+def loss_v1(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Binary cross-entropy of the mask and, twice, of the depth; [N]."""
+    mask, depth = both(targets)
+    return binary(outputs[:, 0], mask) + 2.0 * binary(outputs[:, 1], depth)
+
+
+def loss_v2(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Cross-entropy and twice Dice of the mask, and twice the root of the depth's mean squared error; [N]."""
+    mask, depth = both(targets)
+    found, places = tf.sigmoid(outputs[:, 0]), (1, 2)
+    overlap = 2.0 * tf.reduce_sum(found * mask, places) + SMOOTH
+    dice = 1.0 - overlap / (tf.reduce_sum(found, places) + tf.reduce_sum(mask, places) + SMOOTH)
+    error = tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, places)
+    return binary(outputs[:, 0], mask) + 2.0 * dice + 2.0 * tf.sqrt(error + 1e-6)
+
+
+def metrics(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+    """`mask_iou`, intersection over union (1 where both are empty), and `depth_rmse`, in parts of the range; [N]."""
+    mask, depth = both(targets)
+    found, wanted, places = outputs[:, 0] > 0, mask > 0.5, (1, 2)
+    common = tf.reduce_sum(tf.cast(found & wanted, tf.float32), places)
+    union = tf.reduce_sum(tf.cast(found | wanted, tf.float32), places)
+    iou = tf.where(union > 0, common / tf.maximum(union, 1.0), 1.0)
+    return {"mask_iou": iou, "depth_rmse": tf.sqrt(tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, places))}

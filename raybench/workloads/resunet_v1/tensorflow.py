@@ -1,0 +1,30 @@
+"""The first residual U-net in Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, residual, up
+
+
+def build(concatenate: bool = False) -> Any:
+    """30,264,844 parameters where it adds; [N, 96, 96, 6] to logits [N, 2, 96, 96], float32 whatever the policy.
+
+    Args:
+        concatenate: its first form, which puts beside one another what this one adds.
+    """
+    inputs = keras.Input((96, 96, 6))
+    skips, out = [], inputs
+    for number, width in enumerate((64, 128, 256, 512)):
+        skips.append(residual(out, width, f"down.{number}"))
+        out = layers.MaxPooling2D(2)(skips[-1])
+    mask = depth = pre_activated(out, 512, "bridge")
+    for number, (width, skip) in enumerate(zip((512, 256, 128, 64), reversed(skips), strict=True)):
+        depth = up(depth, width, [skip], concatenate, f"depth.{number}")
+        joined = [skip, depth] if concatenate else [layers.Add()([skip, depth])]
+        mask = up(mask, width, joined, concatenate, f"mask.{number}")
+    out = logits(conv(mask, 1, 1, "mask_head"), conv(depth, 1, 1, "depth_head"))
+    return keras.Model(inputs, out, name="resunet_v1")

@@ -1,0 +1,26 @@
+"""The second residual U-net in Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, residual, up
+from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
+
+
+def build() -> Any:
+    """15,855,712 parameters; [N, 96, 96, 6] to logits [N, 2, 96, 96], float32 whatever the policy."""
+    inputs = keras.Input((96, 96, 6))
+    skips, out = [], conv(inputs, DOWN[0], 5, "stem")
+    for number, width in enumerate(DOWN[1:]):
+        skips.append(residual(out, width, f"down.{number}"))
+        out = layers.MaxPooling2D(2)(skips[-1])
+    mask = depth = pre_activated(out, 512, "bridge")
+    for number, (deep, wide, skip) in enumerate(zip(DEPTH, MASK, reversed(skips), strict=True)):
+        depth = up(depth, deep, [skip], False, f"depth.{number}")
+        mask = up(mask, wide, [skip, depth], False, f"mask.{number}")
+    out = logits(conv(mask, 1, 1, "mask_head"), conv(depth, 1, 1, "depth_head"))
+    return keras.Model(inputs, out, name="resunet_v2")

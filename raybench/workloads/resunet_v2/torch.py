@@ -1,0 +1,45 @@
+"""The second residual U-net in PyTorch, in which it was published."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
+from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
+
+
+class ResUNet(nn.Module):
+    """One way down, and two ways up: the mask's is given the depth's at every scale."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(6, DOWN[0], 5)
+        self.down = nn.ModuleList(Residual(*pair) for pair in zip(DOWN, DOWN[1:], strict=False))
+        self.pool = nn.MaxPool2d(2)
+        self.bridge = pre_activated(512, 512)
+        skips = DOWN[:0:-1]
+        self.depth = nn.ModuleList(
+            Up(one, other, (skip,), False) for one, other, skip in zip((512, *DEPTH), DEPTH, skips, strict=False)
+        )
+        self.mask = nn.ModuleList(
+            Up(one, other, pair, False) for one, other, *pair in zip((512, *MASK), MASK, skips, DEPTH, strict=False)
+        )
+        self.depth_head, self.mask_head = conv(DEPTH[-1], 1, 1), conv(MASK[-1], 1, 1)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[N, 6, height, width], both multiples of 16, to logits [N, 2, height, width]."""
+        skips, out = list[torch.Tensor](), self.stem(inputs)
+        for block in self.down:
+            skips.append(block(out))
+            out = self.pool(skips[-1])
+        mask = depth = self.bridge(out)
+        for skip, depth_up, mask_up in zip(reversed(skips), self.depth, self.mask, strict=True):
+            depth = depth_up(depth, (skip,))
+            mask = mask_up(mask, (skip, depth))
+        return torch.cat([self.mask_head(mask), self.depth_head(depth)], 1)
+
+
+def build() -> nn.Module:
+    """15,855,712 parameters; [N, 6, 96, 96] to logits [N, 2, 96, 96]."""
+    return ResUNet()
