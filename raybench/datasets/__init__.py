@@ -10,9 +10,7 @@ from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, S
 from raybench.datasets.folders import data_root
 from raybench.errors import DataError, nearest
 
-_KNOWN = {
-    dataset.name: dataset for dataset in (digits.DATASET, mnist.DATASET, imdb.DATASET, cifar10.DATASET, scenes.DATASET)
-}
+_KNOWN = {module.DATASET.name: module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)}
 
 
 def names() -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Synthetic scenes: one to three shapes before a background, with their exact mask and depth; any number of them.
 
-Every scene is a function of its number alone, so that a set of a million takes no memory until it is read, comes out the
-same in any order and on any machine, and can be cut and shuffled like an array. A scene is a plane of known depth that
-falls away to the top, and shapes (ellipses and turned rectangles) of one known depth each before it; what is nearer
-hides what is farther. The mask is where any shape is; the depth is that of the nearest. Nothing is smoothed at the edges.
+Every scene is a function of its number alone, so that a set of a million takes no memory until it is read, comes out
+the same in any order, and can be cut and shuffled like an array. A scene is a plane of known depth that falls away to
+the top, and shapes (ellipses and turned rectangles) of one known depth each before it; what is nearer hides what is
+farther. The mask is where any shape is; the depth is that of the nearest. Nothing is smoothed at the edges.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def render(numbers: Array) -> tuple[Array, Array]:
         numbers: which, [N].
 
     Returns:
-        Pictures, uint8 [N, 96, 96, 6]: red, green and blue of the background, and of the same with the shapes before it.
+        Pictures, uint8 [N, 96, 96, 6]: red, green and blue of the background, then of the same with the shapes.
         Targets, uint8 [N, 2, 96, 96]: the mask, 255 inside, and the depth, 255 at the farthest.
     """
     import numpy as np
@@ -106,8 +106,7 @@ def _inside(own: Array, rows: Array, columns: Array) -> Array:
 class Scenes:
     """The pictures (`part` 0) or targets (1) of scenes `first` to `first + count`, made when they are read.
 
-    A slice of it is another of it; an array of places gives an array. It is the same as the array it stands for wherever
-    NumPy takes something for an array.
+    A slice of it is another of it; an array of places gives an array. NumPy takes it for the array it stands for.
     """
 
     def __init__(self, part: int, first: int, count: int, seen: list[Any] | None = None) -> None:

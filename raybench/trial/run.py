@@ -32,7 +32,7 @@ NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the tr
 
 
 MADE_AT_ONCE = 4 << 30
-"""Bytes of a split that is made before training; more is made batch by batch, which `input: host` alone can wait for."""
+"""Bytes of a split that is made before training; more is made batch by batch, under `input: host`."""
 
 
 class Diverged(Exception):

@@ -49,7 +49,7 @@ def shuffled(inputs: Any) -> Any:
 
 
 def up(inputs: Any, outputs: int, joined: Sequence[Any], concatenate: bool, name: str) -> Any:
-    """Twice the height and width, joined with what the way down had there: added after a convolution 1×1, or as it is."""
+    """Twice the height and width, joined with what the way down had there: added after a convolution, or as it is."""
     width = inputs.shape[-1]
     out = shuffled(conv(inputs, 4 * width, 1, f"{name}.grow"))
     if concatenate:

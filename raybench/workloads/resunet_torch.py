@@ -1,7 +1,7 @@
 """The parts that both residual U-nets are made of, their losses and their metrics, in PyTorch.
 
-Outputs are logits [N, 2, height, width], the mask and the depth; targets are bytes of that shape, 255 for a mask's inside
-and for the depth of the farthest point.
+Outputs are logits [N, 2, height, width], the mask and the depth; targets are bytes of that shape, 255 for a mask's
+inside and for the depth of the farthest point.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def test_outside_the_mask_is_the_background_and_its_plane(drawn) -> None:
     for depth, here in zip(targets[:, 1], outside, strict=True):
         rows = [np.unique(row[at]) for row, at in zip(depth, here, strict=True) if at.any()]
         assert all(len(values) == 1 for values in rows), "one depth a row"
-        assert (np.diff([values[0] for values in rows]) <= 0).all(), "farther to the top"
+        assert (np.diff([int(values[0]) for values in rows]) <= 0).all(), "farther to the top"
 
 
 def test_inside_the_mask_are_at_most_three_shapes_each_before_the_background(drawn) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -15,7 +17,7 @@ class ResUNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = conv(6, DOWN[0], 5)
-        self.down = nn.ModuleList(Residual(*pair) for pair in zip(DOWN, DOWN[1:], strict=False))
+        self.down = nn.ModuleList(Residual(*pair) for pair in pairwise(DOWN))
         self.pool = nn.MaxPool2d(2)
         self.bridge = pre_activated(512, 512)
         skips = DOWN[:0:-1]
