@@ -2,7 +2,8 @@
 
 Published: an epoch in 2,331 s on a P100 and about 740 s on a TPUv2-8, 1.96 × by its own logs; on a P100 17,500 pictures
 in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at 1e-2 on the GPU,
-SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the data set's name says so.
+SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the data set's name
+says so.
 `model: {concatenate: true}` is the form before it, which ran out of the card's memory at batch 128.
 """
 
