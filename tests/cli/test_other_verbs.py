@@ -78,7 +78,7 @@ def states(raybench):
 
 def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     before = states(raybench)
-    assert list(before) == ["digits", "mnist", "cifar10", "small"]
+    assert list(before) == ["digits", "mnist", "imdb", "cifar10", "scenes-synthetic", "small"]
     assert before["small"] == ["missing", "–", "–"]
     assert before["digits"][0] == "ready", "it comes with scikit-learn"
     assert not (tmp_path / "data").exists(), "looking makes nothing"
