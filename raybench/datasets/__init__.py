@@ -10,7 +10,7 @@ from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, S
 from raybench.datasets.folders import data_root
 from raybench.errors import DataError, nearest
 
-_KNOWN = {module.DATASET.name: module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)}
+_KNOWN: dict[str, DataSet] = {module.DATASET.name: module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)}
 
 
 def names() -> tuple[str, ...]:

@@ -34,11 +34,12 @@ def uniform(numbers: Array, draws: int = _DRAWS) -> Array:
     import numpy as np
 
     counter = numbers.astype(np.uint64)[:, None] * np.uint64(draws) + np.arange(1, draws + 1, dtype=np.uint64)
-    mixed = counter * np.uint64(0x9E3779B97F4A7C15)
+    mixed: Any = counter * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
-    return ((mixed >> np.uint64(40)).astype(np.float32)) / np.float32(1 << 24)
+    drawn: Array = (mixed >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)
+    return drawn
 
 
 def render(numbers: Array) -> tuple[Array, Array]:
@@ -86,7 +87,8 @@ def _background(draws: Array, across: Array) -> Array:
     colours = 30 + 195 * (left + (right - left) * part[None, :, None])
     waves = (np.sin(across * (3 + 20 * draws[:, place, None]) + 6 * draws[:, place + 1, None]) for place in (29, 30))
     high, wide = waves
-    return colours[:, None] + (30 * high[:, :, None] * wide[:, None, :])[..., None]
+    found: Array = colours[:, None] + (30 * high[:, :, None] * wide[:, None, :])[..., None]
+    return found
 
 
 def _inside(own: Array, rows: Array, columns: Array) -> Array:
@@ -100,7 +102,8 @@ def _inside(own: Array, rows: Array, columns: Array) -> Array:
     u, v = (along * x + aside * y) / width, (along * y - aside * x) / height
     u *= u
     v *= v
-    return np.where(own[:, 5] < 0.5, u + v, np.maximum(u, v)) < 1
+    inside: Array = np.where(own[:, 5] < 0.5, u + v, np.maximum(u, v)) < 1
+    return inside
 
 
 class Scenes:

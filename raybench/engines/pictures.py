@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from raybench.datasets.base import Array
@@ -17,9 +19,14 @@ def reflect(inputs: Array, border: int) -> Array:
     return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
 
 
+def is_array(values: Any) -> bool:
+    """Whether values lie in memory; such as are made as they are read only look like an array."""
+    return isinstance(values, np.ndarray)
+
+
 def as_read(values: Array) -> Array:
     """Values that batches are taken of: plain in memory or, where they are made as they are read, as they are."""
-    return plain(values) if isinstance(values, np.ndarray) else values
+    return plain(values) if is_array(values) else values
 
 
 def plain(values: Array) -> Array:

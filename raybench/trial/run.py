@@ -18,6 +18,7 @@ from raybench import datasets
 from raybench.datasets.base import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
+from raybench.engines.pictures import is_array
 from raybench.trial import events, memory
 from raybench.trial.evaluation import evaluate
 from raybench.trial.events import Event
@@ -249,7 +250,7 @@ def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:
     """Data whose examples are made as they are read, made at once where they take no more than so many bytes."""
 
     def made(split: Split) -> Split:
-        lazy = not isinstance(split.inputs, np.ndarray) and split.inputs.nbytes + split.targets.nbytes <= most
+        lazy = not is_array(split.inputs) and split.inputs.nbytes + split.targets.nbytes <= most
         return Split(np.asarray(split.inputs), np.asarray(split.targets)) if lazy else split
 
     return Data(made(data.train), made(data.val))

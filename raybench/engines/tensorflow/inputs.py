@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from raybench.datasets.base import Array, Split
 from raybench.engines.order import EpochOrder
-from raybench.engines.pictures import as_read, plain
+from raybench.engines.pictures import as_read, is_array, plain
 from raybench.engines.tensorflow.pictures import Pictures, draws_of
 from raybench.engines.tensorflow.replicas import share
 from raybench.trial.ledger import Ledger
@@ -97,7 +97,7 @@ class _Rows:
     """Examples in the host's memory, or such as are made as they are read."""
 
     def __init__(self, values: Array) -> None:
-        self._values = tf.constant(plain(values)) if isinstance(values, np.ndarray) else values
+        self._values = tf.constant(plain(values)) if is_array(values) else values
 
     def at(self, index: tf.Tensor) -> tf.Tensor:
         """Those at an index [steps, batch], as [steps, batch, …]."""

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from queue import Queue
 from typing import Protocol
 
-import numpy as np
 import torch
 
 from raybench.datasets.base import Array, Split
 from raybench.engines.order import EpochOrder
-from raybench.engines.pictures import as_read
+from raybench.engines.pictures import as_read, is_array
 from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
 from raybench.trial.ledger import Ledger
 
@@ -69,7 +68,7 @@ class DeviceInput:
 
 
 def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
-    if isinstance(values, np.ndarray):
+    if is_array(values):
         return torch.from_numpy(values).index_select(0, index)
     return as_tensor(values[index.numpy()])  # made as they are read
 

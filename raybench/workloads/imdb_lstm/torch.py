@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -25,9 +27,10 @@ class DroppingLSTM(nn.LSTM):
         """[N, tokens, inputs] to the last output [N, width] and, as `nn.LSTM`, the last states [1, N, width]."""
         hidden = memory = inputs.new_zeros(len(inputs), self.hidden_size)
         kept = self.recurrent_dropout(torch.ones_like(hidden))
-        given = nn.functional.linear(inputs, self.weight_ih_l0, self.bias_ih_l0)
+        own: Any = self
+        given = nn.functional.linear(inputs, own.weight_ih_l0, own.bias_ih_l0)
         for token in given.unbind(1):
-            gates = token + nn.functional.linear(hidden * kept, self.weight_hh_l0, self.bias_hh_l0)
+            gates = token + nn.functional.linear(hidden * kept, own.weight_hh_l0, own.bias_hh_l0)
             enter, forget, cell, leave = gates.chunk(4, 1)
             memory = forget.sigmoid() * memory + enter.sigmoid() * cell.tanh()
             hidden = leave.sigmoid() * memory.tanh()

@@ -32,8 +32,8 @@ class Block(nn.Module):
         padded = inputs if self.stride == 1 else nn.functional.pad(inputs, (0, 1, 0, 1))
         out = self.first_norm(self.first(padded)).relu()
         out = self.second_norm(self.second(out))
-        beside: torch.Tensor = self.project_norm(self.project(inputs))
-        return (out + beside).relu()
+        made: torch.Tensor = (out + self.project_norm(self.project(inputs))).relu()
+        return made
 
 
 class ResNet63(nn.Module):

@@ -25,7 +25,8 @@ class ResUNet(nn.Module):
             Up(one, other, (skip,), False) for one, other, skip in zip((512, *DEPTH), DEPTH, skips, strict=False)
         )
         self.mask = nn.ModuleList(
-            Up(one, other, pair, False) for one, other, *pair in zip((512, *MASK), MASK, skips, DEPTH, strict=False)
+            Up(one, other, tuple(pair), False)
+            for one, other, *pair in zip((512, *MASK), MASK, skips, DEPTH, strict=False)
         )
         self.depth_head, self.mask_head = conv(DEPTH[-1], 1, 1), conv(MASK[-1], 1, 1)
 
