@@ -21,13 +21,10 @@ class ResUNet(nn.Module):
         self.pool = nn.MaxPool2d(2)
         self.bridge = pre_activated(512, 512)
         skips = DOWN[:0:-1]
-        self.depth = nn.ModuleList(
-            Up(one, other, (skip,), False) for one, other, skip in zip((512, *DEPTH), DEPTH, skips, strict=False)
-        )
-        self.mask = nn.ModuleList(
-            Up(one, other, tuple(pair), False)
-            for one, other, *pair in zip((512, *MASK), MASK, skips, DEPTH, strict=False)
-        )
+        deep = zip((512, *DEPTH), DEPTH, skips, strict=False)
+        self.depth = nn.ModuleList(Up(one, other, (skip,), False) for one, other, skip in deep)
+        wide = zip((512, *MASK), MASK, skips, DEPTH, strict=False)
+        self.mask = nn.ModuleList(Up(one, other, (skip, depth), False) for one, other, skip, depth in wide)
         self.depth_head, self.mask_head = conv(DEPTH[-1], 1, 1), conv(MASK[-1], 1, 1)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
