@@ -137,9 +137,15 @@ def by_mlflow(store: Store, most: int) -> dict[str, dict[str, list[float]]]:
 
 
 def timed(work, *arguments):
-    begun = time.perf_counter()
+    """Wall seconds and processor seconds, of which others on the machine cost less, and the result."""
+    begun = time.perf_counter(), time.process_time()
     result = work(*arguments)
-    return time.perf_counter() - begun, result
+    return [time.perf_counter() - begun[0], time.process_time() - begun[1]], result
+
+
+def shown(seconds: list[list[float]]) -> str:
+    wall, cpu = (statistics.median(column) for column in zip(*seconds, strict=True))
+    return f"{wall:.1f} s, processor time {cpu:.1f} s"
 
 
 def main() -> None:
@@ -153,7 +159,7 @@ def main() -> None:
     options = parser.parse_args()
     import pandas  # noqa: F401 — loading it is no part of loading results
 
-    seconds: dict[str, list[float]] = {"raybench": [], "mlflow": [], "journal": []}
+    seconds: dict[str, list[list[float]]] = {"raybench": [], "mlflow": [], "journal": []}
     with tempfile.TemporaryDirectory() as folder:
         store = fill(Path(folder), options.runs, options.epochs)
         asked = min(options.mlflow_runs, options.runs)
@@ -175,14 +181,13 @@ def main() -> None:
             seconds["journal"].append(took)
             assert len(results.epochs) == options.trials * options.epochs
         size = path.stat().st_size
-    (whole,) = seconds["mlflow"]
     print(f"a store of {options.runs} runs × {options.epochs} epochs")
-    print(f"  raybench.load: {statistics.median(seconds['raybench']):.1f} s (median of {options.rounds})")
-    print(f"  search_runs + get_metric_history: {whole:.1f} s for {asked} of the runs, once")
-    each = whole / asked / (statistics.median(seconds["raybench"]) / options.runs)
-    print(f"  a run: {each:.0f} × as long")
+    print(f"  raybench.load: {shown(seconds['raybench'])} (median of {options.rounds})")
+    print(f"  search_runs + get_metric_history: {shown(seconds['mlflow'])}, for {asked} of the runs, once")
+    each = seconds["mlflow"][0][1] / asked / (statistics.median(cpu for _, cpu in seconds["raybench"]) / options.runs)
+    print(f"  processor time of a run: {each:.0f} × as much")
     print(f"a journal of {options.trials} trials × {options.epochs} epochs, {size / 1e6:.0f} MB")
-    print(f"  raybench.load: {statistics.median(seconds['journal']):.1f} s (median of {options.rounds})")
+    print(f"  raybench.load: {shown(seconds['journal'])} (median of {options.rounds})")
     if options.json:
         about = {name: value for name, value in vars(options).items() if name != "json"}
         options.json.write_text(json.dumps(about | {"journal_bytes": size, "seconds": seconds}, indent=1) + "\n")

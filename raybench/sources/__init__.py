@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raybench.errors import UsageError, nearest
+from raybench.tracking.store import at, is_uri, redact
 
 if TYPE_CHECKING:
     from raybench.analysis.tables import Record, Results
@@ -37,7 +38,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
     from raybench.analysis.tables import tables
 
     with _without_garbage_collection():
-        return tables(_chosen(_records(str(source), grid), attempts))
+        return tables(_chosen(_of_grid(_records(str(source), grid), grid, str(source)), attempts))
 
 
 def published() -> dict[str, Publication]:
@@ -62,6 +63,21 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Record]:
+    """The records of the grid that is asked for.
+
+    Raises:
+        UsageError: there are none.
+    """
+    kept = [record for record in records if grid is None or grid in (record.attempt.grid, record.grid)]
+    if grid is not None and not kept:
+        known = {record.grid or record.attempt.grid or "" for record in records or _records(source, None)}
+        raise UsageError(
+            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(known))}" if known else "")
+        )
+    return kept
+
+
 def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
     """The records that are wanted: of each trial of each grid all attempts or the last, in the order told."""
     if attempts == "all":
@@ -76,7 +92,6 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
 
 def _records(source: str, grid: str | None) -> list[Record]:
     from raybench.sources import dawnbench, epochs_csv, journals, publications, stores
-    from raybench.tracking.store import at, is_uri
 
     if source.startswith(publications.PREFIX):
         name = source.removeprefix(publications.PREFIX)
@@ -97,7 +112,7 @@ def _records(source: str, grid: str | None) -> list[Record]:
                     return epochs_csv.of_csv(path)
                 case ".json" | ".tsv":
                     return dawnbench.of_entry(path)
-            return journals.of_journal(path, grid)
+            return journals.of_journal(path)
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
     raise UsageError(f"{source}: there is no such file or folder")

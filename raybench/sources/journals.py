@@ -9,35 +9,33 @@ from typing import Any
 
 from raybench.analysis.results import attempts
 from raybench.analysis.tables import Record
-from raybench.errors import UsageError, nearest
+from raybench.errors import UsageError
 from raybench.tracking.executions import FOLDER
 from raybench.tracking.journal import JOURNAL, read
 from raybench.tracking.projection import EFFECTIVE
 
 
 def of_folder(folder: Path, grid: str | None) -> list[Record]:
-    """Every trial of a grid's own folder, or of all grids, or one, of a results folder.
+    """Every trial of a grid's own folder, or of all grids of a results folder, or of the one that is asked for.
 
     Raises:
-        UsageError: there is no journal in it, or none of such a grid.
+        UsageError: there is no journal in it.
         OSError: a journal cannot be read.
     """
     if (folder / JOURNAL).is_file():
-        return of_journal(folder / JOURNAL, grid)
+        return of_journal(folder / JOURNAL)
     found = {path.parent.name: path for path in sorted(folder.glob(f"*/{JOURNAL}"))}
     if not found:
         raise UsageError(f"{folder}: no {JOURNAL} in it, nor in a folder in it: no results of raybench")
-    if grid is not None and grid not in found:
-        raise UsageError(f"{folder}: no results of a grid {grid}; {nearest(grid, found)}")
-    chosen = list(found.values()) if grid is None else [found[grid]]
-    return [record for path in chosen for record in of_journal(path, None)]
+    chosen = [found[grid]] if grid in found else list(found.values())
+    return [record for path in chosen for record in of_journal(path)]
 
 
-def of_journal(path: Path, grid: str | None) -> list[Record]:
+def of_journal(path: Path) -> list[Record]:
     """Every attempt that a journal tells of, with the price of its device where an execution beside it says one.
 
     Raises:
-        UsageError: nothing in it is an event, or none is of such a grid.
+        UsageError: nothing in it is an event.
         OSError: it cannot be read.
     """
     damaged: list[int] = []
@@ -45,14 +43,10 @@ def of_journal(path: Path, grid: str | None) -> list[Record]:
     told = attempts(read(path, damaged)).values()
     if not told and damaged:
         raise UsageError(f"{path}:{damaged[0]}: no event of a journal, which is one JSON object a line")
-    grids = {attempt.grid or name for attempt in told}
-    if grid is not None and grid not in grids:
-        raise UsageError(f"{path}: no results of a grid {grid}; {nearest(grid, sorted(grids))}")
     cost = prices(_effective(path.parent))
     return [
         Record(attempt, name, {"price_per_hour": cost[attempt.profile]} if attempt.profile in cost else {})
         for attempt in told
-        if grid is None or grid == (attempt.grid or name)
     ]
 
 

@@ -18,7 +18,7 @@ from raybench.identity import digest, trial_id
 from raybench.spec.yaml_lines import Document, read_yaml
 from raybench.trial import events
 
-SHIPPED = files("raybench.sources") / "published"
+SHIPPED = files("raybench.sources") / "literature"
 PREFIX = "published:"
 
 RULES = rules.RULES | {name: one.rule for name, one in rules.PUBLISHED.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from raybench.analysis.tables import Record
-from raybench.errors import UsageError, nearest
 from raybench.sources.journals import prices
 from raybench.tracking.store import Store, is_server
 from raybench.tracking.stored import record
@@ -13,7 +12,6 @@ def of_store(store: Store, grid: str | None) -> list[Record]:
     """Every trial that is a run of a store.
 
     Raises:
-        UsageError: it has no runs of such a grid.
         StoreError: it cannot be reached, or is no store of MLflow.
     """
     if is_server(store.uri):
@@ -22,8 +20,4 @@ def of_store(store: Store, grid: str | None) -> list[Record]:
         from raybench.tracking.database import read
     runs, effective = read(store, grid)
     costs = {name: prices(told) for name, told in effective.items()}
-    found = [made for run in runs if (made := record(run, costs.get(run.experiment, {}))) is not None]
-    if not found and grid is not None:
-        known = sorted({run.experiment for run in read(store, None)[0]})
-        raise UsageError(f"{store}: no runs of a grid {grid}" + (f"; {nearest(grid, known)}" if known else ""))
-    return found
+    return [made for run in runs if (made := record(run, costs.get(run.experiment, {}))) is not None]

@@ -1,6 +1,8 @@
 """The tables of results: what is in them is what their columns say, and what they say is true."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -239,3 +241,14 @@ def test_what_is_no_source_is_said_in_one_line(tmp_path):
         raybench.load(tmp_path / "notes.txt")
     with pytest.raises(UsageError, match="attempts: did you mean latest"):
         raybench.load(tmp_path, attempts="lates")
+
+
+def test_loading_needs_no_framework_no_ray_and_no_mlflow():
+    code = f"""
+import sys, raybench
+assert len(raybench.load({str(GOLDEN / "journal.jsonl")!r}).trials) == 1
+assert len(raybench.load("published:resnet63").trials) == 9
+print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "matplotlib") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -4,7 +4,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import raybench
-from raybench.errors import FileError
+from raybench.errors import FileError, UsageError
 from raybench.sources import epochs_csv
 
 CSV = """\
@@ -61,6 +61,9 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
     row = found.trials.iloc[0]
     assert (row["time_to_target_s"], row["target_reached"], row["epochs_to_target"]) == (5.0, True, 2)
     assert (row["total_s"], row["total_price"]) == (9.0, 9.0)
+    assert len(raybench.load(tmp_path / "mine.csv", grid="mine").trials) == 1
+    with pytest.raises(UsageError, match="no results of a grid yours; there are mine"):
+        raybench.load(tmp_path / "mine.csv", grid="yours")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_a_name_that_is_not_there():
     with pytest.raises(UsageError, match="published:resnet36: no such published result; did you mean resnet63"):
         raybench.load("published:resnet36")
     with pytest.raises(UsageError, match="no such published result"):
-        raybench.load("published:../published/resnet63")
+        raybench.load("published:../literature/resnet63")
 
 
 OWN = """source: mine
@@ -198,5 +198,5 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(change, line, says):
 
 
 def test_they_are_in_the_package():
-    folder = Path(raybench.__file__).parent / "sources" / "published"
+    folder = Path(raybench.__file__).parent / "sources" / "literature"
     assert {path.stem for path in folder.glob("*.yaml")} == set(ALL)
