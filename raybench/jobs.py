@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from raybench.analysis.factored import TIMED_FOR
 from raybench.execution.dispatch import Placement, Work
 from raybench.plan import Plan
 from raybench.tracking.journal import attempt_folder
@@ -29,7 +30,8 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
     trial, attempt = placement.work.trial, placement.work.attempt
     spec, fit = plan.spec, trial.cell.fit
     assert fit is not None, "a trial that fits nowhere is never dispatched"
-    target = spec.target.model_dump() if spec.target else None
+    # A timing of a factored study is no try at the target.
+    target = spec.target.model_dump() if spec.target and TIMED_FOR not in trial.cell.content else None
     return Job(
         trial=trial.trial_id,
         attempt=attempt,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from raybench.analysis.factored import FULL, PREDICTED, TIMED_EPOCHS, TIMED_FOR, setting_of, study
 from raybench.cell import PROCESS
 from raybench.checks import check_defaults, check_target, place
 from raybench.devices import BORROWED, KINDS
@@ -52,6 +53,7 @@ class Plan:
             f"b{settings['batch_size']}",
             f"wd{short(settings['weight_decay'])}",
             *further,
+            *(["timing"] if TIMED_FOR in trial.cell.content else []),
             *(["A/A"] if "again" in trial.cell.content else []),
             f"r{trial.repeat}",
         ]
@@ -102,15 +104,21 @@ def make_plan(
     check_target(spec, info)
     digest, official = data_of(info, data_root)
     resolver = Resolver(spec, info, nodes, digest, official, isolation)
-    points = [point for point in expand(spec, nodes) if _selected(point, where)]
+    points = list(expand(spec, nodes))
+    if spec.study == "factored":
+        # What is trained and what is timed follows from the whole grid, whatever is selected of it.
+        made = [cell for cell in factored(list(map(resolver.cell, points))) if _selected(cell.axes, where)]
+    else:
+        made = [resolver.cell(point) for point in points if _selected(point, where)]
     found: dict[str, Cell] = {}
-    for cell in map(resolver.cell, points):
+    for cell in made:
         found.setdefault(cell.cell_id, cell)
     cells = list(found.values())
     if not cells:
         raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
     if spec.audit.aa:
-        cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
+        run = [cell for cell in cells if not cell.predicted] or cells
+        cells.append(_again(next((cell for cell in run if matches(cell.axes, baseline_of(spec, cells))), run[0])))
     return Plan(spec, info, tuple(cells), tuple(_ordered(spec, cells)), tuple(nodes))
 
 
@@ -130,6 +138,31 @@ def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
             yield dict(zip(axes, values, strict=True)) | dict(entry)
 
 
+def factored(cells: Sequence[Cell]) -> list[Cell]:
+    """A grid's cells as a factored study wants them: trained in full, cut to a timing, or left to be predicted.
+
+    Devices come first in the order of the file; what no machine here can hold stays as it is, skipped. A timing is
+    another cell than the training it stands for: it has fewer epochs and no target.
+    """
+    able = [cell for cell in cells if not cell.skip]
+    settings = [setting_of(cell.profile, repr(dict(cell.axes)), cell.content) for cell in able]
+    roles = study(settings, list(dict.fromkeys(cell.profile for cell in cells)))
+    named = {id(cell): roles[setting] for cell, setting in zip(able, settings, strict=True)}
+    return [_in_study(cell, named.get(id(cell), FULL)) for cell in cells]
+
+
+def _in_study(cell: Cell, role: str) -> Cell:
+    if role == PREDICTED:
+        return replace(cell, predicted=True)
+    short_enough = cell.content["warmup_epochs"] + TIMED_EPOCHS
+    if role == FULL or cell.content["settings"]["epochs"] <= short_enough:
+        return cell
+    kept = {name: value for name, value in cell.content["settings"].items() if name != "stop_at_target"}
+    asked = {TIMED_FOR: cell.content["settings"]["epochs"]}
+    content = cell.content | {"settings": kept | {"epochs": short_enough}} | asked
+    return replace(cell, cell_id=cell_id(content), content=content)
+
+
 def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
     """What the others are compared with: the file's baseline, or the first device where there are several."""
     if spec.baseline:
@@ -144,14 +177,14 @@ def _again(cell: Cell) -> Cell:
     return replace(cell, cell_id=cell_id(content), content=content)
 
 
-def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
+def _selected(point: Mapping[str, Any], where: Iterable[tuple[str, str]]) -> bool:
     return all(name in point and text in (str(point[name]), short(point[name])) for name, text in where)
 
 
 def _ordered(spec: GridSpec, cells: Sequence[Cell]) -> Iterator[Trial]:
     """One whole repeat after another, each shuffled by the grid's seed, so that drift falls on every cell alike."""
     for repeat in range(spec.repeats):
-        order = list(cells)
+        order = [cell for cell in cells if not cell.predicted]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)
         for cell in order:
             yield Trial(trial_id(cell.cell_id, repeat), cell, repeat, spec.seed + repeat)

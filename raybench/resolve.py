@@ -30,6 +30,7 @@ class Cell:
         profile: the device profile's name.
         content: what the identity is made of.
         fit: where it can run; None where it cannot, and then `skip` says why.
+        predicted: whether a factored study predicts it, so that it is never run.
     """
 
     cell_id: str
@@ -41,6 +42,7 @@ class Cell:
     timeout: float
     price_per_hour: float | None
     memory_limit: int = 0
+    predicted: bool = False
 
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:

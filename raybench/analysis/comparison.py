@@ -26,10 +26,11 @@ class PlannedCell:
 
     Attributes:
         axes: where it lies in the grid: each axis and its value.
-        repeats: how many runs of it are wanted.
+        repeats: how many runs of it are wanted; 0 for one that a factored study predicts.
         skip: why it cannot run here; None where it can.
         price_per_hour: what its device costs, in any one currency for the whole grid.
         again: the cell which this is once more under another name, for an A/A check; None for any other.
+        content: what its identity is made of; empty where only its runs know.
     """
 
     cell_id: str
@@ -38,6 +39,7 @@ class PlannedCell:
     skip: str | None = None
     price_per_hour: float | None = None
     again: str | None = None
+    content: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,8 @@ def _price(cell: PlannedCell, seconds: float | None) -> float | None:
 
 
 def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
+    if not cell.repeats:
+        return "predicted"
     counts = Counter(map(_end, runs))
     reasons = [str(run.error["message"]) for run in runs if run.status == events.SKIPPED and run.error]
     if cell.skip or (reasons and counts[events.SKIPPED] == len(runs)):

@@ -1,14 +1,70 @@
-"""A factored study: what has to be trained in full, what only timed, and what a full run said of a prediction."""
+"""A factored study: what has to be trained in full, what is only timed, and what needs neither.
+
+How many epochs a setting takes to its target does not depend on the device, as long as the numerics (precision,
+replicas) are the same; how long an epoch takes does not depend on the weight decay or the learning rate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from raybench.analysis.surface import Learning, Setting, Surface
-from raybench.analysis.welch import CONFIDENCE
+from raybench.identity import canonical
 
 FULL, TIMING, PREDICTED = "full", "timing", "predicted"
+
+TIMED_FOR = "timed_for"
+"""In the content of a cell that is only timed: the epochs of the full training for which it stands."""
+
+TIMED_EPOCHS = 3
+"""Epochs after the warm-up that a timing takes: the least whose median is not moved by one that was disturbed."""
+
+LEARNING = frozenset({"weight_decay", "schedule", "epochs", "stop_at_target"})
+"""Settings that do not bear on how long an epoch takes; the learning rate, inside the optimiser, is another."""
+
+SPEED = frozenset(
+    {"compile", "input", "channels_last", "steps_per_execution", "evaluation_batch_size", "stop_at_target"}
+)
+"""Settings that do not bear on how many epochs a target takes."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cell of the grid.
+
+    Attributes:
+        device: where it runs; the best setting is sought on each.
+        name: what it is called, such as "batch 128, decay 5e-4"; with the device, the only one of its name.
+        timed: what decides its start and its epoch time: device, batch, precision, replicas, …
+        learned: what decides how many epochs it takes: batch, decay, numerics, …; but not the device.
+        borrowed: whether `learned` was measured under other numerics than this device has.
+    """
+
+    device: str
+    name: str
+    timed: Hashable
+    learned: Hashable
+    borrowed: bool = False
+
+
+def setting_of(device: str, name: str, cell: Mapping[str, Any]) -> Setting:
+    """Where a cell lies in a factored study.
+
+    Args:
+        device: the device profile's name.
+        name: what the cell is called, beside its device.
+        cell: its content (`raybench.cell.make_cell`); one that is only timed stands for its full training.
+    """
+    settings = {**cell["settings"], "epochs": cell.get(TIMED_FOR, cell["settings"]["epochs"])}
+    optimizer = {key: value for key, value in settings["optimizer"].items() if key != "learning_rate"}
+    timed = {key: value for key, value in settings.items() if key not in LEARNING} | {"optimizer": optimizer}
+    learned = {key: value for key, value in settings.items() if key not in SPEED}
+    job = {"workload": cell["workload"], "data": cell["data"]}
+    place = {"profile": device, "device": cell["device"], "framework": cell["framework"], "engine": cell["engine"]}
+    # Of a device what decides how a batch is learned: in how many parts its statistics are taken.
+    numerics = {"replicas": cell["device"]["replicas"], "spmd": cell["device"].get("replication") == "spmd"}
+    return Setting(device, name, canonical({**job, **place, **timed}), canonical({**job, **numerics, **learned}))
 
 
 def study(settings: Sequence[Setting], fastest_first: Sequence[str]) -> dict[Setting, str]:
@@ -40,84 +96,3 @@ def study(settings: Sequence[Setting], fastest_first: Sequence[str]) -> dict[Set
         else:
             found[setting] = PREDICTED
     return found
-
-
-@dataclass(frozen=True)
-class FullRun:
-    """A training to the target where a prediction had been made: seconds, and epochs as in `Learning`."""
-
-    seconds: float
-    learning: Learning
-
-
-@dataclass(frozen=True)
-class Check:
-    """What full runs say of a prediction.
-
-    Attributes:
-        refuted_by: "epochs" where they took other numbers of epochs than were measured, so that the two do not learn
-            alike; "misses" where they missed the target too often for that; "time" where the epochs agree and the
-            seconds do not; None where the prediction stands.
-        runs: how many full runs.
-    """
-
-    setting: Setting
-    refuted_by: str | None
-    runs: int
-
-    @property
-    def says(self) -> str:
-        """In words."""
-        place = f"{self.setting.name} on {self.setting.device}"
-        how = f"{self.runs} full runs" if self.runs > 1 else "a full run"
-        if self.refuted_by is None:
-            return f"{place}: {how} agreed with the prediction."
-        why = {
-            "epochs": "it did not take as many epochs to the target as were measured elsewhere",
-            "misses": "it missed the target, which was reached elsewhere",
-            "time": "it took as many epochs, but not the predicted time",
-        }[self.refuted_by]
-        return f"{place}: refuted by {how}: {why}."
-
-
-def check(surface: Surface, full: Mapping[Setting, Sequence[FullRun]]) -> list[Check]:
-    """Compare full runs with what had been predicted for them.
-
-    A prediction is refuted where chance does as much less than one time in twenty over *all* checks together
-    (Bonferroni: each has its part of the 5 %). Runs that the surface was made from are no check of it: leave them out.
-
-    Args:
-        surface: made without these runs.
-        full: for each setting its full runs.
-    """
-    runs = {setting: list(some) for setting, some in full.items() if some}
-    level = (1 - CONFIDENCE) / (3 * max(1, len(runs)))
-    found = []
-    for setting, some in runs.items():
-        hits = [run for run in some if run.learning.reached]
-        measured = surface.runs.get(setting.learned, ())
-        reason = None
-        if _misses_too_often(measured, some, level):
-            reason = "misses"
-        elif surface.epochs_beyond(setting, [run.learning.epochs for run in hits], level):
-            reason = "epochs"
-        elif surface.seconds_beyond(setting, [run.seconds for run in hits], level):
-            reason = "time"
-        found.append(Check(setting, reason, len(some)))
-    return found
-
-
-def _misses_too_often(measured: Sequence[Learning], full: Sequence[FullRun], level: float) -> bool:
-    """Whether so many misses are beyond chance if both reach the target equally often (Fisher's exact test)."""
-    missed = sum(not run.learning.reached for run in full)
-    if not missed or not measured:
-        return False
-    from scipy.special import comb
-
-    all_missed = missed + sum(not run.reached for run in measured)
-    every = comb(len(full) + len(measured), all_missed, exact=True)
-    as_bad = sum(
-        comb(len(full), number, exact=True) * comb(len(measured), all_missed - number, exact=True)
-        for number in range(missed, min(len(full), all_missed) + 1)
-    )
-    return bool(as_bad / every < level)

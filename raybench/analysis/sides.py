@@ -127,7 +127,7 @@ def pairs(
             shown.insert(0, "batch_size")
         pair = Pair(
             workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
-            setting=", ".join(_named(name, cell.axes[name]) for name in shown if name in cell.axes),
+            setting=", ".join(named(name, cell.axes[name]) for name in shown if name in cell.axes),
             other=side,
             is_baseline=origin == number and not cell.again,
             again=cell.again is not None,
@@ -194,7 +194,7 @@ def _side(
     held_up = bound(runs)
     values = [value for run in done if (value := run.metric(metric)) is not None]
     name = ", ".join(
-        short(cell.axes[key]) if key == "device" else _named(key, cell.axes[key]) for key in fields if key in cell.axes
+        short(cell.axes[key]) if key == "device" else named(key, cell.axes[key]) for key in fields if key in cell.axes
     )
     return Side(
         name=(name or _fallback(cell)) + (" again" if cell.again else ""),
@@ -218,7 +218,8 @@ def _fallback(cell: PlannedCell) -> str:
     return short(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
 
 
-def _named(name: str, value: Any) -> str:
+def named(name: str, value: Any) -> str:
+    """A value on an axis in words: "batch 128", "decay 5e-4"."""
     return f"{WORDS.get(name, name.replace('_', ' '))} {short(value)}"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from raybench.analysis.factored import Setting
 from raybench.analysis.welch import CONFIDENCE
 
 DRAWS = 4000
@@ -26,25 +27,6 @@ SEED = 0
 
 EPOCH_ROUNDING = 1 / 12
 """Variance of an epoch number's rounding: a run is looked at once an epoch, and reached its target within it."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A cell of the grid.
-
-    Attributes:
-        device: where it runs; the best setting is sought on each.
-        name: what it is called, such as "batch 128, decay 5e-4"; with the device, the only one of its name.
-        timed: what decides its start and its epoch time: device, batch, precision, replicas, …
-        learned: what decides how many epochs it takes: batch, decay, numerics, …; but not the device.
-        borrowed: whether `learned` was measured under other numerics than this device has.
-    """
-
-    device: str
-    name: str
-    timed: Hashable
-    learned: Hashable
-    borrowed: bool = False
 
 
 @dataclass(frozen=True)

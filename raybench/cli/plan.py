@@ -91,6 +91,7 @@ def _show_cells(
     from rich.table import Table
     from rich.text import Text
 
+    from raybench.analysis.factored import TIMED_FOR
     from raybench.cli.display import duration
     from raybench.cli.page import page
     from raybench.plan import short
@@ -109,13 +110,17 @@ def _show_cells(
     for head in ("takes", "trials", "one takes"):
         table.add_column(head)
     for cell in cells:
-        counted = ", ".join(f"{count} {status}" for status, count in sorted(ends[cell.cell_id].items()))
+        counted = ", ".join(f"{count} {status}" for status, count in sorted(ends.get(cell.cell_id, Counter()).items()))
+        if TIMED_FOR in cell.content:
+            counted += f", {cell.content['settings']['epochs']} epochs, for their time alone"
         state = Text(f"skipped: {cell.skip}", style="yellow") if cell.skip else Text(counted)
-        seconds = None if cell.skip else estimator.seconds(cell.content)
+        if cell.predicted:
+            state = Text("none: predicted from the others")
+        seconds = None if cell.skip or cell.predicted else estimator.seconds(cell.content)
         table.add_row(
             cell.cell_id,
             *(short(cell.axes[axis]) if axis in cell.axes else "–" for axis in axes),
-            "–" if cell.skip else _takes(cell),
+            "–" if cell.skip or cell.predicted else _takes(cell),
             state,
             "–" if seconds is None else duration(seconds),
         )
@@ -146,8 +151,10 @@ def _show_totals(plan: Plan, todo: Sequence[Work], estimator: Estimator) -> None
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
     done = len(plan.trials) - skipped - len(todo)
     why = " (no machine here can run them)" if skipped else ""
+    predicted = sum(cell.predicted for cell in plan.cells)
+    counted = f", {predicted:,} of them predicted: {len(plan.cells) - predicted:,}" if predicted else ""
     click.echo(
-        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')} × {_many(plan.spec.repeats, 'repeat')} = "
+        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')}{counted} × {_many(plan.spec.repeats, 'repeat')} = "
         f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped{why}"
     )
     each = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]

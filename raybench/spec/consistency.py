@@ -30,11 +30,10 @@ def findings(spec: GridSpec, written: Mapping[str, Any], doubted: Set[Path]) -> 
         yield from _devices(spec, written)
     if not _misspelt("axes", written, doubted):
         yield from _rules(spec, doubted)
-    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, doubted):
-        yield (
-            ("stop_at_target",),
-            "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}",
-        )
+    if "target" not in written and not _misspelt("target", written, doubted):
+        asking = {"stop_at_target": spec.stop_at_target, "study": spec.study == "factored"}
+        for name in (name for name, asked in asking.items() if asked):
+            yield (name,), "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}"
 
 
 def _misspelt(section: str, written: Mapping[str, Any], doubted: Set[Path]) -> bool:

@@ -145,6 +145,12 @@ class GridSpec(Settings):
     stop_at_target: v.Bool = Field(
         default=False, description="End a trial when it reaches the target.", examples=[True]
     )
+    study: v.Study = Field(
+        default="full",
+        description="full: every cell is trained. factored: epochs to the target are measured on the first device of "
+        "the file that has the same numerics, every other device is only timed, and the rest is predicted.",
+        examples=["factored"],
+    )
     include: list[Entry] = Field(
         default_factory=list,
         description="Points added to the grid; axes not named take all their values, settings beside axes hold there.",

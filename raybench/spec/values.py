@@ -71,6 +71,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Framework = Literal["torch", "torch_xla", "tensorflow"]
 Kind = Literal["cpu", "cuda", "mps", "tpu", "xla_cpu"]
 Replication = Literal["grouped", "devices", "spmd"]
+Study = Literal["full", "factored"]
 
 Bool = Annotated[bool, wanted("true or false")]
 Text = Annotated[str, Field(min_length=1), wanted("text")]

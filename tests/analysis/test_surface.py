@@ -3,8 +3,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from raybench.analysis.factored import FULL, PREDICTED, TIMING, FullRun, check, study
-from raybench.analysis.surface import Learning, Setting, Surface
+from raybench.analysis.factored import FULL, PREDICTED, TIMING, Setting, study
+from raybench.analysis.refutation import FullRun, check
+from raybench.analysis.surface import Learning, Surface
 
 BATCHES, DECAYS = (64, 128, 512), (1.25e-4, 2.5e-4, 5e-4)
 EPOCH_S = {("gpu", 64): 20.0, ("gpu", 128): 14.0, ("gpu", 512): 11.0}

@@ -1,0 +1,131 @@
+"""The best setting of each device for a target: from a grid's cells and runs through the factored surface to words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raybench.analysis import rules
+from raybench.analysis.comparison import PlannedCell, runs_of
+from raybench.analysis.crossover import of_attempt
+from raybench.analysis.factored import TIMED_FOR, Setting, setting_of
+from raybench.analysis.reaching import goal
+from raybench.analysis.refutation import Check, FullRun, check
+from raybench.analysis.results import Attempt
+from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
+from raybench.analysis.sides import named
+from raybench.analysis.surface import Learning, Prediction, Surface
+from raybench.analysis.target import try_of
+from raybench.trial import events
+from raybench.trial.job import Target
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid seen as a factored study.
+
+    Attributes:
+        surface: what every setting takes to the target, as far as it can be known.
+        checks: what full runs said of predictions: those of devices on which a setting was trained although its epochs
+            were known from another.
+        cells: the cell of each setting.
+    """
+
+    surface: Surface
+    checks: tuple[Check, ...]
+    cells: Mapping[Setting, PlannedCell]
+
+
+def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target: Target) -> Study | None:
+    """Put a grid's runs together as a factored surface, whether it was run in full or factored.
+
+    For each thing to be learned, the first cell that was trained to the target says how many epochs it takes; full
+    runs of it on other devices check that. Epoch times and starts are those of every completed run.
+
+    Args:
+        cells: the grid's, of which each has its content or a run that knows it; others are left aside.
+        latest: the latest attempt of each trial.
+        target: the quality to reach.
+
+    Returns:
+        None where no cell was trained to the target.
+    """
+    runs = {cell.cell_id: runs_of(cell, latest) for cell in cells}
+    known = [(cell, content) for cell in cells if not cell.again and (content := _content(cell, runs[cell.cell_id]))]
+    varied = [axis for axis in dict.fromkeys(a for cell in cells for a in cell.axes) if _varies(axis, cells)]
+    placed: dict[Setting, PlannedCell] = {}
+    epoch_s: dict[Hashable, list[float]] = {}
+    start_s: dict[Hashable, list[float]] = {}
+    learned: dict[Hashable, list[Learning]] = {}
+    checks: dict[Setting, list[FullRun]] = {}
+    for cell, content in known:
+        device = str(cell.axes.get("device", content["device"]["kind"]))
+        words = ", ".join(named(axis, cell.axes[axis]) for axis in varied if axis != "device" and axis in cell.axes)
+        setting = setting_of(device, words or cell.cell_id, content)
+        placed[setting] = cell
+        for run in runs[cell.cell_id]:
+            steady, process = rules.steady(run), of_attempt(run)
+            if run.status == events.COMPLETED and steady:
+                epoch_s.setdefault(setting.timed, []).append(steady)
+                if process:
+                    start_s.setdefault(setting.timed, []).append(process.once)
+        tries = (
+            []
+            if TIMED_FOR in content
+            else [(run, found) for run in runs[cell.cell_id] if (found := try_of(run, target))]
+        )
+        told = [Learning(max(1.0, found.epochs or 0.0), found.reached) for _, found in tries]
+        if told and setting.learned not in learned:
+            learned[setting.learned] = told
+        elif told:
+            once = [process.once if (process := of_attempt(run)) else 0.0 for run, _ in tries]
+            full = zip(tries, told, once, strict=True)
+            checks[setting] = [FullRun(found.seconds + start, each) for (_, found), each, start in full]
+    if not learned:
+        return None
+    surface = Surface(list(placed), epoch_s, start_s, learned)
+    return Study(surface, tuple(check(surface, checks)), placed)
+
+
+def best_settings(study: Study, target: Target) -> list[Sentence]:
+    """The best setting of each device, how sure that is, what they come to beside each other, and what was refuted."""
+    best = study.surface.best
+    told = [_best(device, found, goal(target)) for device, found in best.items()]
+    devices = [device for device, found in best.items() if found.seconds]
+    for device in devices[1:]:
+        baseline, other = best[devices[0]], best[device]
+        ratio = study.surface.ratio(baseline.setting, other.setting)
+        if ratio:
+            told.append(
+                sentence(
+                    f"Each at its best, to {goal(target)}: ", name(device), " is ",
+                    strong(f"{digits(ratio[0])} × as fast"), " as ", name(devices[0]), interval(*ratio[1:]), ".",
+                )
+            )  # fmt: skip
+    never = [each.setting for each in study.surface.predictions if each.share == 0]
+    if never:
+        places = listed(list(dict.fromkeys(setting.name for setting in never)))
+        told.append(sentence(f"No run reached {goal(target)} with ", name(places), "."))
+    return [*told, *(sentence(each.says) for each in study.checks if each.refuted_by)]
+
+
+def _best(device: str, found: Prediction, wanted: str) -> Sentence:
+    assert found.seconds is not None
+    sure = "" if found.fastest is None else f", the fastest there with probability {found.fastest:.2f}"
+    misses = (
+        f"; {100 * (found.share or 0):.0f} % of runs reach it" if found.share is not None and found.share < 1 else ""
+    )
+    return sentence(
+        "On ", name(device), ", ", strong(found.setting.name), f" takes {digits(found.seconds)} s to {wanted}",
+        interval(found.low, found.high, " s"), sure, misses, ".",
+    )  # fmt: skip
+
+
+def _content(cell: PlannedCell, runs: Sequence[Attempt]) -> Mapping[str, Any]:
+    return cell.content or next((run.cell for run in runs if run.cell), {})
+
+
+def _varies(axis: str, cells: Sequence[PlannedCell]) -> bool:
+    values = [cell.axes.get(axis) for cell in cells]
+    return any(value != values[0] for value in values)
