@@ -8,7 +8,7 @@ from typing import Any
 
 from raybench.analysis import rules
 from raybench.analysis.comparison import PlannedCell, runs_of
-from raybench.analysis.crossover import of_attempt
+from raybench.analysis.crossover import before_training, of_attempt
 from raybench.analysis.factored import TIMED_FOR, Setting, setting_of
 from raybench.analysis.reaching import goal
 from raybench.analysis.refutation import Check, FullRun, check
@@ -41,7 +41,8 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
     """Put a grid's runs together as a factored surface, whether it was run in full or factored.
 
     For each thing to be learned, the first cell that was trained to the target says how many epochs it takes; full
-    runs of it on other devices check that. Epoch times and starts are those of every completed run.
+    runs of it on other devices check that. Epoch times and starts are those of every completed run, so that on such a
+    device the check is of its epochs, and of whether the parts add up.
 
     Args:
         cells: the grid's, of which each has its content or a run that knows it; others are left aside.
@@ -70,18 +71,14 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
                 epoch_s.setdefault(setting.timed, []).append(steady)
                 if process:
                     start_s.setdefault(setting.timed, []).append(process.once)
-        tries = (
-            []
-            if TIMED_FOR in content
-            else [(run, found) for run in runs[cell.cell_id] if (found := try_of(run, target))]
-        )
+        trained = () if TIMED_FOR in content else runs[cell.cell_id]
+        tries = [(run, found) for run in trained if (found := try_of(run, target))]
         told = [Learning(max(1.0, found.epochs or 0.0), found.reached) for _, found in tries]
         if told and setting.learned not in learned:
             learned[setting.learned] = told
         elif told:
-            once = [process.once if (process := of_attempt(run)) else 0.0 for run, _ in tries]
-            full = zip(tries, told, once, strict=True)
-            checks[setting] = [FullRun(found.seconds + start, each) for (_, found), each, start in full]
+            full = zip(tries, told, strict=True)
+            checks[setting] = [FullRun(before_training(run) + found.seconds, each) for (run, found), each in full]
     if not learned:
         return None
     surface = Surface(list(placed), epoch_s, start_s, learned)

@@ -18,8 +18,8 @@ from raybench.analysis.speedup import Speedup, speedup
 LONGEST = 10**9
 """Steps of the longest job that is asked about; at a millisecond each, twelve days."""
 
-ONCE = ("setup", "data", "build", "compile")
-"""Sections that a process pays once, beside loading the framework."""
+BEFORE = ("setup", "data", "build")
+"""Sections that a process pays before its first step, beside loading the framework."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,13 @@ def of_attempt(attempt: Attempt) -> Process | None:
     slow_start = sum(
         rules.steady_seconds(epoch) - steady for epoch in attempt.epochs if epoch.epoch <= attempt.warmup_epochs
     )
-    once = sum(attempt.ledger.get(name, 0.0) for name in ONCE) + (attempt.template_import or 0.0)
+    once = before_training(attempt) + attempt.ledger.get("compile", 0.0)
     return Process(steady / epochs[-1].steps, once + max(0.0, slow_start))
+
+
+def before_training(attempt: Attempt) -> float:
+    """Seconds that a run paid before its first step, loading the framework included; 0 where nobody told."""
+    return sum(attempt.ledger.get(name, 0.0) for name in BEFORE) + (attempt.template_import or 0.0)
 
 
 def speedup_at(baseline: Sequence[Process], other: Sequence[Process], steps: float) -> Speedup | None:

@@ -37,14 +37,15 @@ class Check:
     def says(self) -> str:
         """In words."""
         place = f"{self.setting.name} on {self.setting.device}"
-        how = f"{self.runs} full runs" if self.runs > 1 else "a full run"
+        how = f"{self.runs} full run{'s' if self.runs > 1 else ''}"
         if self.refuted_by is None:
             return f"{place}: {how} agreed with the prediction."
         why = {
-            "epochs": "it did not take as many epochs to the target as were measured elsewhere",
-            "misses": "it missed the target, which was reached elsewhere",
-            "time": "it took as many epochs, but not the predicted time",
+            "epochs": "they did not take as many epochs to the target as were measured elsewhere",
+            "misses": "they missed the target, which was reached elsewhere",
+            "time": "they took as many epochs, but not the predicted time",
         }[self.refuted_by]
+        why = why if self.runs > 1 else f"it{why.removeprefix('they')}"
         return f"{place}: refuted by {how}: {why}."
 
 

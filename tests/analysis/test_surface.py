@@ -75,7 +75,7 @@ def test_one_whose_numerics_differ_is_refuted_and_another_is_not(grids):
             surface, {checked[0]: full_runs(random, checked[0]), checked[1]: full_runs(random, checked[1], 1.4)}
         )
         assert second.refuted_by == "epochs"
-    assert "did not take as many epochs" in second.says
+    assert "they did not take as many epochs" in second.says
     assert "2 full runs" in first.says
 
 
