@@ -88,7 +88,10 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
 def best_settings(study: Study, target: Target) -> list[Sentence]:
     """The best setting of each device, how sure that is, what they come to beside each other, and what was refuted."""
     best = study.surface.best
-    told = [_best(device, found, goal(target)) for device, found in best.items()]
+    told = []
+    for device, found in best.items():
+        choice = sum(each.setting.device == device and each.seconds is not None for each in study.surface.predictions)
+        told.append(_best(device, found, goal(target), choice > 1))
     devices = [device for device, found in best.items() if found.seconds]
     for device in devices[1:]:
         baseline, other = best[devices[0]], best[device]
@@ -107,9 +110,9 @@ def best_settings(study: Study, target: Target) -> list[Sentence]:
     return [*told, *(sentence(each.says) for each in study.checks if each.refuted_by)]
 
 
-def _best(device: str, found: Prediction, wanted: str) -> Sentence:
+def _best(device: str, found: Prediction, wanted: str, choice: bool) -> Sentence:
     assert found.seconds is not None
-    sure = "" if found.fastest is None else f", the fastest there with probability {found.fastest:.2f}"
+    sure = "" if found.fastest is None or not choice else f", the fastest there with probability {found.fastest:.2f}"
     misses = (
         f"; {100 * (found.share or 0):.0f} % of runs reach it" if found.share is not None and found.share < 1 else ""
     )

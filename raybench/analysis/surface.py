@@ -25,6 +25,10 @@ DRAWS = 4000
 SEED = 0
 """So that the same data always give the same digits."""
 
+FURTHEST = 200.0
+"""Logarithms further out than this are drawn only where two runs are all there is: such an interval is open, and floats
+overflow beyond."""
+
 EPOCH_ROUNDING = 1 / 12
 """Variance of an epoch number's rounding: a run is looked at once an epoch, and reached its target within it."""
 
@@ -162,7 +166,8 @@ class Surface:
         return self._log(level, self._random.standard_normal(DRAWS) * math.sqrt(1 / level.runs + 1 / runs))
 
     def _log(self, level: Level, noise: Any) -> Any:
-        return level.mean + level.sd * self._spread.get(level.pool, 1.0) * noise
+        drawn = level.mean + level.sd * self._spread.get(level.pool, 1.0) * noise
+        return np.clip(drawn, -FURTHEST, FURTHEST)
 
     def _drawn(self, setting: Setting) -> Any:
         """Draws of the time to target of a setting whose epochs and epoch times are known."""

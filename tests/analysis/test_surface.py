@@ -135,3 +135,12 @@ def test_full_training_where_it_is_cheapest_and_short_timing_elsewhere():
         Setting(setting.device, setting.name, setting.timed, (*setting.learned, setting.device)) for setting in SETTINGS
     ]
     assert set(study(apart, ["tpu"]).values()) == {FULL}, "numerics differ: each has to be learned"
+
+
+def test_two_runs_far_apart_leave_the_interval_open():
+    place = Setting("gpu", "batch 64", "gpu", "64")
+    found = Surface(
+        [place], {"gpu": [1.0, 1000.0]}, {"gpu": [1.0, 50.0]}, {"64": [Learning(2.0), Learning(20.0)]}
+    ).best["gpu"]
+    assert found.low < 1
+    assert 1e6 < found.high < float("inf")
