@@ -5,6 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from raybench.analysis.findings import MACHINE_DRIFT
 from raybench.analysis.table import render
 from raybench.cli.display import trouble
 from raybench.cli.page import page
@@ -18,6 +19,7 @@ from raybench.trial import events
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from raybench.analysis.canary import Drift
     from raybench.analysis.results import Attempt
     from raybench.run import Outcome
 
@@ -40,12 +42,22 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
         console.print(more, soft_wrap=True)
     for warning in outcome.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-    for drift in outcome.drifts:
-        if not drift.keys:  # what touches a run is told of it, under the table
-            console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
+    for drift in _drifts(outcome):
+        console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
+
+
+def _drifts(outcome: Outcome) -> list[Drift]:
+    """Those that touch no run of the table: of any other, the doubts below it tell."""
+    told = {
+        outcome.latest[trial].key
+        for row in outcome.rows
+        for trial, found in row.findings.items()
+        if MACHINE_DRIFT in {finding.code for finding in found}
+    }
+    return [drift for drift in outcome.drifts if told.isdisjoint(drift.keys)]
 
 
 def caption(outcome: Outcome) -> str:

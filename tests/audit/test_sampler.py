@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from raybench.analysis.findings import findings
+from raybench.analysis.results import attempts
 from raybench.audit import SAMPLES, Audit
 from raybench.audit.sampler import MANY, pause
 from raybench.devices.host import usable_cores
@@ -124,6 +126,18 @@ def test_samples_are_on_disk_and_add_up_to_the_event(tmp_path, core):
     assert samples[-1]["at"] >= 0.6, "the end is in it"
     assert told["cost_cpu_s"] < 0.5
     assert told["missing"] == []
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.1])
+def test_a_wall_clock_that_goes_too_fast_is_seen(tmp_path, core, monkeypatch, ahead):
+    wall, begun = time.time, time.perf_counter()
+    monkeypatch.setattr("raybench.audit.sampler.time.time", lambda: wall() + ahead * (time.perf_counter() - begun))
+    with Process(IDLE, core) as trial:
+        told = audited(make_job(tmp_path, core), trial.pid, 0.6)
+    assert told["clock"]["seconds"] >= 0.6
+    assert told["clock"]["drift_s"] == pytest.approx(ahead * told["clock"]["seconds"], abs=0.02)
+    (attempt,) = attempts([told]).values()
+    assert ("clock_drift" in {finding.code for finding in findings(attempt)}) == bool(ahead)
 
 
 def test_a_trial_that_goes_away_ends_the_sampling(tmp_path, core):
