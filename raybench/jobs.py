@@ -52,6 +52,7 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
             "label": plan.label(trial),
             "grid": spec.name,
             "profile": trial.cell.profile,
+            "machine": {"cores": placement.node.cores},
             **({"target": target} if target else {}),
         },
     )

@@ -91,7 +91,7 @@ def test_one_thread_on_several_cores_is_said_in_the_table_and_on_the_run(grid):
         assert found.says == says
     (execution,) = (outcome.folder / "executions").iterdir()
     table = " ".join((execution / "comparison.txt").read_text().split())
-    assert f": few threads (2 of 2 runs): {says}. Leave `threads` out" in table
+    assert f": few threads (2 of 2 runs): {says}. Leave `threads`" in table
     for row in json.loads((execution / "comparison.json").read_text()):
         ((finding, *_),) = row["findings"].values()
         assert (finding["code"], finding["evidence"]["threads"]) == ("few_threads", 1.0)

@@ -159,17 +159,19 @@ def cores_shared(attempt: Attempt, beside: Beside | None = None) -> Iterator[Fin
 
 
 def few_threads(attempt: Attempt) -> Iterator[Finding]:
-    """Fewer threads than cores, where the host computes."""
+    """Fewer threads than the trial, or its machine, has cores, where the host computes."""
     device = attempt.cell.get("device", {})
     if not isinstance(device, Mapping) or not hosted(str(device.get("kind"))):
         return
     threads = number(attempt.fairness.get("threads")) or number(device.get("threads"))
-    cores = number(device.get("count"))
-    if threads and cores and threads < cores:
+    own = number(device.get("count")) or 0.0
+    cores = max(own, number(attempt.machine.get("cores")) or 0.0)
+    if threads and threads < cores:
+        where = f"{cores:.0f} cores" if own == cores else f"{own:.0f} of its machine's {cores:.0f} cores"
         yield Finding(
             FEW_THREADS,
-            f"{threads:.0f} thread{'s' if threads > 1 else ''} on {cores:.0f} cores",
-            "leave `threads` out, or give the trial as many `cpus`",
+            f"{threads:.0f} thread{'s' if threads > 1 else ''} on {where}",
+            "leave `threads` and `cpus` out, or take it for what so many cores do",
             {"cores_a_thread": cores / threads, "threads": threads, "cores": cores},
         )
 

@@ -72,6 +72,7 @@ class Attempt:
         label: what a person calls it.
         grid: the grid it was run for.
         profile: the device profile's name.
+        machine: `cores`: how many the node has for trials, of which this one may have had a part.
         target: the quality to reach, where one was asked for.
         decay_proof: what the proof of its weight decay came to (`raybench.proofs`); empty where none was made.
         roofline: what its device and its model were found to do and to need (`raybench.rooflines`); empty likewise.
@@ -93,6 +94,7 @@ class Attempt:
     label: str | None = None
     grid: str | None = None
     profile: str | None = None
+    machine: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None
     decay_proof: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
@@ -162,7 +164,7 @@ class Attempt:
         self.cell = _mapping(event.get("cell"))
         self.seed = _whole(event.get("seed"))
         self.label, self.grid = _text(event.get("label")), _text(event.get("grid"))
-        self.profile = _text(event.get("profile"))
+        self.profile, self.machine = _text(event.get("profile")), _mapping(event.get("machine"))
         self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
         self.decay_proof, self.roofline = _mapping(event.get("decay_proof")), _mapping(event.get("roofline"))
         self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))

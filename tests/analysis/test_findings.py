@@ -37,11 +37,12 @@ AUDIT = {
 def tell(golden_events):
     """The contract's attempt with other evidence: `audit` and `host` change the audit, the rest other events."""
 
-    def make(host=None, audit=None, fairness=None, device=None, epochs=None, times=None, trial=None):
+    def make(host=None, audit=None, fairness=None, device=None, epochs=None, times=None, trial=None, machine=None):
         events = deepcopy([*golden_events[:-1], AUDIT, golden_events[-1]])
         opening, *told = events
         opening["fairness"] |= fairness or {}
         opening["cell"]["device"] |= device or {}
+        opening["machine"] = machine
         audited = next(event for event in events if event["event"] == "trial_audited")
         audited |= audit or {}
         audited["host"] |= host or {}
@@ -79,6 +80,7 @@ def test_the_contracts_own_journal_has_none(golden_events):
         ({"host": {"steal_s": 0.8}}, "steal", "gave 5% of its cores' time"),
         ({"host": {"mhz": {"first": 3000.0, "last": 2000.0}}}, "throttled", "2000 MHz, after 3000 at first"),
         ({"fairness": {"threads": 1}}, "few_threads", "1 thread on 2 cores"),
+        ({"machine": {"cores": 64}}, "few_threads", "2 threads on 2 of its machine's 64 cores"),
         ({"fairness": {"niceness": 5}}, "niceness", "niceness 5"),
         ({"audit": {"clock": {"seconds": 100.0, "drift_s": -0.5}}}, "clock_drift", "0.5 s behind the monotonic"),
         ({"audit": {"missing": ["GPU sensors: no driver"]}}, "no_audit", "GPU sensors: no driver"),
@@ -103,7 +105,8 @@ def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says):
         {"host": {"steal_s": 0.3}},
         {"host": {"mhz": {"first": 3000.0, "last": 2700.0}}},
         {"host": {"mhz": {"first": 3000.0, "last": 1000.0}, "own_cpu_s": 1.0}},
-        {"device": {"kind": "cuda", "count": 1}, "fairness": {"threads": 1}},
+        {"device": {"kind": "cuda", "count": 1}, "fairness": {"threads": 1}, "machine": {"cores": 64}},
+        {"machine": {"cores": "many"}},
         {"fairness": {"threads": 4}},
         {"fairness": {"niceness": -5}},
         {"audit": {"clock": {"seconds": 1.0, "drift_s": 0.01}}},
