@@ -306,8 +306,8 @@ def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golde
     tags = only_run(own_store, "doubted")[1].data.tags
     assert tags["raybench.findings"] == "few_threads,niceness"
     assert tags["mlflow.note.content"].splitlines() == [
-        "- doubt: **few threads**: 1 thread on 2 cores; leave `threads` and `cpus` out, or take it for what so many cores "
-        "do",
+        "- doubt: **few threads**: 1 thread on 2 cores; leave `threads` and `cpus` out, or take it for what so many "
+        "cores do",
         "- note: **niceness**: it ran with niceness 5; start raybench without `nice`",
     ]
 
