@@ -58,7 +58,7 @@ class Components:
         sd = known[largest].sd
         if sd == 0:
             return "no spread at all"
-        return f"most of the spread is from {largest} to {largest} ({sd:.1%}): {REMEDIES[largest]} would narrow it most"
+        return f"most of the spread is from {largest} to {largest} ({100 * sd:.1f} %): {REMEDIES[largest]} would narrow it most"
 
 
 def components(seconds: Mapping[str, Sequence[Sequence[float]]]) -> Components:

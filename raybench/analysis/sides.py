@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from raybench.analysis import rules
 from raybench.analysis.comparison import ACCURACY, PlannedCell, beside, bound, origins, runs_of, times_of
+from raybench.analysis.conditions import Finding
 from raybench.analysis.crossover import Process, of_attempt
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.target import Try, try_of
@@ -28,14 +29,6 @@ LEARN_ALIKE = ("epochs ", "compile ", "input ", "channels last ", "steps per exe
 """How the differences begin that do not bear on it either."""
 
 
-class Coded(Protocol):
-    """A finding, as far as it matters here."""
-
-    @property
-    def code(self) -> str:
-        """What it is."""
-
-
 @dataclass(frozen=True)
 class Side:
     """The runs of one cell.
@@ -44,6 +37,7 @@ class Side:
         name: what tells it from the other side, such as "gpu" or "batch 128".
         planned: how many runs were wanted.
         times: repeat and steady seconds an epoch, of completed runs.
+        epoch_times: for each machine its completed runs, and for each of those its steady epochs, in seconds.
         from_warmup: whether one of them had no epoch after its warm-up.
         accuracies: of the last epoch, shares, of completed runs.
         epochs: how many epochs completed runs had: one number, unless they stopped at a target.
@@ -59,6 +53,7 @@ class Side:
     name: str
     planned: int
     times: Mapping[int, float] = field(default_factory=dict)
+    epoch_times: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     from_warmup: bool = False
     accuracies: tuple[float, ...] = ()
     epochs: frozenset[int] = frozenset()
@@ -110,7 +105,7 @@ def pairs(
     latest: Mapping[str, Attempt],
     baseline: Mapping[str, Any] | None = None,
     metric: str = ACCURACY,
-    findings: Mapping[Key, Iterable[Coded]] | None = None,
+    findings: Mapping[Key, Iterable[Finding]] | None = None,
 ) -> list[Pair]:
     """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
     baseline, findings = baseline or {}, findings or {}
@@ -183,7 +178,7 @@ def _side(
     runs: Sequence[Attempt],
     fields: Sequence[str],
     metric: str,
-    findings: Mapping[Key, Iterable[Coded]],
+    findings: Mapping[Key, Iterable[Finding]],
 ) -> Side:
     done = [run for run in runs if run.status == events.COMPLETED]
     troubles = Counter(run.status or UNFINISHED for run in runs if run.status != events.COMPLETED)
@@ -200,6 +195,7 @@ def _side(
         name=(name or _fallback(cell)) + (" again" if cell.again else ""),
         planned=cell.repeats,
         times=times_of(runs),
+        epoch_times=_epoch_times(done),
         from_warmup=any(map(rules.steady_from_warmup, done)),
         accuracies=tuple(values) if metric == ACCURACY else (),
         epochs=frozenset(len(run.epochs) for run in done),
@@ -211,6 +207,14 @@ def _side(
         processes=tuple(process for run in done if (process := of_attempt(run))),
         price_per_hour=cell.price_per_hour,
     )
+
+
+def _epoch_times(done: Sequence[Attempt]) -> dict[str, list[list[float]]]:
+    found: dict[str, list[list[float]]] = {}
+    for run in done:
+        times = [rules.steady_seconds(epoch) for epoch in rules.steady_epochs(run)]
+        found.setdefault(str(run.host.get("name")), []).append([seconds for seconds in times if seconds > 0])
+    return found
 
 
 def _fallback(cell: PlannedCell) -> str:

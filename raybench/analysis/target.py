@@ -239,6 +239,6 @@ def _odds(share: float) -> float:
 
 
 def _ends(seconds: Sequence[float]) -> tuple[float, float] | None:
-    """The interval of a mean; None where it has none."""
+    """The interval of a mean time, which is not below 0; None where it has none."""
     found = welch.mean(seconds)
-    return None if found is None or found.low is None or found.high is None else (found.low, found.high)
+    return None if found is None or found.low is None or found.high is None else (max(0.0, found.low), found.high)

@@ -13,7 +13,7 @@ from raybench.analysis.attribution import Conditions, credit
 from raybench.analysis.crossover import cost_ratio, crossover
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
-from raybench.analysis.speedup import Speedup, by_repeat
+from raybench.analysis.speedup import SURE_OF, Speedup, by_repeat, repeats_to_be_sure
 from raybench.plan import short
 from raybench.trial import events
 
@@ -45,7 +45,15 @@ def verdict(pair: Pair) -> list[Sentence]:
     elif pair.again:
         told = [same(pair, found)]
     else:
-        told = [speed(pair, found), *attribution(pair), also(pair), length(pair), accuracy(pair), cost(pair, found)]
+        told = [
+            speed(pair, found),
+            more(pair, found),
+            *attribution(pair),
+            also(pair),
+            length(pair),
+            accuracy(pair),
+            cost(pair, found),
+        ]
     told += [trouble(side) for side in (pair.other, pair.baseline) if side]
     return [each for each in told if each]
 
@@ -68,6 +76,27 @@ def speed(pair: Pair, found: Speedup) -> Sentence:
     return sentence(
         *head, strong(f"{ratio} as fast"), " as ", name(baseline.name), f", {epochs}, {runs}{by}{ends}{longer}."
     )
+
+
+def more(pair: Pair, found: Speedup) -> Sentence | None:
+    """How many runs would tell, where no difference is shown and 5 % would not have been; else None.
+
+    None for pairs by repeat too: there the spread of each side says little of what they would show.
+    """
+    baseline, other = _both(pair)
+    if found.differs is not False or found.paired or not found.detectable or found.detectable <= 1 + SURE_OF:
+        return None
+    needed = repeats_to_be_sure(list(baseline.times.values()), list(other.times.values()))
+    what = f"To show a difference of {100 * SURE_OF:g} % four times in five"
+    many = f"about {needed} runs each are needed" if needed else "more runs are needed than anyone makes"
+    return sentence(f"{what}, {many}; ", *spread(other), "; ", *spread(baseline), ".")
+
+
+def spread(side: Side) -> Sentence:
+    """Where the spread of a cell's epoch times comes from."""
+    from raybench.analysis.components import components
+
+    return sentence("on ", name(side.name), f" {components(side.epoch_times).says()}")
 
 
 def same(pair: Pair, found: Speedup) -> Sentence:

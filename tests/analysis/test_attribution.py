@@ -1,7 +1,12 @@
 import pytest
 
-from raybench.analysis.attribution import Conditions, credit
+from raybench.analysis.attribution import MEASURED, Conditions, credit
+from raybench.analysis.findings import DOUBTS_RATIO
 from raybench.analysis.sentences import plain
+
+
+def test_every_finding_that_makes_a_ratio_doubtful_has_its_words():
+    assert set(MEASURED) == DOUBTS_RATIO | {"overhead_bound"}
 
 
 def says(baseline, other):

@@ -60,6 +60,7 @@ def test_none_reached_leaves_a_lower_end():
     found = expected(tries([], [10.0, 10.0, 10.0]))
     assert (found.seconds, found.high) == (None, None)
     assert found.low == pytest.approx(10 * (1 - found.share_high) / found.share_high)
+    assert expected(tries([], [1.0, 3.0])).low == 0, "two runs far apart: nothing below no time at all"
     assert expected([]) is None
 
 

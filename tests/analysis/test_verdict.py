@@ -3,6 +3,7 @@
 import pytest
 
 from raybench.analysis.comparison import PlannedCell, compare
+from raybench.analysis.conditions import Finding
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import markdown, plain
 from raybench.analysis.sides import pairs
@@ -114,6 +115,17 @@ def test_no_difference_and_what_would_have_shown():
     assert said[0].endswith("% would have shown four times in five.")
 
 
+def test_how_many_runs_would_tell_and_where_the_spread_is():
+    """Epochs of one process all alike, processes far apart: more epochs would not help."""
+    runs = runs_of("cpu", [4.0, 5.0, 4.5], epochs=3) + runs_of("other", [4.2, 5.1, 4.4], epochs=3)
+    said = told(planned("cpu", "other"), runs)
+    assert said[1].startswith("To show a difference of 5 % four times in five, about 7")
+    assert " runs each are needed; on other most of the spread is from process to process (" in said[1]
+    assert said[1].endswith("%): more repeats would narrow it most.")
+    few = told(planned("cpu", "other"), runs_of("cpu", CPU) + runs_of("other", [4.05, 4.1, 4.02]))
+    assert not any("four times in five, about" in each for each in few), "these would have shown 5 %"
+
+
 def test_a_difference_in_accuracy():
     runs = runs_of("cpu", CPU, (0.940, 0.941, 0.939)) + runs_of("other", OTHER, (0.920, 0.921, 0.919))
     said = told(planned("cpu", "other"), runs)
@@ -205,14 +217,9 @@ def test_other_axes_are_in_the_setting_and_find_their_own_baseline():
     assert by_decay[0].startswith("decay 5e-4 trains katnoria_cnn (batch 64, device cpu) as fast as decay 1e-4 within")
 
 
-class Found:
-    def __init__(self, code):
-        self.code = code
-
-
 def test_a_ratio_that_is_not_the_hardware_s():
     runs = known(*runs_of("cpu", CPU), *runs_of("other", OTHER))
-    doubts = {("cpu-r1", 1): [Found("few_threads")], ("other-r0", 1): [Found("niceness")]}
+    doubts = {("cpu-r1", 1): [Finding("few_threads", "", "", {})], ("other-r0", 1): [Finding("niceness", "", "", {})]}
     pair = pairs(planned("cpu", "other"), runs, {"device": "cpu"}, findings=doubts)[1]
     said = [plain(each) for each in verdict(pair)]
     assert said[1:3] == [
