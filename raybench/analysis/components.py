@@ -58,7 +58,8 @@ class Components:
         sd = known[largest].sd
         if sd == 0:
             return "no spread at all"
-        return f"most of the spread is from {largest} to {largest} ({100 * sd:.1f} %): {REMEDIES[largest]} would narrow it most"
+        source = f"from {largest} to {largest} ({100 * sd:.1f} %)"
+        return f"most of the spread is {source}: {REMEDIES[largest]} would narrow it most"
 
 
 def components(seconds: Mapping[str, Sequence[Sequence[float]]]) -> Components:
