@@ -65,7 +65,7 @@ class Steps:
     @property
     def compilations(self) -> int:
         """The graphs made in this pass; where nobody counts them, 1 for a new shape."""
-        return self._graphs - self._before if self._compiled else int(self.first)
+        return self._compiled() - self._before if self._compiled else int(self.first)
 
     def over(self) -> None:
         """The pass is over; still inside its section, so that its processor time is known."""
