@@ -71,7 +71,11 @@ class Audit:
             self._window = widen(self._window, event)
 
     def end(self) -> Event | None:
-        """Stop reading, and say what it comes to; None where there was no process to read of."""
+        """Stop reading, and say what it comes to; None where there was no process to read of.
+
+        Beside the summary of the samples: `clock`, the seconds it read for by the monotonic clock and how much further
+        (`drift_s`) the wall clock went in them; `cost_cpu_s`, what reading cost; `missing`, what could not be read.
+        """
         self._stop()
         if self._thread is None:
             return None

@@ -105,13 +105,13 @@ def test_a_process_that_burns_a_core_beside_a_trial_is_told(template, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other processes use comes from /proc")
 def test_a_trial_that_is_alone_on_its_core_is_not_called_disturbed(template, tmp_path):
-    for number in range(3):
-        quiet = busy() < BUSY / 2
+    for number in range(10):
+        if busy() > BUSY / 2:
+            continue
         _, found = told(template.run(make_job(tmp_path / str(number), "computing")))
-        if quiet and busy() < BUSY / 2 and "busy_host" not in found:
+        if busy() < BUSY / 2:  # nobody came meanwhile
+            assert "busy_host" not in found
             return
-        if quiet and busy() < BUSY / 2 and number == 2:
-            pytest.fail(found["busy_host"].says)
     pytest.skip("others keep this machine busy: no trial is alone here")
 
 
