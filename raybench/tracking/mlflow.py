@@ -26,6 +26,7 @@ from raybench.tracking.projection import Summary
 from raybench.tracking.series import points
 from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text
 from raybench.trial.record import ERROR, EVENTS, OUTPUT
+from raybench.trial.sheet import SHEET
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -199,7 +200,7 @@ class Runs:
             self._client.log_inputs(run_id, [entities.DatasetInput(dataset, context)])
 
     def _artifacts(self, attempt: Attempt, run_id: str, folder: Path | None) -> None:
-        names = (EVENTS, SAMPLES, OUTPUT, ERROR)
+        names = (EVENTS, SAMPLES, OUTPUT, ERROR, SHEET)
         there = [folder / name for name in names if (folder / name).is_file()] if folder else []
         for path in there:
             self._client.log_artifact(run_id, str(path))

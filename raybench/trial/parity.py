@@ -17,10 +17,11 @@ import numpy as np
 from raybench.datasets.base import Array, Data, Split
 from raybench.engines import MODELS, EngineParts, open_engine, open_inspection
 from raybench.engines.conversion import STATISTICS, Mismatch, Weights, renamed, role, under
-from raybench.engines.pictures import is_pictures, plain
+from raybench.engines.pictures import plain
 from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import Ledger
 from raybench.trial.run import load_data, open_assigned, workload_of
+from raybench.trial.sheet import as_given
 from raybench.workloads.base import Workload
 
 START, RESULT = "start.npz", "result.npz"
@@ -112,7 +113,4 @@ def _groups(split: Split, workload: Workload) -> list[tuple[Array, Array]]:
 def _batch(split: Split, size: int, workload: Workload) -> tuple[Array, Array]:
     """The first examples as a model takes them: pictures normalised, other floats float32, integers int64."""
     inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
-    if is_pictures(inputs):
-        mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
-        inputs = (inputs.astype(np.float32) - mean) / std
-    return plain(inputs), plain(targets)
+    return as_given(inputs, workload), plain(targets)

@@ -26,6 +26,7 @@ from raybench.trial.job import Job, Recipe
 from raybench.trial.ledger import NANO, Ledger
 from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
 from raybench.trial.rank import here
+from raybench.trial.sheet import write_sheet
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 
@@ -66,7 +67,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
         with ledger.section("data"):
-            engine.load(in_memory(load_data(job, workload)))
+            data = in_memory(load_data(job, workload))
+            engine.load(data)
         phase.enter(BUILD)
         with ledger.section("build"):
             engine.build()
@@ -112,6 +114,11 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             peak = device.peak_memory() if device else None
             error = error | memory.describe(str(caught), peak, job.memory_limit)
     sections, wall = ledger.close()
+    if status == events.COMPLETED and here().number == 0:
+        try:
+            write_sheet(workload, job.cell["framework"], engine, data.val, Path(job.folder))
+        except Exception as caught:
+            warnings.append(f"no picture of predictions: {type(caught).__name__}: {caught}")
     yield events.trial_ended(
         job.trial,
         job.attempt,

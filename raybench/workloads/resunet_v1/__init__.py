@@ -29,6 +29,7 @@ WORKLOAD = Workload(
         "torch": "raybench.workloads.resunet_torch:metrics",
         "tensorflow": "raybench.workloads.resunet_tensorflow:metrics",
     },
+    sheet="raybench.workloads.resunet_sheet:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
         "epochs": 1,

@@ -1,0 +1,29 @@
+"""How the predictions of the U-nets are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raybench.datasets.base import Array
+
+
+def draw(inputs: Array, targets: Array, outputs: Array) -> Array:
+    """A row for each example: background, picture, true and found mask, true and found depth.
+
+    Args:
+        inputs: uint8 [N, height, width, 6].
+        targets: uint8 [N, 2, height, width].
+        outputs: logits of that shape.
+
+    Returns:
+        uint8 [N · height, 6 · width, 3].
+    """
+    import numpy as np
+
+    found = 255 / (1 + np.exp(-np.clip(outputs, -30, 30)))
+    found[:, 0] = np.where(outputs[:, 0] > 0, 255, 0)
+    grey = np.stack([targets, np.rint(found).astype(np.uint8)], 2).reshape(len(targets), 4, *targets.shape[2:])
+    parts = [inputs[..., :3], inputs[..., 3:], *(np.repeat(grey[:, place, ..., None], 3, -1) for place in range(4))]
+    sheet: Array = np.concatenate(np.concatenate(parts, 2), 0)
+    return sheet
