@@ -93,7 +93,12 @@ def test_a_real_grid_is_predicted_where_it_did_not_run(tmp_path, monkeypatch):
     path.write_text(GRID.replace("[32, 64]", "[64]").replace("at_least: 0.5", "at_least: 0.2") + small)
     outcome = run_grid(load_grid(path), InlineExecutor(), options=Options(results=tmp_path / "results"))
     assert outcome.exit_status == 0
-    assert [row.status for row in outcome.rows] == ["2/2 completed"] * 3 + ["predicted"]
+    assert [row.status for row in outcome.rows] == [
+        *["2/2 completed"] * 2,
+        "2/2 completed, only timed",
+        "predicted",
+    ]
+    assert outcome.rows[2].metric is None, "three epochs are no result"
     timed = [run for run in outcome.latest.values() if TIMED_FOR in run.cell]
     assert len(timed) == 2
     assert all(len(run.epochs) == 4 and run.target is None for run in timed)

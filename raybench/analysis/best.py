@@ -9,7 +9,7 @@ from typing import Any
 from raybench.analysis import rules
 from raybench.analysis.comparison import PlannedCell, runs_of
 from raybench.analysis.crossover import before_training, of_attempt
-from raybench.analysis.factored import TIMED_FOR, Setting, setting_of
+from raybench.analysis.factored import Setting, setting_of
 from raybench.analysis.reaching import goal
 from raybench.analysis.refutation import Check, FullRun, check
 from raybench.analysis.results import Attempt
@@ -71,7 +71,7 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
                 epoch_s.setdefault(setting.timed, []).append(steady)
                 if process:
                     start_s.setdefault(setting.timed, []).append(process.once)
-        trained = () if TIMED_FOR in content else runs[cell.cell_id]
+        trained = [run for run in runs[cell.cell_id] if not run.only_timed]
         tries = [(run, found) for run in trained if (found := try_of(run, target))]
         told = [Learning(max(1.0, found.epochs or 0.0), found.reached) for _, found in tries]
         if told and setting.learned not in learned:

@@ -70,7 +70,7 @@ class Row:
     """One cell's results. Times, metrics and prices are those of completed runs; every run is in the status.
 
     Attributes:
-        status: such as "3/3 completed", "2/3 completed, 1 oom in train", "skipped: no TPU on any node".
+        status: such as "3/3 completed", "predicted", "2/3 completed, 1 oom in train", "skipped: no TPU on any node".
         steady: steady seconds an epoch, with the median over repeats.
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
@@ -121,7 +121,8 @@ def compare(
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
         steady = _spread(list(times[number].values()), median)
         compared = origin is not None and origin != number
-        totals = [seconds for run in _completed(mine) if (seconds := rules.total(run)) is not None]
+        whole = [run for run in _completed(mine) if not run.only_timed]
+        totals = [seconds for run in whole if (seconds := rules.total(run)) is not None]
         rows.append(
             Row(
                 cell_id=cell.cell_id,
@@ -214,7 +215,8 @@ def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
         counts["not run"] = cell.repeats - len(runs)
     done = counts.pop(events.COMPLETED, 0)
     others = [f"{count} {status}" for status, count in sorted(counts.items())]
-    return ", ".join([f"{done}/{cell.repeats} completed", *others])
+    timed = ["only timed"] if any(run.only_timed for run in runs) else []
+    return ", ".join([f"{done}/{cell.repeats} completed", *others, *timed])
 
 
 def _end(run: Attempt) -> str:

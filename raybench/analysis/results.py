@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from raybench.analysis.factored import TIMED_FOR
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Target
@@ -141,8 +142,15 @@ class Attempt:
         told = _whole(self.cell.get("warmup_epochs"))
         return 1 if told is None else told
 
+    @property
+    def only_timed(self) -> bool:
+        """Whether a factored study ran it for its epoch times alone, so that what it learned is no result."""
+        return TIMED_FOR in self.cell
+
     def metric(self, name: str) -> float | None:
-        """A metric of the last epoch; None where there is none."""
+        """A metric of the last epoch; None where there is none, or where the run was only timed."""
+        if self.only_timed:
+            return None
         return self.epochs[-1].metrics.get(name) if self._epochs else None
 
     def take(self, event: Event) -> None:

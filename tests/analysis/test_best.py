@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from raybench.analysis.best import best_settings, study_of
-from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.comparison import PlannedCell, compare
 from raybench.analysis.factored import TIMED_FOR, setting_of
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import plain
+from raybench.analysis.sides import pairs
+from raybench.analysis.verdict import verdict
 from raybench.trial import events
 from raybench.trial.job import Target
 
@@ -94,7 +96,15 @@ def test_what_was_never_run_is_predicted():
     assert said[2].startswith("Each at its best, to 94 %: tpu is 2.6")
 
 
-def test_a_timing_is_no_try_at_the_target():
+def test_a_timing_is_no_try_at_the_target_and_has_no_accuracy():
+    made = cells("full", "full", "timing", "predicted")
+    runs = latest(attempts(event for cell in made for event in events_of(cell, np.random.default_rng(0))).values())
+    rows = compare(made, runs, {"device": "gpu"})
+    assert [row.status for row in rows] == [*["3/3 completed"] * 2, "3/3 completed, only timed", "predicted"]
+    assert [row.metric is None for row in rows] == [False, False, True, True]
+    assert rows[2].speedup.low < 4 < rows[2].speedup.high
+    said = [plain(told) for told in verdict(pairs(made, runs, {"device": "gpu"})[2])]
+    assert not any("Accuracy" in each for each in said)
     found = study(cells("full", "full", "timing", "predicted"))
     assert all(each.share == 1 for each in found.surface.predictions)
 
