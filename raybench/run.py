@@ -8,20 +8,20 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from raybench import datasets, rooflines
-from raybench.analysis.canary import Drift
-from raybench.analysis.comparison import PlannedCell, Row, compare
-from raybench.analysis.findings import survey
+from raybench import datasets
+from raybench.analysis.comparison import Row
+from raybench.analysis.report import Report
 from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.jobs import make_job
-from raybench.plan import Plan, baseline_of, make_plan
+from raybench.plan import Plan, make_plan
 from raybench.proofs import Proof
+from raybench.reports import FILE, HTML, PLAN, Wanted, files, of_events, wanted_by, written
 from raybench.spec import GridSpec
 from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, Journal, read
@@ -66,23 +66,29 @@ class Outcome:
 
     Attributes:
         latest: the latest attempt of each trial that was ever tried.
-        rows: the comparison, a row a cell.
+        report: what that comes to; `rows` are its comparison, a row a cell.
         ran: how many attempts came to an end of their own this time.
         folder: the grid's own folder, in the results folder.
-        warnings: what a person should know that is no result.
-        drifts: the devices that were not the same all the time, and the trials which that touches.
     """
 
     plan: Plan
     latest: Mapping[str, Attempt]
-    rows: list[Row]
+    report: Report
     ran: int
     folder: Path
     store: Store
     interrupted: bool = False
     skip_missing: bool = False
-    warnings: tuple[str, ...] = ()
-    drifts: tuple[Drift, ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        """The comparison, a row a cell."""
+        return self.report.standing.rows
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know that is no result."""
+        return tuple(self.report.told.warnings)
 
     @property
     def journal(self) -> Path:
@@ -124,22 +130,6 @@ def missing(plan: Plan, known: Mapping[str, Attempt], options: Options) -> list[
         if not trial.cell.skip and (last is None or last.status in again or options.fresh):
             todo.append(Work(trial, 1 + (last.attempt if last else 0)))
     return todo
-
-
-def planned_cells(plan: Plan) -> list[PlannedCell]:
-    """The plan's cells as the comparison wants them."""
-    return [
-        PlannedCell(
-            cell.cell_id,
-            cell.axes,
-            0 if cell.predicted else plan.spec.repeats,
-            cell.skip,
-            cell.price_per_hour,
-            cell.content.get("again"),
-            cell.content,
-        )
-        for cell in plan.cells
-    ]
 
 
 def ensure_data(workload: WorkloadInfo, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> bool:
@@ -254,55 +244,66 @@ class _Session:
             if trial.cell.skip and trial.trial_id not in told
         ]
 
-    def _rows(self) -> tuple[dict[str, Attempt], list[Row]]:
-        known = load_attempts(self._folder / JOURNAL).values()
-        found, baseline = latest(known), baseline_of(self._plan.spec, self._plan.cells)
-        findings = survey(known, self._evidence.canaries.drifts(known))
-        return found, compare(planned_cells(self._plan), found, baseline, findings=findings)
+    def _wanted(self) -> Wanted:
+        """What the plan asks for; a person's text may name a store with its password, which is taken out."""
+        wanted, own = wanted_by(self._plan), self._plan.spec.tracking_uri or self._store.uri
+        return replace(wanted, text=redact_text(redact_text(wanted.text, self._store.uri), own))
+
+    def _report(self) -> Report:
+        """The grid as it stands now, from its journal."""
+        return of_events(self._plan.spec.name, list(told(self._folder / JOURNAL)), self._wanted(), self._warnings)
 
     def _summary(self, begun: str) -> Summary:
-        """What the grid's own run in MLflow carries: the file, the effective grid, the plan and the comparison."""
+        """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
         from raybench.analysis.table import text
 
-        found, rows = self._rows()
+        report = self._report()
+        found, rows = report.standing.latest, report.standing.rows
         plan = [
             {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
             for t in self._plan.trials
         ]
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
-        files = {
+        data = {
             EFFECTIVE: effective,
-            "plan.json": {"order_seed": self._plan.spec.seed, "trials": plan},
+            PLAN: {"order_seed": self._plan.spec.seed, "trials": plan, "wanted": written(self._wanted())},
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
         }
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
-        texts = {name: json.dumps(value, indent=1, default=str) for name, value in files.items()}
-        own = self._plan.spec.tracking_uri or self._store.uri
-        texts["grid.yaml"] = redact_text(redact_text(self._plan.spec.source_text or "", self._store.uri), own)
-        texts["comparison.txt"] = text(rows)
+        texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
+        texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
         execution = f"{begun} {platform.node()} {os.getpid()}"
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
+
+    def _files(self, report: Report) -> dict[str, str]:
+        """The report's files, of which the page stands beside the journal too.
+
+        That a figure cannot be drawn must not take the summary with it.
+        """
+        try:
+            made = files(report)
+            (self._folder / HTML).write_text(made[HTML], encoding="utf-8")
+        except Exception as error:
+            self._warnings.append(f"no report was made: {type(error).__name__}: {error}")
+            return {}
+        return made
 
     def _proved(self) -> list[tuple[Proof, Event]]:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self, skip_missing: bool) -> Outcome:
         """The grid as it stands now, from its journal."""
-        found, rows = self._rows()
+        report = self._report()
+        found = report.standing.latest
         own = {trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found}
-        proofs = [proof.warning for proof, _ in self._proved() if proof.warning]
-        told = Counter(words for run in own.values() for words in run.warnings if words not in proofs)
-        of_runs = [f"{words} ({count} trial{'s' if count > 1 else ''})" for words, count in told.items()]
         return Outcome(
             plan=self._plan,
             latest=own,
-            rows=rows,
+            report=report,
             ran=self._ran,
             folder=self._folder,
             store=self._store,
             interrupted=self._interrupted,
             skip_missing=skip_missing,
-            warnings=(*self._warnings, *proofs, *of_runs, *rooflines.warnings(own.values())),
-            drifts=tuple(self._evidence.canaries.drifts(own.values())),
         )

@@ -65,7 +65,11 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
     ended = told.pop()
     assert (ended["event"], ended["counts"]) == ("grid_ended", {"completed": 2})
     kept = {path.name for path in (outcome.folder / "executions" / ended["folder"]).iterdir()}
-    assert kept == {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt", "decay_proofs.json"}
+    figures = {name for name in kept if name.startswith("figure_")}
+    assert {"figure_times.svg", "figure_accuracy_map.svg"} <= figures
+    always = {"grid.yaml", "grid.json", "plan.json", "comparison.json", "comparison.txt", "decay_proofs.json"}
+    assert kept - figures == always | {"report.html", "report.json"}
+    assert (outcome.folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     proof, probed, before, after = told.pop(0), told.pop(0), told.pop(0), told.pop()
     assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "decay", True)
     assert (probed["event"], probed["check"], probed["error"]) == ("check_ended", "roofline", None)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare
-from raybench.analysis.results import Attempt
+from raybench.analysis.findings import Finding
+from raybench.analysis.results import Attempt, Key
 from raybench.identity import canonical, leaves, trial_id
 from raybench.plan import short
 from raybench.trial import events
@@ -35,6 +36,7 @@ class Standing:
         latest: the latest attempt of each trial (`raybench.analysis.results.latest`).
         baseline: axes and the value that the baseline has there; empty where nothing is compared.
         target: the quality to reach, where one was asked for.
+        findings: what to doubt of attempts (`raybench.analysis.findings.survey`).
     """
 
     name: str
@@ -43,6 +45,7 @@ class Standing:
     latest: Mapping[str, Attempt]
     baseline: Mapping[str, Any]
     target: Target | None = None
+    findings: Mapping[Key, Sequence[Finding]] = field(default_factory=dict)
 
     @cached_property
     def metric(self) -> str:
@@ -54,7 +57,7 @@ class Standing:
     @cached_property
     def rows(self) -> list[Row]:
         """The comparison, a row a cell, in the order of `cells`."""
-        return compare(self.cells, self.latest, self.baseline, self.metric)
+        return compare(self.cells, self.latest, self.baseline, self.metric, self.findings)
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
@@ -88,6 +91,10 @@ class Standing:
         """Those of its runs that give numbers."""
         return [run for run in self.runs(cell) if run.status == events.COMPLETED]
 
+    def steps(self, cell: PlannedCell) -> int | None:
+        """Optimiser steps in an epoch of a cell; None where no completed run has told."""
+        return next((run.epochs[-1].steps for run in self.completed(cell) if run.epochs and run.epochs[-1].steps), None)
+
     def trouble(self, cell: PlannedCell) -> str:
         """How the repeats of a cell ended that did not complete, most often first: `2 oom, 1 diverged`.
 
@@ -102,6 +109,16 @@ class Standing:
         if len(counts) == 1 and not done:
             return next(iter(counts))
         return ", ".join(f"{count} {status}" for status, count in counts.most_common())
+
+    @cached_property
+    def accuracies(self) -> list[tuple[dict[str, str], float]]:
+        """Where each completed run lies on the axes that vary, and its accuracy; none where that is not the metric."""
+        return [
+            ({axis: short(cell.axes.get(axis)) for axis in self.axes}, value)
+            for cell in self.cells
+            for run in self.completed(cell)
+            if not cell.again and self.metric == ACCURACY and (value := run.metric(ACCURACY)) is not None
+        ]
 
     @cached_property
     def aside(self) -> int:

@@ -26,24 +26,17 @@ WIDTH = 100
 """Columns of a table that goes to a file."""
 
 
-def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and what there is to doubt.
+Columns = list[tuple[str, str, list[str]]]
+"""Head, side (`left` or `right`) and texts, one a row, of each column."""
 
-    Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
-    in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
-    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch. A letter in the
-    last column stands for a finding, which a line below the table tells, with its remedy.
-    """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
+def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
+    """The columns in which something stands, and the notes below them; `render` says what they hold."""
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
     shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
     notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
-    found = by_code(finding for row in rows for told in row.findings.values() for finding in told)
-    marks = dict(zip((code for code in found if code not in NOTES), ascii_lowercase, strict=False))
-    columns: list[tuple[str, str, list[str]]] = [
+    _, marks = doubted(rows)
+    every: Columns = [
         *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
         ("status", "left", [f"{row.status}, A/A" if row.is_again else row.status for row in rows]),
         ("s/epoch", "right", [_steady(row) for row in rows]),
@@ -59,7 +52,30 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     notes += [_same(row) for row in rows if row.is_again]
     if any(row.bound for row in rows):
         notes.append(BOUND_NOTE)
-    kept = [column for column in columns if any(cell not in (NOTHING, "") for cell in column[2])]
+    return [column for column in every if any(cell not in (NOTHING, "") for cell in column[2])], notes
+
+
+def doubted(rows: Sequence[Row]) -> tuple[dict[str, list[Finding]], dict[str, str]]:
+    """The findings of all rows by their codes, and the letter that stands for each code which makes ratios doubtful."""
+    found = by_code(finding for row in rows for told in row.findings.values() for finding in told)
+    marks = dict(zip((code for code in found if code not in NOTES), ascii_lowercase, strict=False))
+    return found, marks
+
+
+def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
+    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and what there is to doubt.
+
+    Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
+    in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
+    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch. A letter in the
+    last column stands for a finding, which a line below the table tells, with its remedy.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    kept, notes = columns(rows, metric, caption)
+    found, marks = doubted(rows)
 
     def table(wide: bool) -> Table:
         """The table; where the page is not wide, intervals stand below their numbers."""

@@ -18,6 +18,7 @@ VERBS = {
     "env": "List the environments that a device can name, or build one.",
     "data": "List the data sets, or fetch one.",
     "parity": "Show whether a workload is the same training job in several frameworks.",
+    "report": "Say what a grid has come to: in the terminal, as a page, as data.",
     "sync": "Bring MLflow up to the journal.",
     "ui": "Open the MLflow UI on the right store.",
     "init": "Copy the shipped grids to where you can edit them.",

@@ -10,7 +10,9 @@ from raybench.analysis.table import render
 from raybench.cli.display import trouble
 from raybench.cli.page import page
 from raybench.cli.ui import in_a_browser
+from raybench.cli.verdict import caption, show_doubts, show_verdict
 from raybench.errors import UsageError
+from raybench.reports import HTML
 from raybench.run import RESULTS
 from raybench.tracking.journal import attempt_folder
 from raybench.tracking.store import is_server, resolve
@@ -31,7 +33,9 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
     """Print the comparison of a grid."""
     console = console or page()
     console.print()
-    console.print(render(outcome.rows, caption(outcome)))
+    show_verdict(outcome.report, console)
+    console.print()
+    console.print(render(outcome.rows, caption(outcome.report), outcome.report.standing.metric))
     troubled = [a for a in outcome.latest.values() if a.status not in (None, events.COMPLETED, events.SKIPPED)]
     if troubled:
         console.print()
@@ -40,35 +44,10 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
     if len(troubled) > MOST:
         more = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
         console.print(more, soft_wrap=True)
-    for warning in outcome.warnings:
-        console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-    for drift in _drifts(outcome):
-        console.print(f"drift: {drift}", style="yellow", soft_wrap=True)
+    show_doubts(outcome.report, console)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
-
-
-def _drifts(outcome: Outcome) -> list[Drift]:
-    """Those that touch no run of the table: of any other, the doubts below it tell."""
-    told = {
-        outcome.latest[trial].key
-        for row in outcome.rows
-        for trial, found in row.findings.items()
-        if MACHINE_DRIFT in {finding.code for finding in found}
-    }
-    return [drift for drift in outcome.drifts if told.isdisjoint(drift.keys)]
-
-
-def caption(outcome: Outcome) -> str:
-    """What the table's numbers are."""
-    spec = outcome.plan.spec
-    repeats = (
-        "one run each: no interval" if spec.repeats == 1 else f"{spec.repeats} runs each, least and most in brackets"
-    )
-    compared = any(row.speedup for row in outcome.rows)
-    speed = "; speed-up with its 95 % interval (Welch)" if compared and spec.repeats > 1 else ""
-    return f"{outcome.plan.workload.name}; s/epoch: median steady epoch; val/accuracy: last epoch; {repeats}{speed}."
 
 
 def _trouble(attempt: Attempt, outcome: Outcome) -> str:
@@ -90,6 +69,8 @@ def _next(outcome: Outcome) -> list[str]:
     else:
         ran = "nothing of this can run here"
     lines = [f"{ran}; journal: {outcome.journal}"]
+    if (outcome.folder / HTML).is_file():
+        lines.append(f"report: {outcome.folder / HTML}")
     if any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"look at the runs: {_look(outcome)}")
     if outcome.interrupted:

@@ -72,7 +72,8 @@ FIGURES: Mapping[str, Kind] = {
     ),
     "crossover": Kind(
         "From which length on it holds",
-        "Times as fast as the baseline for a job of so many epochs, once loading, start-up and compilation are paid.",
+        "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; the "
+        "band is the 95 % interval.",
         money.crossover,
     ),
     "ledger": Kind(

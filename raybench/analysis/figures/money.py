@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from raybench.analysis import rules
-from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.comparison import PlannedCell, origins
+from raybench.analysis.crossover import Process, of_attempt
 from raybench.analysis.figures.style import (
     GREY,
     NothingToShowError,
@@ -19,6 +20,7 @@ from raybench.analysis.figures.style import (
     marks,
     new,
 )
+from raybench.analysis.speedup import speedup
 from raybench.analysis.standing import Standing
 
 if TYPE_CHECKING:
@@ -62,33 +64,31 @@ def time_and_cost(standing: Standing) -> Figure:
 
 
 @dataclass(frozen=True)
-class Length:
-    """What a cell takes: seconds once, and for each further epoch."""
+class _Side:
+    """The completed runs of a cell, and how many optimiser steps its epoch has."""
 
-    once: float
-    epoch: float
+    processes: Sequence[Process]
+    steps: int
 
-    def seconds(self, epochs: float) -> float:
-        """A job of so many epochs."""
-        return self.once + epochs * self.epoch
+    def seconds(self, epochs: float) -> list[float]:
+        """What a job of so many epochs takes, by each of them."""
+        return [process.seconds(epochs * self.steps) for process in self.processes]
 
+    @property
+    def steady(self) -> float:
+        """Seconds an epoch, in the long run."""
+        return fmean(process.steady for process in self.processes) * self.steps
 
-def length(standing: Standing, cell: PlannedCell) -> Length | None:
-    """Medians over a cell's completed runs of what is paid once (all but training and evaluation) and each epoch."""
-    once, each = [], []
-    for run in standing.completed(cell):
-        steady, total = rules.steady(run), rules.total(run)
-        if steady and total is not None:
-            often = sum(run.ledger.get(name, 0.0) for name in ("train", "input_wait", "evaluate", "checkpoint"))
-            once.append(max(0.0, total - often))
-            each.append(steady)
-    return Length(median(once), median(each)) if each else None
+    @property
+    def settled(self) -> float:
+        """Epochs as long as what is paid once."""
+        return fmean(process.once for process in self.processes) / self.steady
 
 
 def crossover(standing: Standing) -> Figure:
-    """Times as fast as the baseline, by the length of the job: what is paid once weighs less in a longer one.
+    """Times as fast as the baseline, by the length of the job, with the 95 % interval as a band.
 
-    Where there are many cells, the fastest of each device is shown.
+    What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
 
     Raises:
         NothingToShowError: nothing is compared, or no run has completed.
@@ -97,18 +97,20 @@ def crossover(standing: Standing) -> Figure:
     if not pairs:
         raise NothingToShowError("no cell has a baseline to be compared with")
     figure, (panel, *_) = new(3.2)
-    spans = [mine.once / mine.epoch for _, *both in pairs for mine in both]
-    longest = max(100.0, 30 * max(spans))
-    steps = [longest ** (place / 120) for place in range(121)]
+    longest = max(100.0, 30 * max(side.settled for _, *sides in pairs for side in sides))
+    lengths = [longest ** (place / 60) for place in range(61)]
     panel.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     every = [1.0]
     for (cell, base, other), (colour, marker, dash) in zip(pairs, marks(len(pairs)), strict=True):
-        ratios = [base.seconds(n) / other.seconds(n) for n in steps]
+        found = [speedup(base.seconds(n), other.seconds(n)) for n in lengths]
+        ratios = [each.ratio for each in found if each]
         every += ratios
-        panel.plot(
-            steps, ratios, color=colour, linestyle=dash, marker=marker, markevery=30, markersize=4, linewidth=1.3,
-            label=standing.label(cell),
-        )  # fmt: skip
+        style = {"color": colour, "linestyle": dash, "marker": marker, "markevery": 15, "markersize": 4}
+        panel.plot(lengths, ratios, label=standing.label(cell), linewidth=1.3, **style)
+        ends = [(each.low, each.high) for each in found if each and each.low is not None and each.high is not None]
+        if len(ends) == len(lengths):
+            low, high = zip(*ends, strict=True)
+            panel.fill_between(lengths, low, high, color=colour, alpha=0.15, linewidth=0)
     log(panel, 1, longest)
     if not log_where_wide(panel, every, "y"):
         room = 0.1 * ((max(every) - min(every)) or 1.0)
@@ -119,20 +121,24 @@ def crossover(standing: Standing) -> Figure:
     return figure
 
 
-def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, Length, Length]]:
-    """Cells to compare, each with its baseline's length and its own: all, or the fastest of each device."""
-    from raybench.analysis.comparison import origins
-
-    lengths = [length(standing, cell) for cell in standing.cells]
-    found: list[tuple[PlannedCell, Length, Length]] = []
+def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
+    """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
+    sides = [_side(standing, cell) for cell in standing.cells]
+    found: list[tuple[PlannedCell, _Side, _Side]] = []
     for number, origin in enumerate(origins(standing.cells, standing.baseline)):
-        cell, mine = standing.cells[number], lengths[number]
-        base = lengths[origin] if origin is not None and origin != number else None
+        cell, mine = standing.cells[number], sides[number]
+        base = sides[origin] if origin is not None and origin != number else None
         if mine and base and not cell.again:
             found.append((cell, base, mine))
     if len(found) <= LINES:
         return found
-    best: dict[str, tuple[PlannedCell, Length, Length]] = {}
-    for pair in sorted(found, key=lambda pair: pair[2].epoch):
+    best: dict[str, tuple[PlannedCell, _Side, _Side]] = {}
+    for pair in sorted(found, key=lambda pair: pair[2].steady):
         best.setdefault(str(pair[0].axes.get("device")), pair)
     return list(best.values())[:LINES]
+
+
+def _side(standing: Standing, cell: PlannedCell) -> _Side | None:
+    processes = [process for run in standing.completed(cell) if (process := of_attempt(run))]
+    steps = standing.steps(cell)
+    return _Side(processes, steps) if processes and steps else None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 5.4
-"""Inches: on a phone of 360 points the letters are still some 8 pixels high, and two stand side by side on a desk."""
+WIDTH = 4.9
+"""Inches: on a phone of 360 points the letters are still some 9 pixels high, and two stand side by side on a desk."""
 
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#8a2be2", "#7f7f7f")
 """Told apart by most people who see few colours; what carries the meaning is always the mark, the dash or the hatch."""
@@ -154,5 +154,5 @@ GAP, LETTER = 7.0, 5.6
 
 def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **how: Any) -> None:
     """A legend above the panels, in as many columns as its names leave room for."""
-    columns = max(1, min(len(names), int(66 / (max(map(len, names)) + 8))))
+    columns = max(1, min(len(names), int(60 / (max(map(len, names)) + 8))))
     figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False, **how)

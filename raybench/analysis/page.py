@@ -1,0 +1,59 @@
+"""The report as one HTML page that stands alone: no script, nothing from elsewhere; for a desk, a phone and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from raybench.analysis.report import NOTE, Report
+from raybench.analysis.sentences import as_html
+from raybench.analysis.table import Columns, columns
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from raybench.analysis.figures import Picture
+
+TEMPLATE = "report.html.j2"
+
+COMPARISONS = 60
+"""Cells whose verdicts are all written out; of more, the data have them."""
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # Everything is escaped; names come from people's files.
+    loader = PackageLoader("raybench.analysis", "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.get_template(TEMPLATE)
+
+
+def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str, str] | None = None) -> str:
+    """The page.
+
+    Args:
+        report: the report.
+        pictures: its figures (`raybench.analysis.figures.pictures`).
+        left_out: from a figure's title to why it has nothing to show.
+    """
+    from markupsafe import Markup
+
+    standing = report.standing
+    kept, notes = columns(standing.rows, standing.metric)
+    head: Columns = kept
+    return _template().render(
+        report=report,
+        told=report.told,
+        standing=standing,
+        columns=head,
+        notes=notes,
+        rows=range(len(standing.rows)),
+        pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
+        left_out=left_out or {},
+        doubted=sum(doubt.kind != NOTE for doubt in report.doubts) + len(report.troubles),
+        comparisons=report.comparisons[:COMPARISONS],
+        html=lambda told: Markup(as_html(told)),  # escapes every part
+    )

@@ -1,0 +1,137 @@
+"""What a whole grid comes to, in a few sentences: all of them where cells are few, else what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from raybench.analysis import target
+from raybench.analysis.reaching import goal, to_target
+from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
+from raybench.analysis.sides import Pair
+from raybench.analysis.standing import Standing
+from raybench.analysis.verdict import compared, trouble, verdict
+
+FEW = 3
+"""Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
+
+
+def in_full(pair: Pair) -> list[Sentence]:
+    """Everything that one comparison comes to, the target last."""
+    return [*verdict(pair), *([] if pair.again else to_target(pair))]
+
+
+def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
+    """The verdict on a grid.
+
+    Args:
+        standing: the grid.
+        found: a pair for each cell.
+    """
+    timed = [pair for pair in found if compared(pair) and not pair.again]
+    few = len(timed) <= FEW
+    told: list[Sentence] = []
+    if timed and few:
+        told += [each for pair in timed for each in in_full(pair)]
+    elif timed:
+        groups: dict[str, list[Pair]] = {}
+        for pair in timed:
+            groups.setdefault(pair.other.name, []).append(pair)
+        told += [each for mine in groups.values() for each in _in_common(mine)]
+    else:
+        told += _alone(found)
+    told += [each for pair in found if pair.again for each in verdict(pair)]
+    if not (timed and few):
+        told += _to_target(standing, found)
+    told += _missing(standing, found, {id(pair) for pair in timed} if few else set())
+    return list(dict.fromkeys(told)) or [sentence("No run has completed, so that there is no verdict.")]
+
+
+def _in_common(mine: Sequence[Pair]) -> list[Sentence]:
+    """What the comparisons of one side with its baselines come to, and the one in which it is fastest, in full."""
+    ratios = [(found, pair) for pair in mine if (found := compared(pair))]
+    _, best = min(((fmean(pair.other.times.values()), number) for number, (_, pair) in enumerate(ratios)))
+    pair = ratios[best][1]
+    if len(ratios) == 1:
+        return in_full(pair)
+    assert pair.baseline is not None
+    values = sorted(found.ratio for found, _ in ratios)
+    faster = sum(bool(found.differs) and found.ratio > 1 for found, _ in ratios)
+    slower = sum(bool(found.differs) and found.ratio < 1 for found, _ in ratios)
+    rest = len(ratios) - faster - slower
+    several = {"surely faster in": faster, "surely slower in": slower, "not to be told in": rest}
+    counts = [f"{words} {count}" for words, count in several.items() if count]
+    head = sentence(
+        "Over ", f"{len(ratios)} settings ", name(pair.other.name), " trains ", code(pair.workload), " ",
+        strong(f"{digits(values[0])} to {digits(values[-1])} × as fast"), " as ", name(pair.baseline.name),
+        f", steady epochs: {', '.join(counts)}.",
+    )  # fmt: skip
+    full = verdict(pair)
+    return [head, sentence("Where it is fastest: ") + full[0], *full[1:]]
+
+
+def _alone(found: Sequence[Pair]) -> list[Sentence]:
+    """Where nothing is compared: every cell if they are few, else the fastest and the slowest."""
+    timed = [(fmean(pair.other.times.values()), verdict(pair)) for pair in found if pair.other.times and not pair.again]
+    if len(timed) <= FEW:
+        return [each for _, said in timed for each in said]
+    timed.sort(key=lambda pair: pair[0])
+    fastest, slowest = timed[0][1][0], timed[-1][1][0]
+    return [sentence(f"The fastest of {len(timed)} cells: ") + fastest, sentence("The slowest: ") + slowest]
+
+
+def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
+    """Which setting is expected to reach the target first, on each device."""
+    wanted = standing.target
+    if wanted is None:
+        return []
+    devices: dict[str, list[tuple[float, str, target.Expected]]] = {}
+    tried: dict[str, int] = {}
+    for cell, pair in zip(standing.cells, found, strict=True):
+        expected = target.expected(pair.other.tries)
+        device = str(cell.axes.get("device", standing.workload))
+        if expected and not cell.again:
+            tried[device] = tried.get(device, 0) + expected.tries
+            if expected.seconds is not None:
+                label = standing.label(cell, without=("device",))
+                devices.setdefault(device, []).append((expected.seconds, label, expected))
+    bound = goal(wanted)
+    told = []
+    for device, runs in tried.items():
+        if device not in devices:
+            told.append(sentence("No run on ", name(device), f" reached {bound}, of {runs}."))
+            continue
+        seconds, label, expected = min(devices[device], key=lambda each: each[0])
+        where: tuple[str | Span, ...] = (name(label), " gets to ") if label else ("it gets to ",)
+        ends = interval(expected.low, expected.high, " s") if expected.high is not None else ""
+        took = (f"{bound} soonest: in ", strong(f"{digits(seconds)} s"), ends)
+        reached = f", {expected.successes} of {expected.tries} runs reached it."
+        told.append(sentence("On ", name(device), ", ", *where, *took, reached))
+    return told
+
+
+def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -> list[Sentence]:
+    """The runs that are missing.
+
+    Args:
+        standing: the grid.
+        found: a pair for each cell.
+        told: the identities of pairs whose own sentences say so already.
+    """
+    cells = zip(standing.cells, found, strict=True)
+    lacking = [replace(pair.other, name=standing.label(cell)) for cell, pair in cells if not pair.other.times]
+    if len(lacking) <= FEW:
+        words = [said for side in lacking if (said := trouble(side))]
+    else:
+        words = [sentence(f"Of {len(found)} cells {len(lacking)} have no completed run.")]
+    sides = {id(side) for pair in found if id(pair) in told for side in (pair.other, pair.baseline)}
+    partly = [
+        pair.other
+        for pair in found
+        if pair.other.times and len(pair.other.times) < pair.other.planned and id(pair.other) not in sides
+    ]
+    if partly:
+        which = "One cell lacks" if len(partly) == 1 else f"{len(partly)} cells lack"
+        words.append(sentence(f"{which} some of the planned runs."))
+    return words

@@ -1,0 +1,225 @@
+"""The evidence behind a verdict, as tables of data: each knows its columns, how to write them and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from raybench.analysis import crossover, target
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.sentences import digits, end
+from raybench.analysis.sides import Pair
+from raybench.analysis.standing import Standing
+from raybench.plan import short
+
+Record = Mapping[str, Any]
+
+NOTHING = "–"
+
+EPOCHS = 100
+"""The length of the job that every device is asked about."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the name of its value in a record, its head with its unit, and how a value is written."""
+
+    key: str
+    head: str
+    show: Callable[[Any], str] = str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the report.
+
+    Attributes:
+        name: what data calls it.
+        title, says: what it shows, and how to read it.
+        columns: of which those without any value are left out.
+        records: a row each, plain values by the columns' keys and what else belongs to it.
+    """
+
+    name: str
+    title: str
+    says: str
+    columns: Sequence[Column]
+    records: Sequence[Record]
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns in which something stands."""
+        return [column for column in self.columns if any(record.get(column.key) is not None for record in self.records)]
+
+    def cells(self, record: Record) -> list[tuple[Column, str]]:
+        """A row as people read it."""
+        values = ((column, record.get(column.key)) for column in self.shown)
+        return [(column, NOTHING if value is None else column.show(value)) for column, value in values]
+
+
+def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
+    """Every table that the grid has something for, in the order of a report."""
+    made = (to_target(standing, pairs), jobs(standing, pairs), best(standing))
+    return [section for section in made if section and section.records]
+
+
+def _interval(ends: tuple[float | None, float | None] | None) -> str:
+    low, high = ends or (None, None)
+    return NOTHING if low is None or high is None else f"{end(low)}–{end(high)}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
+    """Which settings reach the target on which device, and what that takes; None without a target."""
+    wanted = standing.target
+    if wanted is None:
+        return None
+    records: list[Record] = []
+    for cell, pair in zip(standing.cells, pairs, strict=True):
+        found = target.expected(pair.other.tries)
+        if found and not cell.again:
+            epochs = [each.epochs for each in pair.other.tries if each.reached and each.epochs]
+            records.append(
+                {
+                    "cell": standing.label(cell),
+                    "reached": found.successes,
+                    "runs": found.tries,
+                    "of": f"{found.successes} of {found.tries}",
+                    "share_95": (found.share_low, found.share_high),
+                    "epochs": fmean(epochs) if epochs else None,
+                    "seconds": found.seconds,
+                    "seconds_95": (found.low, found.high) if found.high is not None else None,
+                    "price": _price(cell, found.seconds),
+                }
+            )
+    bound = f"at least {short(wanted.at_least)}" if wanted.at_least is not None else f"at most {short(wanted.at_most)}"
+    records.sort(key=lambda record: (record["seconds"] is None, record["seconds"] or 0.0))
+    return Section(
+        "target",
+        f"Time to the target: {wanted.metric} {bound}",
+        "Training time (compilation, steps, waiting for input) until the end of the first epoch that reaches it, as "
+        "expected when a run that misses it is followed by another; the fastest first. Runs that ended without it are "
+        "misses.",
+        (
+            Column("cell", "setting", right=False),
+            Column("of", "runs that reached it"),
+            Column("share_95", "share, 95 %", lambda ends: f"{_share(ends[0])}–{_share(ends[1])}"),
+            Column("epochs", "epochs", digits),
+            Column("seconds", "expected, s", digits),
+            Column("seconds_95", "95 %", _interval),
+            Column("price", "price", digits),
+        ),
+        records,
+    )
+
+
+def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
+    """What a job of many epochs would take and cost on each device, at its fastest setting."""
+    fastest: dict[str, tuple[float, Record]] = {}
+    for cell, pair in zip(standing.cells, pairs, strict=True):
+        steps = standing.steps(cell)
+        found = crossover.job(pair.other.processes, EPOCHS * steps) if steps else None
+        if found is None or cell.again:
+            continue
+        device = str(cell.axes.get("device", "–"))
+        record = {
+            "device": device,
+            "cell": standing.label(cell),
+            "seconds": found.value,
+            "seconds_95": (found.low, found.high),
+            "once": fmean(process.once for process in pair.other.processes),
+            "price": _price(cell, found.value),
+        }
+        if device not in fastest or found.value < fastest[device][0]:
+            fastest[device] = (found.value, record)
+    return Section(
+        "jobs",
+        f"What {EPOCHS} epochs would take",
+        "At the fastest setting of each device: loading the framework, data, compilation, steps; without evaluation.",
+        (
+            Column("device", "device", right=False),
+            Column("cell", "setting", right=False),
+            Column("once", "paid once, s", digits),
+            Column("seconds", f"{EPOCHS} epochs, s", digits),
+            Column("seconds_95", "95 %", _interval),
+            Column("price", "price", digits),
+        ),
+        [record for _, record in sorted(fastest.values(), key=lambda pair: pair[0])],
+    )
+
+
+def best(standing: Standing) -> Section:
+    """For each device the setting that learned best, and the one that was fastest."""
+    devices: dict[str, list[PlannedCell]] = {}
+    for cell in standing.cells:
+        if not cell.again:
+            devices.setdefault(str(cell.axes.get("device", "–")), []).append(cell)
+    rows = {row.cell_id: row for row in standing.rows}
+    records: list[Record] = []
+    sign = -1 if standing.metric.endswith("loss") else 1
+    for device, cells in devices.items():
+        learned = [(row.metric.value, cell) for cell in cells if (row := rows[cell.cell_id]).metric]
+        timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
+        if learned and timed and len(cells) > 1:
+            value, top = max(learned, key=lambda pair: sign * pair[0])
+            seconds, quick = min(timed, key=lambda pair: pair[0])
+            without = ("device",)
+            records.append(
+                {
+                    "device": device,
+                    "best": standing.label(top, without),
+                    "value": value,
+                    "fastest": standing.label(quick, without),
+                    "seconds": seconds,
+                }
+            )
+    return Section(
+        "best",
+        "The best settings of each device",
+        "By the mean of the last epoch over runs, and by the median steady epoch. The best of many had some luck.",
+        (
+            Column("device", "device", right=False),
+            Column("best", "learned best", right=False),
+            Column("value", standing.metric, lambda value: f"{value:.3f}"),
+            Column("fastest", "fastest", right=False),
+            Column("seconds", "s/epoch", digits),
+        ),
+        records,
+    )
+
+
+def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
+    """What others have reported of the same workload; None where nobody has.
+
+    Args:
+        standing: the grid.
+        reports: source, machine, seconds, rule and what is said of them (`raybench.sources`).
+    """
+    records = list(reports)
+    if not records:
+        return None
+    return Section(
+        "published",
+        "What others reported",
+        f"Published times of {standing.workload}, as their sources count them, beside this grid's fastest by the same "
+        "rule where raybench has it. Another machine, another protocol: no ratio between the two is a verdict.",
+        (
+            Column("source", "source", right=False),
+            Column("machine", "on", right=False),
+            Column("seconds", "reported, s", digits),
+            Column("counts", "counting", right=False),
+            Column("mine", "here, s", digits),
+            Column("cell", "on", right=False),
+        ),
+        records,
+    )
+
+
+def _price(cell: PlannedCell, seconds: float | None) -> float | None:
+    return None if cell.price_per_hour is None or seconds is None else cell.price_per_hour * seconds / 3600
