@@ -75,7 +75,7 @@ class Report:
     Attributes:
         standing: the grid, and its rows.
         told: what is known beside its results.
-        verdict: what it comes to, in a few sentences.
+        verdict: what it comes to: paragraphs of sentences, each with what matters most first.
         comparisons: the verdict on each cell: its label, and the sentences.
         deciding: what decides how well it learns: the device, a setting or luck; empty where it cannot be told.
         sections: tables of evidence.
@@ -87,7 +87,7 @@ class Report:
 
     standing: Standing
     told: Told
-    verdict: Sequence[Sentence]
+    verdict: Sequence[Sequence[Sentence]]
     comparisons: Sequence[tuple[str, Sequence[Sentence]]]
     deciding: Sequence[Sentence]
     sections: Sequence[Section]
@@ -216,7 +216,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "metric": standing.metric,
         "baseline": dict(standing.baseline),
         "target": asdict(standing.target) if standing.target else None,
-        "verdict": list(map(plain, report.verdict)),
+        "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
         "comparisons": [{"cell": label, "sentences": list(map(plain, said))} for label, said in report.comparisons],
         "deciding": list(map(plain, report.deciding)),
         "cells": [{"cell": labels[row.cell_id], **asdict(row)} for row in standing.rows],

@@ -17,13 +17,16 @@ FEW = 3
 """Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
 
 
-def in_full(pair: Pair) -> list[Sentence]:
+Paragraph = list[Sentence]
+
+
+def in_full(pair: Pair) -> Paragraph:
     """Everything that one comparison comes to, the target last."""
     return [*verdict(pair), *([] if pair.again else to_target(pair))]
 
 
-def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
-    """The verdict on a grid.
+def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
+    """The verdict on a grid: paragraphs, each with what matters most first.
 
     Args:
         standing: the grid.
@@ -31,24 +34,29 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
     """
     timed = [pair for pair in found if compared(pair) and not pair.again]
     few = len(timed) <= FEW
-    told: list[Sentence] = []
+    told: list[Paragraph] = []
     if timed and few:
-        told += [each for pair in timed for each in in_full(pair)]
+        told += map(in_full, timed)
     elif timed:
         groups: dict[str, list[Pair]] = {}
         for pair in timed:
             groups.setdefault(pair.other.name, []).append(pair)
-        told += [each for mine in groups.values() for each in _in_common(mine)]
+        told += map(_in_common, groups.values())
     else:
         told += _alone(found)
-    told += [each for pair in found if pair.again for each in verdict(pair)]
+    told += [verdict(pair) for pair in found if pair.again]
     if not (timed and few):
-        told += _to_target(standing, found)
-    told += _missing(standing, found, {id(pair) for pair in timed} if few else set())
-    return list(dict.fromkeys(told)) or [sentence("No run has completed, so that there is no verdict.")]
+        told.append(_to_target(standing, found))
+    told.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
+    first: dict[Sentence, int] = {}
+    for number, paragraph in enumerate(told):
+        for each in paragraph:
+            first.setdefault(each, number)
+    once = [[each for each in dict.fromkeys(told[n]) if first[each] == n] for n in range(len(told))]
+    return [each for each in once if each] or [[sentence("No run has completed, so that there is no verdict.")]]
 
 
-def _in_common(mine: Sequence[Pair]) -> list[Sentence]:
+def _in_common(mine: Sequence[Pair]) -> Paragraph:
     """What the comparisons of one side with its baselines come to, and the one in which it is fastest, in full."""
     ratios = [(found, pair) for pair in mine if (found := compared(pair))]
     _, best = min(((fmean(pair.other.times.values()), number) for number, (_, pair) in enumerate(ratios)))
@@ -71,14 +79,14 @@ def _in_common(mine: Sequence[Pair]) -> list[Sentence]:
     return [head, sentence("Where it is fastest: ") + full[0], *full[1:]]
 
 
-def _alone(found: Sequence[Pair]) -> list[Sentence]:
+def _alone(found: Sequence[Pair]) -> list[Paragraph]:
     """Where nothing is compared: every cell if they are few, else the fastest and the slowest."""
     timed = [(fmean(pair.other.times.values()), verdict(pair)) for pair in found if pair.other.times and not pair.again]
     if len(timed) <= FEW:
-        return [each for _, said in timed for each in said]
+        return [said for _, said in timed]
     timed.sort(key=lambda pair: pair[0])
     fastest, slowest = timed[0][1][0], timed[-1][1][0]
-    return [sentence(f"The fastest of {len(timed)} cells: ") + fastest, sentence("The slowest: ") + slowest]
+    return [[sentence(f"The fastest of {len(timed)} cells: ") + fastest, sentence("The slowest: ") + slowest]]
 
 
 def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:

@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST = 12
-"""Sentences of the verdict that a screen has room for; the page has all of them."""
+"""Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
+
+IN_FULL = 2
+"""Paragraphs that are told in full; of more, the first sentences."""
+
+FIRST = 2
+"""How many: which is faster, and whether that is the hardware's doing."""
 
 STYLES = {STRONG: "bold", NAME: "italic"}
 
 
 def show_verdict(report: Report, console: Console) -> None:
     """Print what the grid comes to."""
-    for told in report.verdict[:MOST]:
-        console.print(worded(told), soft_wrap=True)
-    if len(report.verdict) > MOST:
-        console.print(f"… and {len(report.verdict) - MOST} sentences more on the page", style="dim")
+    from rich.text import Text
+
+    whole = len(report.verdict) <= IN_FULL
+    shown = [paragraph if whole else paragraph[:FIRST] for paragraph in report.verdict[:MOST]]
+    for paragraph in shown:
+        console.print(Text(" ").join(map(worded, paragraph)))
+    more = sum(map(len, report.verdict)) - sum(map(len, shown))
+    if more:
+        console.print(f"… and {more} sentence{'s' if more > 1 else ''} more on the page", style="dim")
 
 
 def show_doubts(report: Report, console: Console) -> None:
