@@ -48,11 +48,7 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     if not (timed and few):
         told.append(_to_target(standing, found))
     told.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
-    first: dict[Sentence, int] = {}
-    for number, paragraph in enumerate(told):
-        for each in paragraph:
-            first.setdefault(each, number)
-    once = [[each for each in dict.fromkeys(told[n]) if first[each] == n] for n in range(len(told))]
+    once = [list(dict.fromkeys(paragraph)) for paragraph in told]
     return [each for each in once if each] or [[sentence("No run has completed, so that there is no verdict.")]]
 
 

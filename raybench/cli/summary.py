@@ -68,9 +68,9 @@ def _next(outcome: Outcome) -> list[str]:
         ran = "nothing was left to run"
     else:
         ran = "nothing of this can run here"
-    lines = [f"{ran}; journal: {outcome.journal}"]
-    if (outcome.folder / HTML).is_file():
-        lines.append(f"report: {outcome.folder / HTML}")
+    page = outcome.folder / HTML
+    lines = [f"report: {page}"] if page.is_file() else []
+    lines.append(f"{ran}; journal: {outcome.journal}")
     if any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"look at the runs: {_look(outcome)}")
     if outcome.interrupted:

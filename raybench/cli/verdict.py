@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST = 12
 """Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
 
-IN_FULL = 2
+IN_FULL = 1
 """Paragraphs that are told in full; of more, the first sentences."""
 
 FIRST = 2
