@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -96,13 +97,15 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
     drifts = evidence.canaries.drifts(found.values())
     standing = replace(standing, findings=survey(found.values(), drifts))
     own = [run for cell in standing.cells for run in standing.runs(cell)]
-    proofs = (proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning)
+    proofs = [proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning]
+    said = Counter(words for run in own for words in run.warnings if words not in proofs)
+    of_runs = [f"{words} ({count} trial{'s' if count > 1 else ''})" for words, count in said.items()]
     return make_report(
         standing,
         Told(
             description=wanted.description if wanted else "",
             text=wanted.text if wanted else "",
-            warnings=[*warnings, *proofs, *rooflines.warnings(own)],
+            warnings=[*warnings, *proofs, *of_runs, *rooflines.warnings(own)],
             drifts=drifts,
             made=now(),
         ),

@@ -21,6 +21,7 @@ from raybench.analysis.sides import Pair, pairs
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import doubted
 from raybench.trial import events
+from raybench.trial.memory import in_words
 
 VERSION = 1
 """Of the form of `as_json`; raised when a field changes its meaning. New fields may come at any time."""
@@ -152,9 +153,9 @@ def _finding(code: str, group: Sequence[Finding], mark: str) -> Doubt:
 def _trouble(run: Attempt) -> Record:
     error = run.error or {}
     lines = str(error.get("message") or "").strip().splitlines()
-    words = ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
-    where = error.get("phase")
-    return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": where}
+    words = in_words(error) if run.status == events.OOM else ""
+    words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
+    return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
 
 
 def _machines(runs: Sequence[Attempt]) -> list[Record]:

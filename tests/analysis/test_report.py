@@ -126,7 +126,7 @@ def test_an_odd_grid_has_every_sentence_right(odd_report):
     assert not any("× as fast" in plain(sentence) for sentence in compared["gpu b512 wd5e-4"])
     rows = {row.cell_id: row.status for row in odd_report.standing.rows}
     labels = {odd_report.standing.label(cell): rows[cell.cell_id] for cell in odd_report.standing.cells}
-    assert labels["gpu b512 wd5e-4"] == "0/3 completed, 3 oom"
+    assert labels["gpu b512 wd5e-4"] == "0/3 completed, 3 oom in train"
     assert labels["cpu b512 wd0"] == "2/3 completed, 1 not run"
     assert labels["tpu b512 wd0"] == "skipped: no node has a tpu"
     troubled = [status for status in ODD_ENDS.values() if status in ("oom", "diverged")]
