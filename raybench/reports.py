@@ -53,9 +53,16 @@ class Wanted:
 
 def planned_cells(plan: Plan) -> list[PlannedCell]:
     """The plan's cells as the comparison wants them."""
-    repeats = plan.spec.repeats
     return [
-        PlannedCell(cell.cell_id, cell.axes, repeats, cell.skip, cell.price_per_hour, cell.content.get("again"))
+        PlannedCell(
+            cell.cell_id,
+            cell.axes,
+            0 if cell.predicted else plan.spec.repeats,
+            cell.skip,
+            cell.price_per_hour,
+            cell.content.get("again"),
+            cell.content,
+        )
         for cell in plan.cells
     ]
 
