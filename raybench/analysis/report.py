@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from raybench.analysis.canary import Drift
-from raybench.analysis.findings import NOTES, Finding
+from raybench.analysis.findings import MACHINE_DRIFT, NOTES, Finding
 from raybench.analysis.reaching import what_decides
 from raybench.analysis.report_text import in_full, summed_up
 from raybench.analysis.results import Attempt
@@ -127,8 +127,14 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     told_of = {code: _finding(code, group, marks.get(code, "")) for code, group in groups.items()}
     yield from (doubt for doubt in told_of.values() if doubt.kind == FINDING)
     yield from (Doubt("warning", warning) for warning in told.warnings)
-    # What touches a run is among its findings.
-    yield from (Doubt("drift", str(drift)) for drift in told.drifts if not drift.keys)
+    # What touches a run of the table is among its findings.
+    touched = {
+        standing.latest[trial].key
+        for row in rows
+        for trial, found in row.findings.items()
+        if MACHINE_DRIFT in {finding.code for finding in found}
+    }
+    yield from (Doubt("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.keys))
     counts = Counter(row.steady.runs for row in rows if row.steady)
     if counts[1] and any(pair.baseline for pair in found):
         cells = "one cell has" if counts[1] == 1 else f"{counts[1]} cells have"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from raybench.analysis.findings import MACHINE_DRIFT
 from raybench.analysis.table import render
 from raybench.cli.display import trouble
 from raybench.cli.page import page
@@ -21,7 +20,6 @@ from raybench.trial import events
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from raybench.analysis.canary import Drift
     from raybench.analysis.results import Attempt
     from raybench.run import Outcome
 
