@@ -2,15 +2,10 @@
 
 import json
 import sqlite3
-from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from raybench.analysis.canary import Drift
-from raybench.analysis.findings import MACHINE_DRIFT, Finding
 from raybench.cli.summary import show
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
@@ -102,19 +97,6 @@ def test_one_thread_on_several_cores_is_said_in_the_table_and_on_the_run(grid):
     with sqlite3.connect(outcome.store.path) as database:
         tags = database.execute("select value from tags where key = 'raybench.findings'").fetchall()
     assert [tag.split(",")[0] for (tag,) in tags] == ["few_threads"] * 2
-    drift, (trial, *_) = Drift("torch on cpu", 1.5, 0.1, ("a run",), (("another-r0", 1),)), outcome.latest
-    assert "drift: torch on cpu changed" in page(replace(outcome, drifts=(drift,)))
-    touched = Finding(MACHINE_DRIFT, "it was slow", "wait", {"slower": 1.5})
-    rows = [replace(outcome.rows[0], findings={trial: (touched,)})]
-    told = page(replace(outcome, rows=rows, drifts=(replace(drift, keys=((trial, 1),)),)))
-    assert "machine drift (1 of 1 run): it was slow. Wait." in told and "drift: torch" not in told, "once is enough"
-
-
-def page(outcome):
-    """What a person reads at the end."""
-    text = StringIO()
-    show(outcome, Console(file=text, width=200))
-    return text.getvalue()
 
 
 def test_mlflow_can_be_made_anew_from_the_journal(grid, tmp_path):
@@ -143,7 +125,6 @@ def test_only_what_is_missing_is_run(grid):
 
 
 def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
-    from raybench.cli.summary import show
     from raybench.engines.torch import engine
 
     build = engine.build_optimizer

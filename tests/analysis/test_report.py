@@ -9,10 +9,13 @@ import pytest
 from made_up_grids import ODD_ENDS, cell_of, contract_events, made_up, odd, told
 
 from raybench import reports
+from raybench.analysis.canary import Drift
+from raybench.analysis.findings import MACHINE_DRIFT, Finding
 from raybench.analysis.report import Told, make_report
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import markdown, plain
 from raybench.analysis.standing import Standing, of_journal
+from raybench.cli.verdict import show_report
 from raybench.trial import events
 from raybench.trial.job import Target
 
@@ -214,3 +217,21 @@ def test_skipped_trials_have_no_number_and_no_error():
     report = make_report(of_journal("x", latest(attempts(made).values())))
     assert report.troubles == []
     assert any("was skipped: no TPU on any node" in sentence for sentence in said(report))
+
+
+def test_a_drift_is_told_once(capsys):
+    standing = made_up()
+    trial = next(iter(standing.latest))
+    drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), (("another-r0", 1),))
+    report = make_report(standing, Told(drifts=[drift]))
+    assert [doubt.kind for doubt in report.doubts] == ["drift"]
+    show_report(report)
+    assert "drift: torch on cpu changed" in capsys.readouterr().out
+    touched = Finding(MACHINE_DRIFT, "it was slow", "wait", {"slower": 1.5})
+    found = dataclasses.replace(standing, findings={(trial, 1): (touched,)})
+    report = make_report(found, Told(drifts=[dataclasses.replace(drift, keys=((trial, 1),))]))
+    assert [doubt.kind for doubt in report.doubts] == ["finding"]
+    show_report(report)
+    out = capsys.readouterr().out
+    assert "machine drift (1 of 6 runs): it was slow. Wait." in out and "drift: torch" not in out, "once is enough"
+    assert "it was slow" in Page(reports.files(report)[reports.HTML]).text
