@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raybench.cli import options as opt
+
+if TYPE_CHECKING:
+    from raybench.spec import GridSpec
 
 EPILOG = """\b
 Examples:
   raybench grid grids/quickstart.yaml
   raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128] --repeats 3
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu --skip-missing
+  raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 \b
 Exit status: 0 done; 1 a trial failed or was lost; 2 wrong use, nothing started; 3 something could not run here;
 130 stopped by you.
@@ -39,6 +43,11 @@ RETRIED = ("oom", "diverged", "timeout", "failed", "lost", "killed", "completed"
 @opt.results
 @opt.tracking_uri
 @opt.address
+@click.option(
+    "--find-max-batch",
+    is_flag=True,
+    help="Train nothing, but find the largest batch that fits on each device, in a fresh process for each try.",
+)
 @click.option("--inline", is_flag=True, help="Trials in this process, without Ray: for a debugger, not for numbers.")
 def command(
     file: Path,
@@ -51,6 +60,7 @@ def command(
     results: Path,
     tracking_uri: str | None,
     address: str | None,
+    find_max_batch: bool,
     inline: bool,
 ) -> int:
     """Run what is missing of the grid in FILE, and print the comparison.
@@ -62,12 +72,33 @@ def command(
 
     spec = load_grid(file, opt.all_changes(changes, repeats))
     # Only now what takes time to load: a wrong file is told at once.
+    if find_max_batch:
+        return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), skip_missing)
     from raybench.cli.display import Display
     from raybench.cli.summary import show
     from raybench.run import Options, run_grid
 
     options = Options(results, tracking_uri, opt.selection(where, spec), frozenset(retry), fresh, skip_missing)
     outcome = run_grid(spec, _executor(address, inline), Display(), options)
+    show(outcome)
+    return outcome.exit_status
+
+
+def _find_max_batch(
+    spec: GridSpec, executor: Any, results: Path, where: list[tuple[str, str]], skip_missing: bool
+) -> int:
+    from raybench import max_batch
+    from raybench.cli.max_batch import show
+    from raybench.cli.progress import fetch_with_progress, working
+    from raybench.datasets import data_root
+    from raybench.run import Options, ensure_data
+    from raybench.workloads import read_reference
+
+    base = spec.source_path.parent if spec.source_path else Path()
+    ensure_data(read_reference(spec.workload, base), data_root(), fetch_with_progress)
+    options = Options(results, where=where, skip_missing=skip_missing)
+    with working() as tell:
+        outcome = max_batch.find_max_batch(spec, executor, tell, options)
     show(outcome)
     return outcome.exit_status
 

@@ -55,6 +55,20 @@ def total_memory() -> int | None:
         return None
 
 
+def available_memory() -> int:
+    """Bytes that could be had now without swapping, within the cgroup's limit; 0 where the system does not say."""
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        free = int(found.group(1)) * 1024 if found else 0
+    except OSError:
+        return 0
+    try:
+        most, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
+        return free if most == "max" else max(0, min(free, int(most) - int(used)))
+    except (OSError, ValueError):
+        return free
+
+
 def peak_resident() -> int:
     """The most bytes this process has held in memory (VmHWM; its ru_maxrss elsewhere)."""
     try:

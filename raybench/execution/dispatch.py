@@ -68,6 +68,12 @@ class Dispatcher:
         self._retries = retries
         self._running: dict[str, Placement] = {}
 
+    def add(self, work: Work) -> None:
+        """One more, after all others: for work that follows from what came of other work."""
+        self._waiting.append(work)
+        if work.check:
+            self._checks.add(work.key)
+
     @property
     def finished(self) -> bool:
         """Nothing waits and nothing runs."""

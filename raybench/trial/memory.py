@@ -34,6 +34,18 @@ SIGNS_UNDER_A_LIMIT = ("thread creation failed: resource temporarily unavailable
 """What may be too many threads as well, but under a limit of memory is no memory for another one's stack."""
 
 
+class OutOfMemory(Exception):
+    """Memory ran out where no trial's own end tells of it.
+
+    Attributes:
+        known: what `describe` made of it.
+    """
+
+    def __init__(self, message: str, known: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.known = known
+
+
 def says_so(text: str, limited: bool = False) -> bool:
     """Whether an error's message, or a dead process's output, tells that memory ran out.
 

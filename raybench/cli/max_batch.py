@@ -1,0 +1,53 @@
+"""What `raybench grid FILE --find-max-batch` shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raybench.cli.page import page
+from raybench.plan import short
+from raybench.trial.memory import in_words, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from raybench.max_batch import Found, Outcome
+
+NOTHING = "–"
+
+
+def show(outcome: Outcome, console: Console | None = None) -> None:
+    """Print a row for each search: the largest batch that fits, the smallest that does not, and the memory of each."""
+    from rich import box
+    from rich.table import Table
+
+    console = console or page()
+    names = list(dict.fromkeys(name for found in outcome.found for name in found.about))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for head in ("largest that fits", "peak", "smallest that does not"):
+        table.add_column(head, justify="right")
+    table.add_column("because", overflow="fold")
+    for found in outcome.found:
+        about = [short(found.about[name]) if name in found.about else NOTHING for name in names]
+        table.add_row(*about, *_cells(found))
+    if outcome.found:
+        console.print(table)
+    for reason in outcome.skipped:
+        console.print(f"skipped: {reason}", soft_wrap=True, markup=False)
+
+
+def _cells(found: Found) -> tuple[str, str, str, str]:
+    best, worst = found.search.best, found.search.worst
+    fits = str(best.batch) if best else "none" if worst else NOTHING
+    peak = size(best.peak) if best and best.peak else NOTHING
+    too_much = str(worst.batch) if worst else NOTHING
+    if found.error:
+        return fits, peak, too_much, f"stopped: {found.error}"
+    if worst is None:
+        return fits, peak, too_much, "all there is to train on" if best else "too few examples to train on"
+    if worst.why == "Timeout":
+        return fits, peak, too_much, "it took too long"
+    sizes = {"asked_bytes": worst.asked, "peak_bytes": worst.peak, "limit_bytes": worst.limit}
+    return fits, peak, too_much, in_words(sizes) or "memory ran out"
