@@ -1,0 +1,31 @@
+"""Examples that are made as they are read: batches are taken of them, and the whole is never made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from frameworks import call
+
+from raybench.datasets import scenes
+from raybench.engines.order import EpochOrder
+from raybench.engines.torch.inputs import HostInput
+from raybench.trial.ledger import Ledger
+
+INDEX = [[3, 7], [999_999, 1], [5, 6]]
+
+
+def test_torch_streams_a_million_scenes() -> None:
+    data = scenes.read(Path("/nowhere"))
+    taken = HostInput(data.train.first(1_000_000), data.val.first(5), None, torch.device("cpu"), Ledger())
+    batches = list(taken.train(EpochOrder(np.array(INDEX), None, None, None, None, None)))
+    for (inputs, targets), row in zip(batches, INDEX, strict=True):
+        pictures, wanted = scenes.render(np.array(row, np.uint64))
+        assert np.array_equal(inputs.numpy(), pictures)
+        assert np.array_equal(targets.numpy(), wanted)
+    assert [counts for *_, counts in taken.evaluate(4)] == [4, 1]
+
+
+def test_tensorflow_streams_a_million_scenes() -> None:
+    assert call("tensorflow", "scenes_side:streamed", index=INDEX)
