@@ -19,6 +19,7 @@ from raybench.analysis.standing import Standing, of_journal
 from raybench.errors import UsageError, nearest
 from raybench.evidence import Evidence
 from raybench.plan import Plan, baseline_of
+from raybench.sources.beside import beside
 from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, read
 from raybench.trial.events import Event, now
@@ -114,6 +115,7 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
             text=wanted.text if wanted else "",
             warnings=[*warnings, *proofs, *of_runs, *rooflines.warnings(own)],
             drifts=drifts,
+            published=beside(standing),
             made=now(),
         ),
     )
