@@ -182,7 +182,7 @@ def test_ends_and_what_is_tried_again(grid, tmp_path):
     diverged, _ = grid(bad.format("infinite"))
     assert (diverged.exit_status, diverged.rows[0].status) == (0, "0/1 completed, 1 diverged")
     greedy, _ = grid(bad.format("greedy"))
-    assert (greedy.exit_status, greedy.rows[0].status) == (0, "0/1 completed, 1 oom")
+    assert (greedy.exit_status, greedy.rows[0].status) == (0, "0/1 completed, 1 oom in train, asked 4.0 EiB")
     statuses = dict(runs_in(greedy.store))
     assert [statuses[f"{name} cpu torch b16 wd0 r0"] for name in ("raising", "infinite", "greedy")] == [
         "FAILED",
