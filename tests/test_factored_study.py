@@ -8,7 +8,8 @@ from raybench.analysis.sentences import plain
 from raybench.errors import GridFileError
 from raybench.execution.inline import InlineExecutor
 from raybench.plan import make_plan
-from raybench.run import Options, planned_cells, run_grid
+from raybench.reports import of_source, planned_cells
+from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 from raybench.trial.job import Target
 
@@ -108,3 +109,7 @@ def test_a_real_grid_is_predicted_where_it_did_not_run(tmp_path, monkeypatch):
     said = [plain(each) for each in best_settings(found, target)]
     assert said[0].startswith("On fast, decay ")
     assert said[1].startswith("On slow, decay ")
+    verdict = [plain(each) for paragraph in outcome.report.verdict for each in paragraph]
+    assert [words for words in verdict if words in said] == said, "the report says so"
+    again = of_source("g", tmp_path / "results")
+    assert again.standing.factored and again.standing.rows[3].status == "predicted"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from raybench.analysis import target
+from raybench.analysis.best import best_settings, study_of
 from raybench.analysis.reaching import goal, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
@@ -45,7 +46,7 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     else:
         told += _alone(found)
     told += [verdict(pair) for pair in found if pair.again]
-    if not (timed and few):
+    if not (timed and few) or standing.factored:
         told.append(_to_target(standing, found))
     told.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
     once = [list(dict.fromkeys(paragraph)) for paragraph in told]
@@ -90,6 +91,9 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
     wanted = standing.target
     if wanted is None:
         return []
+    if standing.factored:
+        study = study_of(standing.cells, standing.latest, wanted)
+        return best_settings(study, wanted) if study else []
     devices: dict[str, list[tuple[float, str, target.Expected]]] = {}
     tried: dict[str, int] = {}
     for cell, pair in zip(standing.cells, found, strict=True):
@@ -124,7 +128,11 @@ def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -
         told: the identities of pairs whose own sentences say so already.
     """
     cells = zip(standing.cells, found, strict=True)
-    lacking = [replace(pair.other, name=standing.label(cell)) for cell, pair in cells if not pair.other.times]
+    lacking = [
+        replace(pair.other, name=standing.label(cell))
+        for cell, pair in cells
+        if not pair.other.times and pair.other.planned
+    ]
     if len(lacking) <= FEW:
         words = [said for side in lacking if (said := trouble(side))]
     else:

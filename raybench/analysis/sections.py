@@ -164,7 +164,7 @@ def best(standing: Standing) -> Section:
     records: list[Record] = []
     sign = -1 if standing.metric.endswith("loss") else 1
     for device, cells in devices.items():
-        learned = [(row.metric.value, cell) for cell in cells if (row := rows[cell.cell_id]).metric]
+        learned = [(fmean(values), cell) for cell in cells if (values := standing.values(cell))]
         timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
         if learned and timed and len(cells) > 1:
             value, top = max(learned, key=lambda pair: sign * pair[0])

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare
+from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
 from raybench.identity import canonical, leaves, trial_id
@@ -91,6 +92,17 @@ class Standing:
         """Those of its runs that give numbers."""
         return [run for run in self.runs(cell) if run.status == events.COMPLETED]
 
+    def values(self, cell: PlannedCell) -> list[float]:
+        """The metric of a cell's completed runs after their last epoch; none where they were cut to a timing."""
+        if TIMED_FOR in cell.content:
+            return []
+        return [value for run in self.completed(cell) if (value := run.metric(self.metric)) is not None]
+
+    @cached_property
+    def factored(self) -> bool:
+        """Whether only a part of the cells was to be trained in full, and the rest timed or predicted."""
+        return any(not cell.repeats or TIMED_FOR in cell.content for cell in self.cells)
+
     def steps(self, cell: PlannedCell) -> int | None:
         """Optimiser steps in an epoch of a cell; None where no completed run has told."""
         return next((run.epochs[-1].steps for run in self.completed(cell) if run.epochs and run.epochs[-1].steps), None)
@@ -98,8 +110,11 @@ class Standing:
     def trouble(self, cell: PlannedCell) -> str:
         """How the repeats of a cell ended that did not complete, most often first: `2 oom, 1 diverged`.
 
-        Without a number where none completed and all ended alike (`oom`, `skipped`); empty where all completed.
+        Without a number where none completed and all ended alike (`oom`, `skipped`); empty where all completed, and
+        `predicted` where a factored study needs no run.
         """
+        if not cell.repeats:
+            return PREDICTED
         runs = self.runs(cell)
         counts = Counter(run.status or "unfinished" for run in runs)
         done = counts.pop(events.COMPLETED, 0)
@@ -116,8 +131,8 @@ class Standing:
         return [
             ({axis: short(cell.axes.get(axis)) for axis in self.axes}, value)
             for cell in self.cells
-            for run in self.completed(cell)
-            if not cell.again and self.metric == ACCURACY and (value := run.metric(ACCURACY)) is not None
+            for value in self.values(cell)
+            if not cell.again and self.metric == ACCURACY
         ]
 
     @cached_property

@@ -36,7 +36,7 @@ def accuracy_map(standing: Standing) -> Figure:
     batches, decays = standing.axes.get(BATCH), standing.axes.get(DECAY)
     if not batches and not decays:
         raise NothingToShowError("neither batch size nor weight decay varies")
-    values = {cell.cell_id: _values(standing, cell) for cell in standing.cells}
+    values = {cell.cell_id: standing.values(cell) for cell in standing.cells}
     every = [fmean(found) for found in values.values() if found]
     if not every:
         raise NothingToShowError(f"no completed run has told of {standing.metric}")
@@ -86,7 +86,7 @@ def _map(
             "linewidth": 0.6,
         }
         panel.add_patch(Rectangle(place, 1, 1, hatch="" if found else TROUBLE, **box))
-        words = _words(found) if found else standing.trouble(cell) or "–"
+        words = _words(found) if found else standing.trouble(cell) or ("timed" if standing.completed(cell) else "–")
         more = f"\n{trouble}" if found and (trouble := standing.trouble(cell)) else ""
         panel.text(
             place[0] + 0.5,
@@ -113,10 +113,6 @@ def _order(standing: Standing, axis: str) -> list[Any]:
     """The values of an axis, sorted where they are numbers; one unnamed where it does not vary."""
     values = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
     return sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
-
-
-def _values(standing: Standing, cell: PlannedCell) -> list[float]:
-    return [value for run in standing.completed(cell) if (value := run.metric(standing.metric)) is not None]
 
 
 def _words(found: Sequence[float]) -> str:
