@@ -107,7 +107,9 @@ def limit(bytes_: int) -> None:
     if bytes_ and sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (bytes_, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        soft = bytes_ if hard == resource.RLIM_INFINITY else min(bytes_, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def is_kept(bytes_: int) -> bool:
@@ -116,7 +118,8 @@ def is_kept(bytes_: int) -> bool:
         return not bytes_
     import resource
 
-    return resource.getrlimit(resource.RLIMIT_DATA)[0] == bytes_
+    soft = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    return soft != resource.RLIM_INFINITY and soft <= bytes_
 
 
 def lift() -> None:

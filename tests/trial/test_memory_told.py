@@ -1,5 +1,8 @@
 """What frameworks say when memory runs out: each text as it was really written, those of a GPU or TPU as documented."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -77,3 +80,24 @@ def test_words_for_a_person():
         "1.0 TiB",
         "1.0 PiB",
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
+@pytest.mark.parametrize(("allowed", "asked", "kept"), [(0, GIB, GIB), (4 * GIB, GIB, GIB), (GIB, 4 * GIB, GIB)])
+def test_a_limit_is_set_within_what_the_system_allows_and_taken_away(allowed, asked, kept):
+    code = (
+        "import resource, sys\n"
+        "from raybench.trial import memory\n"
+        "allowed, asked = map(int, sys.argv[1:])\n"
+        "if allowed:\n"
+        "    resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))\n"
+        "else:\n"
+        "    assert not memory.is_kept(asked)\n"
+        "memory.limit(asked)\n"
+        "print(resource.getrlimit(resource.RLIMIT_DATA)[0], memory.is_kept(asked))\n"
+        "memory.lift()\n"
+        "print(resource.getrlimit(resource.RLIMIT_DATA)[0])\n"
+    )
+    command = [sys.executable, "-c", code, str(allowed), str(asked)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert said == [str(kept), "True", str(allowed or -1)]
