@@ -1,4 +1,4 @@
-"""Every run of an MLflow database in four queries, whatever their number.
+"""Every run of an MLflow database in five queries, whatever their number.
 
 MLflow's own client asks once for each metric of each run. Its tables have had these names and columns since its first
 version with databases; they are read here and never written, and MLflow itself is not needed.
