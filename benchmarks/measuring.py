@@ -1,18 +1,17 @@
 """What does it cost a trial to be measured? Epoch times with audit, journals and MLflow, and without any of them.
 
-    python benchmarks/measuring.py [--seconds 12] [--steps N] [--rounds 6] [--json FILE]
+    python benchmarks/measuring.py [--seconds 10] [--steps N] [--rounds 20] [--json FILE]
 
-The same trial (digits_cnn on all of this machine's cores, torch) runs again and again, each in a fresh process of one
-fork template. Every round is two trials: one as a grid runs it, with the sampler beside it, its own journal, the grid's
-journal and the thread that writes to MLflow (sqlite), and one with none of these; which of them is first changes every
-round, so that a drift of the machine falls on both alike. Ray is in neither. Printed: the ratio of the epoch times,
-measured ÷ unmeasured, as the geometric mean over the rounds with the 95 % interval of a paired t on logarithms: of each
-trial's median steady epoch and of its mean one, and of the processor time of its epochs; and, read off directly, the
-processor time of the sampler's own thread, and of the whole process that runs trials, for each second of a trial. Where
-all share one core, this is what a trial waits for; where the machine is too noisy for the ratios, this still tells.
+One process trains digits_cnn on all of this machine's cores (torch) all the time, and what stands around a trial is
+there in every other block of its epochs. A block with it is a trial of its own to whoever measures: its start, about
+`--seconds` of epochs and its end go to a sampler, to the trial's own journal, to the grid's and to the thread that
+writes MLflow (sqlite), and the block lasts until MLflow has all of it. A block without is as long and has none of
+these. Two blocks are a round; which of them is first changes every round, so that a drift of the machine falls on both
+alike. In one process two blocks differ less than two processes do, which on a shared machine differ by some percent.
 
-On a machine that others use too, `taskset -c 1 python benchmarks/measuring.py` is less noisy and harder: the trial, the
-sampler and the writer then share one core.
+Printed: the ratio of the blocks' epoch times, measured ÷ unmeasured, as the geometric mean over the rounds with the
+95 % interval of a paired t on logarithms, of their means and of their medians; and, read off directly, the processor
+time of the sampler's thread, and of the whole process that runs trials, for each second of a block.
 """
 
 from __future__ import annotations
@@ -21,33 +20,37 @@ import argparse
 import json
 import math
 import os
-import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from scipy.special import stdtrit
 
 from raybench import datasets
-from raybench.analysis import rules
-from raybench.analysis.results import Attempt, attempts
 from raybench.cell import DEFAULTS, make_cell
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution import process
 from raybench.tracking.journal import Journal, attempt_folder
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import MlflowWriter
+from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
+from raybench.trial.record import keep
 from raybench.workloads import read_reference
 
 GRID = "measuring"
-CALIBRATION = 4
-"""Epochs of the first trial, which tells how many epochs a trial is to have."""
+EPOCHS, WARMUP = 100_000, 10
+"""Epochs of the process, which is ended after the last block, and those before the first one."""
+
+SETTLED = 1.5
+"""Seconds after a trial's end in which the writer begins with it, where no other trial runs."""
 
 WITHOUT = "without"
 
@@ -66,10 +69,13 @@ AUDIT = process.Audit
 
 
 class NoAudit(process.Audit):
-    """In the place of the sampler: reads nothing."""
+    """In the place of the sampler of the whole process: reads nothing, and knows whom to read of."""
+
+    leader = 0
 
     def begin(self, leader: int) -> None:
         """Start nothing."""
+        NoAudit.leader = leader
 
 
 def start_template(folder: Path) -> process.TemplateProcess:
@@ -94,53 +100,53 @@ def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | N
     return Job(trial, attempt, 0, 0, cell, info.to_json(), str(datasets.data_root()), own, cores)
 
 
-class Measured:
-    """Runs trials as a grid does: what is left to write of the trial before falls to each."""
+class Around:
+    """What stands around one block of epochs as if they were a trial."""
 
-    def __init__(self, folder: Path, writer: MlflowWriter) -> None:
-        self._folder, self._writer, self._number = folder, writer, 0
-        self._journal = Journal(folder / "journal.jsonl")
-        self._before: list[Event] = []
+    def __init__(self, job: Job, folder: Path, writer: MlflowWriter, journal: Journal, leader: int) -> None:
+        own = attempt_folder(folder, job.trial, job.attempt)
+        self._job, self._writer, self._journal = replace(job, folder=str(own)), writer, journal
+        self._leader, self._begun = leader, time.monotonic()
+        self._ended: float | None = None
+        self._audit = AUDIT(self._job)
+        self._audit.begin(leader)
+        self.sampler_s = 0.0
 
-    def run(self, template: process.TemplateProcess, epochs: int, steps: int | None) -> list[Event]:
-        """The events of one trial."""
-        process.Audit = AUDIT
-        self._number += 1
-        job = make_job(self._folder, "c-r0", self._number, epochs, steps)
-        for event in self._before:
-            self._writer.put(event | {"trial": "c-r1", "attempt": self._number})
-        told = []
-        for event in template.run(job):
-            self._journal.append(event)
-            self._writer.put(event)
-            told.append(event)
-        shutil.copytree(job.folder, attempt_folder(self._folder, "c-r1", self._number + 1))
-        self._before = told
-        return told
+    def see(self, event: Event) -> None:
+        """Take an event as a grid would."""
+        told = event | {"trial": self._job.trial, "attempt": self._job.attempt}
+        keep(Path(self._job.folder), told)
+        self._audit.see(told)
+        self._journal.append(told)
+        self._writer.put(told)
 
+    def over(self, seconds: float) -> bool:
+        """End the trial when it is as long as asked for; whether all of it is in MLflow."""
+        now = time.monotonic()
+        if self._ended is None and now - self._begun >= seconds:
+            self._ended = now
+            self._end()
+        return self._ended is not None and now - self._ended > SETTLED and not self._writer.left
 
-def run_unmeasured(template: process.TemplateProcess, folder: Path, epochs: int, steps: int | None) -> list[Event]:
-    process.Audit = NoAudit
-    return list(template.run(make_job(folder / WITHOUT, "c-r0", 1, epochs, steps)))
+    def _end(self) -> None:
+        audited = self._audit.end()
+        assert audited
+        self.sampler_s += audited["cost_cpu_s"]
+        self.see(audited)
+        self.see(events.trial_ended(self._job.trial, self._job.attempt, events.COMPLETED, wall=self.length))
+        # In a grid the next trial is sampled while this one's end goes to MLflow.
+        self._audit = AUDIT(replace(self._job, folder=self._job.folder + "-next"))
+        self._audit.begin(self._leader)
 
+    @property
+    def length(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._begun
 
-def record_of(told: list[Event]) -> Attempt:
-    (attempt,) = attempts(told).values()
-    assert attempt.status == "completed", attempt.error
-    return attempt
-
-
-def quantities(attempt: Attempt) -> dict[str, float]:
-    """Seconds of an epoch after the warm-up: the median, the mean, and of the processor."""
-    steady = [epoch for epoch in attempt.epochs if epoch.epoch > attempt.warmup_epochs]
-    median = rules.steady(attempt)
-    assert median and attempt.wall
-    return {
-        "median_epoch_s": median,
-        "mean_epoch_s": statistics.fmean(epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in steady),
-        "epoch_cpu_s": statistics.fmean(epoch.cpu_s or 0.0 for epoch in steady),
-        "wall_s": attempt.wall,
-    }
+    def close(self) -> None:
+        """Stop sampling."""
+        audited = self._audit.end()
+        self.sampler_s += audited["cost_cpu_s"] if audited else 0.0
 
 
 def ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
@@ -151,64 +157,86 @@ def ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
-def rounds_of(folder: Path, seconds: float, steps: int | None, count: int) -> list[dict[str, Any]]:
+@dataclass
+class Block:
+    """Consecutive epochs, all with or all without what stands around a trial."""
+
+    measured: bool
+    epochs: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    own_cpu_s: float = 0.0
+    sampler_s: float = 0.0
+
+
+def blocks_of(folder: Path, seconds: float, steps: int | None, rounds: int) -> Iterator[Block]:
+    """Blocks in pairs, of which first the one and then the other is measured first."""
     template = start_template(folder)
     writer = MlflowWriter(resolve(folder, f"sqlite:///{folder}/mlflow.db"), GRID, folder)
     writer.wait_open()
-    measured = Measured(folder, writer)
-    found = []
+    journal = Journal(folder / "journal.jsonl")
+    job = make_job(folder / WITHOUT, "c-r0", 1, EPOCHS, steps)
+    process.Audit = NoAudit
+    started: Event = {}
+    length = seconds
+    order = [measured for number in range(rounds) for measured in ((False, True), (True, False))[number % 2]]
     try:
-        first = quantities(record_of(measured.run(template, CALIBRATION, steps)))
-        epochs = math.ceil(seconds / first["mean_epoch_s"])
-        for number in range(1, count + 1):
-            pair: dict[str, Any] = {}
-            for name in sorted(("measured", "unmeasured"), reverse=bool(number % 2)):
-                while writer.left:  # nothing of a trial falls to one that is not measured
-                    time.sleep(0.05)
-                cpu = time.process_time()
-                if name == "measured":
-                    told = measured.run(template, epochs, steps)
-                else:
-                    told = run_unmeasured(template, folder, epochs, steps)
-                attempt = record_of(told)
-                pair[name] = quantities(attempt)
-                pair[name]["driver_cpu_share"] = (time.process_time() - cpu) / pair[name]["wall_s"]
-                if attempt.audit:
-                    pair["sampler_cpu_share"] = attempt.audit["cost_cpu_s"] / pair[name]["wall_s"]
-                    host = attempt.audit["host"]
-                    pair["other_cpu_share"] = host.get("other_cpu_s", 0.0) / attempt.audit["seconds"]
-            found.append(pair)
-            print(number, json.dumps(pair), file=sys.stderr, flush=True)
+        with closing(template.run(job)) as told:
+            for event in told:
+                if event["event"] == "trial_started":
+                    started = event
+                if event["event"] == "epoch_ended" and event["epoch"] == WARMUP:
+                    break
+            for number, measured in enumerate(order):
+                block, begun, cpu = Block(measured), time.monotonic(), time.process_time()
+                around = None
+                if measured:
+                    own = replace(job, trial=f"c-r{number}")
+                    around = Around(own, folder, writer, journal, NoAudit.leader)
+                    around.see(started)
+                for event in told:
+                    assert event["event"] == "epoch_ended", event
+                    block.epochs.append(event["ledger"]["train"] + event["ledger"]["input_wait"])
+                    if around:
+                        around.see(event)
+                    if around.over(seconds) if around else time.monotonic() - begun >= length:
+                        break
+                block.seconds, block.own_cpu_s = time.monotonic() - begun, time.process_time() - cpu
+                if around:
+                    around.close()
+                    block.sampler_s, length = around.sampler_s, block.seconds
+                yield block
     finally:
         writer.close()
         template.close()
-    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=12.0, help="about how long a trial's training is to take")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a block before its trial ends")
     parser.add_argument("--steps", type=int, help="in an epoch; by default the whole data set, 22")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json", type=Path, help="write the numbers here too")
     options = parser.parse_args()
+    found: list[Block] = []
     with tempfile.TemporaryDirectory(prefix="rb-", ignore_cleanup_errors=True) as folder:
-        found = rounds_of(Path(folder), options.seconds, options.steps, options.rounds)
-    walls = [pair[name]["wall_s"] for pair in found for name in ("measured", "unmeasured")]
+        for block in blocks_of(Path(folder), options.seconds, options.steps, options.rounds):
+            found.append(block)
+            mean, name = statistics.fmean(block.epochs), "measured" if block.measured else "unmeasured"
+            print(f"{len(found)} {name}: {len(block.epochs)} epochs of {mean:.4f} s", file=sys.stderr, flush=True)
+    pairs = [sorted(found[at : at + 2], key=lambda block: not block.measured) for at in range(0, len(found), 2)]
+    lengths = [block.seconds for block in found]
     cores = f"{len(usable_cores())} of {os.cpu_count()} cores"
-    print(f"{len(found)} rounds, trials of {min(walls):.1f} to {max(walls):.1f} s on {cores}")
-    for name in ("median_epoch_s", "mean_epoch_s", "epoch_cpu_s"):
-        value, low, high = ratio([(pair["measured"][name], pair["unmeasured"][name]) for pair in found])
-        print(f"{name:<16} measured ÷ unmeasured {value:.4f} (95 %: {low:.4f} to {high:.4f})")
-    sampler = statistics.fmean(pair["sampler_cpu_share"] for pair in found)
-    print(f"the sampler's thread: {sampler:.2%} of one core")
-    for name in ("measured", "unmeasured"):
-        share = statistics.fmean(pair[name]["driver_cpu_share"] for pair in found)
-        print(f"processor time of whoever runs trials, {name}: {share:.2%} of one core")
-    others = statistics.fmean(pair["other_cpu_share"] for pair in found)
-    print(f"all other processes of this machine meanwhile: {others:.2f} cores")
+    print(f"{len(pairs)} rounds, blocks of {min(lengths):.1f} to {max(lengths):.1f} s on {cores}")
+    for name, middle in (("mean", statistics.fmean), ("median", statistics.median)):
+        value, low, high = ratio([(middle(measured.epochs), middle(other.epochs)) for measured, other in pairs])
+        print(f"{name} epoch: measured ÷ unmeasured {value:.4f} (95 %: {low:.4f} to {high:.4f})")
+    for name, side in (("measured", 0), ("unmeasured", 1)):
+        used = sum(pair[side].own_cpu_s for pair in pairs) / sum(pair[side].seconds for pair in pairs)
+        print(f"processor time of the process that runs trials, {name}: {used:.2%} of one core")
+    sampler = sum(measured.sampler_s for measured, _ in pairs) / sum(measured.seconds for measured, _ in pairs)
+    print(f"of that the sampler's thread: {sampler:.2%} of one core")
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+        options.json.write_text(json.dumps([asdict(block) for block in found], indent=1))
 
 
 if __name__ == "__main__":

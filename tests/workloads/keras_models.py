@@ -55,7 +55,8 @@ def norms(name: str) -> list[list[float]]:
 
 def is_fresh(name: str) -> bool:
     first, second = (workloads.get(name).build_model("tensorflow") for _ in range(2))
-    return not np.array_equal(np.asarray(first.trainable_variables[0]), np.asarray(second.trainable_variables[0]))
+    pairs = zip(first.trainable_variables, second.trainable_variables, strict=True)
+    return any(not np.array_equal(np.asarray(one), np.asarray(other)) for one, other in pairs)
 
 
 def initial(name: str, answers: str) -> None:
