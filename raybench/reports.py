@@ -14,7 +14,7 @@ from raybench import rooflines
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.findings import survey
 from raybench.analysis.report import Report, Told, as_json, make_report
-from raybench.analysis.results import attempts, latest
+from raybench.analysis.results import Attempt, attempts, latest
 from raybench.analysis.standing import Standing, of_journal
 from raybench.errors import UsageError, nearest
 from raybench.evidence import Evidence
@@ -106,7 +106,7 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
     standing = replace(standing, findings=survey(found.values(), drifts))
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     proofs = [proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning]
-    said = Counter(words for run in own for words in run.warnings if words not in proofs)
+    said = Counter(words for run in own for words in _beside_proofs(run))
     of_runs = [f"{words} ({count} trial{'s' if count > 1 else ''})" for words, count in said.items()]
     return make_report(
         standing,
@@ -119,6 +119,12 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
             made=now(),
         ),
     )
+
+
+def _beside_proofs(run: Attempt) -> list[str]:
+    """An attempt's warnings without that of its decay proof, which may have been made again since."""
+    says = run.decay_proof.get("says")
+    return [words for words in run.warnings if not (says and words.endswith(f": {says}"))]
 
 
 def files(report: Report) -> dict[str, str]:

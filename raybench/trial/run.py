@@ -113,12 +113,12 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         if ran_out:
             peak = device.peak_memory() if device else None
             error = error | memory.describe(str(caught), peak, job.memory_limit)
-    sections, wall = ledger.close()
     if status == events.COMPLETED and here().number == 0:
         try:
             write_sheet(workload, job.cell["framework"], engine, data.val, Path(job.folder))
         except Exception as caught:
             warnings.append(f"no picture of predictions: {type(caught).__name__}: {caught}")
+    sections, wall = ledger.close()
     yield events.trial_ended(
         job.trial,
         job.attempt,
