@@ -25,6 +25,9 @@ WORDS = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "rate"
 HARDWARE = frozenset({"device", "threads", "cpus", "count", "compile", "input", "channels_last"})
 """Axes that do not bear on how many epochs a target takes."""
 
+OF_HARDWARE = ("model", "count", "devices", "threads")
+"""What of a cell's device says which hardware it is, and how much of it; its kind may be another way to the same."""
+
 LEARN_ALIKE = ("epochs ", "compile ", "input ", "channels last ", "steps per execution ", "evaluation batch size ")
 """How the differences begin that do not bear on it either."""
 
@@ -78,6 +81,8 @@ class Pair:
             cell with the baseline's values is not in the grid.
         is_baseline: whether others are compared with `other`.
         again: whether both are the same cell, for an A/A check.
+        hardware: whether they ran on different hardware, or on more or less of one, as far as is known; where not, no
+            ratio of theirs is credited to any.
         learning: what makes them learn differently, as far as is known: those differences, and what is compared where
             that is more than the hardware.
         differences: what they differ in beside the baseline's fields, such as "precision (bf16 against fp32)".
@@ -93,6 +98,7 @@ class Pair:
     baseline: Side | None = None
     is_baseline: bool = False
     again: bool = False
+    hardware: bool = True
     differences: tuple[str, ...] = ()
     learning: tuple[str, ...] = ()
     beside: tuple[Mapping[int, float], ...] = ()
@@ -137,6 +143,7 @@ def pairs(
                 pair,
                 baseline=sides[origin],
                 differences=apart,
+                hardware=not (first and start) or _hardware(first) != _hardware(start),
                 learning=(*compared, *(each for each in apart if not each.startswith(LEARN_ALIKE))),
                 beside=tuple(beside(runs, origin, number)),
             )
@@ -225,6 +232,11 @@ def _fallback(cell: PlannedCell) -> str:
 def named(name: str, value: Any) -> str:
     """A value on an axis in words: "batch 128", "decay 5e-4"."""
     return f"{WORDS.get(name, name.replace('_', ' '))} {short(value)}"
+
+
+def _hardware(run: Attempt) -> list[Any]:
+    device = run.cell.get("device", {})
+    return [device.get(name) for name in OF_HARDWARE]
 
 
 def _workload(run: Attempt | None) -> str:

@@ -143,7 +143,9 @@ def accuracy(pair: Pair) -> Sentence | None:
 
 
 def attribution(pair: Pair) -> tuple[Sentence, ...]:
-    """Why the ratio is not the hardware's, where it is not."""
+    """Why the ratio is not the hardware's, where it is not; nothing where both ran on the same."""
+    if not pair.hardware:
+        return ()
     baseline, other = (Conditions(side.name, side.bound_by, side.doubts) for side in _both(pair))
     found = credit(baseline, other)
     head = sentence("The ratio is not to be credited to the hardware.")

@@ -228,6 +228,21 @@ def test_a_ratio_that_is_not_the_hardware_s():
     ]
 
 
+def test_nothing_is_said_of_hardware_that_is_the_same():
+    cells = [PlannedCell(f"b{batch}", {"device": "cpu", "batch_size": batch}, 3) for batch in (32, 128)]
+    runs = known(
+        *(
+            trial(f"b{batch}", repeat, cell("cpu", batch), seconds)
+            for batch, times in ((32, CPU), (128, OTHER))
+            for repeat, seconds in enumerate(times)
+        )
+    )
+    pair = pairs(cells, runs, {"batch_size": 32}, findings={("b32-r1", 1): [Finding("busy_host", "", "", {})]})[1]
+    said = " ".join(plain(each) for each in verdict(pair))
+    assert said.startswith("batch 128 trains katnoria_cnn")
+    assert "hardware" not in said and "shared cores" not in said
+
+
 def test_from_which_job_length_on():
     """100 s of start-up against none; 2 s an epoch of 156 steps less: 50 epochs."""
     runs = runs_of("cpu", [4.0, 4.01, 3.99]) + runs_of("other", [2.0, 2.01, 1.99], once=100.0)

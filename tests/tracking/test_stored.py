@@ -105,7 +105,7 @@ def test_every_grid_of_a_store_and_none_that_was_deleted(own_store, journal):
     client.log_metric(alien.info.run_id, "loss", 1.0, step=1)
     found = raybench.load(own_store.path, attempts="all").trials
     assert len(found) >= 9
-    with pytest.raises(UsageError, match="no results of a grid gone; (there are .*kept_a|did you mean)"):
+    with pytest.raises(UsageError, match=r"no results of a grid gone; (there are .*kept_a|did you mean)"):
         raybench.load(own_store.path, grid="gone")
     assert len(raybench.load(own_store.uri, grid="kept_b", attempts="all").trials) == 4
 
