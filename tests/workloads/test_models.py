@@ -89,13 +89,13 @@ def test_the_loss_falls_on_a_fixed_batch(known: Known) -> None:
     inputs, targets = tensor(known.inputs(examples)), torch.from_numpy(known.targets(examples))
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 1e-3)
     losses = []
-    for _ in range(8):
+    for _ in range(8 if known.slow else 16):
         loss = loss_of(known, model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert losses[-1] < 0.95 * losses[0]
+    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_both_memory_formats_agree(known: Known) -> None:

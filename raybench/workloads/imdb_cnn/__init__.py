@@ -9,6 +9,7 @@ from functools import partial
 
 from raybench.datasets.imdb import prepared
 from raybench.workloads.base import Workload
+from raybench.workloads.twins import twins
 
 WORDS, TOKENS = 5_000, 400
 
@@ -20,11 +21,8 @@ WORKLOAD = Workload(
     },
     dataset="imdb",
     prepare=partial(prepared, words=WORDS, tokens=TOKENS),
-    loss={"torch": "raybench.workloads.binary_torch:loss", "tensorflow": "raybench.workloads.binary_tensorflow:loss"},
-    metrics={
-        "torch": "raybench.workloads.binary_torch:metrics",
-        "tensorflow": "raybench.workloads.binary_tensorflow:metrics",
-    },
+    loss=twins("binary", "loss"),
+    metrics=twins("binary", "metrics"),
     defaults={
         "epochs": 2,
         "batch_size": 32,

@@ -10,6 +10,7 @@ says so.
 from __future__ import annotations
 
 from raybench.workloads.base import Workload
+from raybench.workloads.twins import twins
 
 WORKLOAD = Workload(
     name="resunet_v1",
@@ -21,14 +22,8 @@ WORKLOAD = Workload(
     dataset="scenes-synthetic",
     examples={"train": 17_500, "val": 1_000},
     std=(255.0,),
-    loss={
-        "torch": "raybench.workloads.resunet_torch:loss_v1",
-        "tensorflow": "raybench.workloads.resunet_tensorflow:loss_v1",
-    },
-    metrics={
-        "torch": "raybench.workloads.resunet_torch:metrics",
-        "tensorflow": "raybench.workloads.resunet_tensorflow:metrics",
-    },
+    loss=twins("resunet", "loss_v1"),
+    metrics=twins("resunet", "metrics"),
     sheet="raybench.workloads.resunet_sheet:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={

@@ -8,6 +8,7 @@ synthetic, and the data set's name says so. The loss is one number an example, s
 from __future__ import annotations
 
 from raybench.workloads.base import Workload
+from raybench.workloads.twins import twins
 
 DOWN = (32, 64, 128, 256, 512)
 DEPTH = (256, 128, 64, 16)
@@ -23,14 +24,8 @@ WORKLOAD = Workload(
     dataset="scenes-synthetic",
     examples={"train": 17_500, "val": 1_000},
     std=(255.0,),
-    loss={
-        "torch": "raybench.workloads.resunet_torch:loss_v2",
-        "tensorflow": "raybench.workloads.resunet_tensorflow:loss_v2",
-    },
-    metrics={
-        "torch": "raybench.workloads.resunet_torch:metrics",
-        "tensorflow": "raybench.workloads.resunet_tensorflow:metrics",
-    },
+    loss=twins("resunet", "loss_v2"),
+    metrics=twins("resunet", "metrics"),
     sheet="raybench.workloads.resunet_sheet:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
