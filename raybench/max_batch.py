@@ -159,7 +159,7 @@ def find_max_batch(
         found = {name: Found(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()}
         first = [_work(name, groups[name], search) for name, one in found.items() if (search := one.search.next())]
         dispatcher = Dispatcher(first, plan.nodes)
-        with locked(options.results), Journal(folder / JOURNAL) as journal:
+        with locked(options.results, f"--find-max-batch of {spec.name}"), Journal(folder / JOURNAL) as journal:
 
             def job(placement: Placement) -> Job:
                 work = placement.work

@@ -161,7 +161,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         plan = make_plan(spec, nodes, root, options.where, executor.isolation)
         if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
-        with locked(options.results):
+        with locked(options.results, f"the grid {spec.name}"):
             known = recovered(folder / JOURNAL)
             todo = missing(plan, latest(known.values()), options)
             evidence = Evidence(() if options.fresh else told(folder / JOURNAL))

@@ -34,7 +34,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
         has = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(there)}" if there else ""
         raise UsageError(f"{what} in {results}{has}")
     store = resolve(results, tracking_uri)
-    with locked(results):
+    with locked(results, "raybench sync"):
         for name in grids or there:
             recovered(results / name / JOURNAL)
             report = sync(results / name / JOURNAL, store, name)

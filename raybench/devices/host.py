@@ -38,13 +38,23 @@ def model_name() -> str:
             return " ".join(found.group(1).split())
     except OSError:
         pass
-    if platform.system() == "Darwin":
-        asked = subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
-        )
-        if asked.stdout.strip():
-            return asked.stdout.strip()
-    return platform.processor() or platform.machine()
+    return _sysctl("machdep.cpu.brand_string") or platform.processor() or platform.machine()
+
+
+def _sysctl(name: str) -> str:
+    """What macOS says of itself under a name; empty where it says nothing, and on any other system."""
+    if platform.system() != "Darwin":
+        return ""
+    asked = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
+    return asked.stdout.strip()
+
+
+def boot_id() -> str:
+    """What tells one boot of a host from the next; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return _sysctl("kern.bootsessionuuid")
 
 
 def total_memory() -> int | None:

@@ -17,6 +17,7 @@ import numpy as np
 from raybench import datasets
 from raybench.datasets.base import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
+from raybench.devices.host import boot_id
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
 from raybench.engines.pictures import is_array
 from raybench.trial import events, memory
@@ -212,14 +213,6 @@ def _own_version() -> str:
     from raybench import __version__
 
     return __version__
-
-
-def boot_id() -> str:
-    """What tells one boot of a host from the next; empty where the system does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
 
 
 def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
