@@ -40,6 +40,7 @@ LATER: Mapping[str, Any] = {
     "decay_rule": "mean",
     "steps_per_execution": 1,
     "model": {},
+    "sections": False,
 }
 """Settings that came after the first form of a cell: in it only where they differ from this."""
 

@@ -10,7 +10,13 @@ from raybench.errors import UsageError, WorkloadError, nearest
 from raybench.spec import GridSpec, wrong_settings
 from raybench.workloads import WorkloadInfo
 
-_WORDS: Mapping[tuple[type, ...], str] = {(bool,): "true or false", (int, float): "a number", (str,): "a name"}
+_WORDS: Mapping[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    str: ((str,), "a name"),
+}
+"""For an option's default what a grid may give instead, and what that is called."""
 
 
 def check_defaults(info: WorkloadInfo) -> None:
@@ -51,8 +57,8 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
             there = nearest(name, info.options) if info.options else "it has none"
             raise UsageError(f"{where}: no option of {info.name}'s model; {there}")
         default = info.options[name]
-        wanted = next(words for kind, words in _WORDS.items() if type(default) in kind)
-        if type(value) not in next(kind for kind in _WORDS if type(default) in kind):
+        kinds, wanted = _WORDS[type(default)]
+        if type(value) not in kinds:
             raise UsageError(f"{where}: wanted {wanted}, not {value!r:.60}")
         if value != default:
             found[name] = type(default)(value)

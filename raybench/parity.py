@@ -85,6 +85,7 @@ def run_parity(
     environments: Mapping[str, str] | None = None,
     batch_size: int = BATCH_SIZE,
     tell: Tell = lambda text: None,
+    model: Mapping[str, Any] | None = None,
 ) -> Parity:
     """Compare a workload's frameworks, each on the CPU.
 
@@ -94,6 +95,7 @@ def run_parity(
         environments: for a framework, the environment it computes in, as a device's profile names it; else this
             interpreter where it has the framework, or raybench's own recipe.
         batch_size: examples in one step.
+        model: what is chosen of the workload's model, as a grid's `model:` does.
 
     Raises:
         UsageError: the workload, its data, a framework or an environment cannot be used; the message says what helps.
@@ -102,7 +104,7 @@ def run_parity(
     info = read_reference(workload, Path())
     chosen = _chosen(info, wanted)
     root = datasets.data_root()
-    plan = _plan(info, workload, chosen, environments or {}, batch_size, root)
+    plan = _plan(info, workload, chosen, environments or {}, batch_size, root, model or {})
     cells = {cell.content["framework"]: cell for cell in plan.cells}
     missing = {name: cells[name].skip or "" for name in chosen if cells[name].skip}
     ready = [name for name in chosen if name not in missing]
@@ -140,6 +142,7 @@ def _plan(
     environments: Mapping[str, str],
     batch_size: int,
     root: Path,
+    model: Mapping[str, Any],
 ) -> Plan:
     """A grid of one cell a framework: ten epochs of one step."""
     here = probe_node()
@@ -164,6 +167,7 @@ def _plan(
             "precision": "fp32",
             "compile": False,
             "replicas": 1,
+            "model": dict(model),
             **_examples(info, batch_size, root),
         }
     )

@@ -104,7 +104,7 @@ class Resolver:
         if need not in self._fits:
             self._fits[need] = fit(need, self._nodes)
         where = self._fits[need]
-        skip = where if isinstance(where, str) else self._no_model(resolved["framework"])
+        skip = where if isinstance(where, str) else self._cannot(resolved)
         place = None if isinstance(where, str) else where
         content = self._content(profile, resolved, place)
         price = profile.price_per_hour
@@ -130,10 +130,14 @@ class Resolver:
             self._profiles[name] = profile, said(profile, BY_PROFILE)
         return self._profiles[name]
 
-    def _no_model(self, framework: str) -> str | None:
-        if engines.MODELS[framework] in self._info.frameworks:
-            return None
-        return f"{self._info.name} has no {framework} model"
+    def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
+        """Why the framework cannot train this, wherever it is; None where it can."""
+        framework = resolved["framework"]
+        if engines.MODELS[framework] not in self._info.frameworks:
+            return f"{self._info.name} has no {framework} model"
+        if resolved.get("sections") and framework in engines.ONE_GRAPH:
+            return f"sections: {framework} compiles a whole step into one program, which has no sections to time"
+        return None
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
         return Need(

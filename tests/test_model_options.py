@@ -35,6 +35,8 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
         ("imdb_cnn", {"dropout": 0.2}, "no option of imdb_cnn's model; it has none"),
         ("imdb_lstm", {"recurrent_dropout": "much"}, "wanted a number, not 'much'"),
         ("imdb_lstm", {"recurrent_dropout": True}, "wanted a number, not True"),
+        ("resunet_v2", {"side": 32.5}, "wanted a whole number, not 32.5"),
+        ("resunet_v1", {"concatenate": 1}, "wanted true or false, not 1"),
     ],
 )
 def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
@@ -42,6 +44,19 @@ def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen:
         model_options(spec, read_reference(workload, Path()), chosen)
     name = next(iter(chosen))
     assert str(caught.value) == f"{spec.source_path}:3: model.{name}: {said}"
+
+
+def test_what_is_chosen_of_the_data_reaches_them_and_the_model() -> None:
+    from raybench import workloads
+    from raybench.datasets import scenes
+
+    unet = workloads.get("resunet_v2")
+    data = scenes.read(Path())
+    assert unet.prepare_data(data) is data
+    assert unet.with_options({"side": 32}).prepare_data(data).train.inputs.shape[1:] == (32, 32, 6)
+    for wrong in (33, 8, -16, 0):
+        with pytest.raises(ValueError, match=f"^model.side {wrong}: the network halves a picture four times"):
+            unet.with_options({"side": wrong}).prepare_data(data)
 
 
 def test_the_chosen_model_is_what_is_built() -> None:

@@ -362,3 +362,14 @@ def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
     other = plan_of(GRID + "audit: {aa: true}\nbaseline: {batch_size: 64, device: cuda}\n").cells[-1]
     assert (other.axes["device"], other.axes["batch_size"]) == ("cuda", 64)
     assert plan_of(GRID + "audit: {aa: false}\n").cells == plain.cells
+
+
+def test_sections_are_another_cell_and_only_where_a_step_has_them(plan_of):
+    both = replace(LAPTOP, packages={"torch": "2.13.0", "tensorflow": "2.21.0"})
+    text = "name: g\nworkload: digits_cnn\naxes: {sections: [false, true], framework: [torch, tensorflow]}\n"
+    whole, compiled, apart, skipped = plan_of(text, (both,)).cells
+    assert (whole.skip, compiled.skip, apart.skip) == (None, None, None)
+    assert skipped.skip == "sections: tensorflow compiles a whole step into one program, which has no sections to time"
+    assert "sections" not in whole.content["settings"], "what was measured before keeps its name"
+    assert apart.content["settings"]["sections"] is True
+    assert apart.cell_id != whole.cell_id

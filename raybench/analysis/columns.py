@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from raybench.analysis import rules
+from raybench.trial.ledger import STEP_SECTIONS
 
 
 class Column(NamedTuple):
@@ -83,6 +84,13 @@ _CELL = [
     Column("epochs", WHOLE, "epochs", "asked for", "settings.epochs"),
     Column("steps_per_epoch", WHOLE, "steps", "asked for; none for all there are", "settings.steps_per_epoch"),
     Column("steps_per_execution", WHOLE, "steps", "in one call of the framework", "settings.steps_per_execution"),
+    Column(
+        "sections",
+        YES_NO,
+        "",
+        "whether steps were timed by sections: no time of such a run is one",
+        "settings.sections",
+    ),
     Column(
         "evaluation_batch_size", WHOLE, "examples", "asked for; none: raybench's own", "settings.evaluation_batch_size"
     ),
@@ -173,5 +181,6 @@ EPOCHS = (
     Column("examples", WHOLE, "examples", "trained on"),
     Column("peak_memory_bytes", WHOLE, "bytes", "the most since the trial began"),
     Column("recompiles", WHOLE, "", "shapes that were new", stored=False),
+    *(Column(f"section_{name}_s", NUMBER, "s", f"in {name}, of steps timed by sections") for name in STEP_SECTIONS),
 )
 """A row for each epoch. Its metrics have columns by their own names, such as `val/accuracy`, of float64."""

@@ -13,6 +13,7 @@ from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.roofline import roofline
 from raybench.analysis.speedup import Speedup, by_repeat
+from raybench.analysis.step_sections import step_sections
 from raybench.identity import trial_id
 from raybench.trial import events
 from raybench.trial.memory import in_words
@@ -80,6 +81,7 @@ class Row:
             is not in the grid or has no completed run.
         bound: what held its runs up; None where nothing was found out of the device or the model.
         findings: what to doubt of its completed runs, or to note, by the trial; runs without findings are not in it.
+        sections: milliseconds of a step in each of its sections; empty where the cell does not time them.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
     """
 
@@ -94,6 +96,7 @@ class Row:
     speedup: Speedup | None = None
     bound: Bound | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    sections: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
 
@@ -138,6 +141,7 @@ def compare(
                 else None,
                 bound=bound(mine),
                 findings={run.trial: told for run in _completed(mine) if (told := findings.get(run.key))},
+                sections=step_sections(_completed(mine)),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )
@@ -216,7 +220,8 @@ def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
     done = counts.pop(events.COMPLETED, 0)
     others = [f"{count} {status}" for status, count in sorted(counts.items())]
     timed = ["only timed"] if any(run.only_timed for run in runs) else []
-    return ", ".join([f"{done}/{cell.repeats} completed", *others, *timed])
+    apart = ["by sections"] if any(run.by_sections for run in runs) else []
+    return ", ".join([f"{done}/{cell.repeats} completed", *others, *timed, *apart])
 
 
 def _end(run: Attempt) -> str:

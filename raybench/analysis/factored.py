@@ -24,7 +24,7 @@ LEARNING = frozenset({"weight_decay", "schedule", "epochs", "stop_at_target"})
 """Settings that do not bear on how long an epoch takes; the learning rate, inside the optimiser, is another."""
 
 SPEED = frozenset(
-    {"compile", "input", "channels_last", "steps_per_execution", "evaluation_batch_size", "stop_at_target"}
+    {"compile", "input", "channels_last", "steps_per_execution", "evaluation_batch_size", "stop_at_target", "sections"}
 )
 """Settings that do not bear on how many epochs a target takes."""
 

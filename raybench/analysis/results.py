@@ -40,6 +40,8 @@ class Epoch:
         step_s: mean seconds of a step (forward, backward and update) in each of at most 64 consecutive blocks of steps
             of equal length, the last of which may be shorter, without the first step of a new shape; empty where single
             steps are not timed.
+        sections: seconds of each section of its steps (`raybench.trial.ledger.STEP_SECTIONS`), all steps together;
+            empty where the cell did not ask for them.
         metrics: such as `val/accuracy`; finite numbers only.
         memory_peak_bytes: of the device, since the trial began.
         recompiles: compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces;
@@ -59,6 +61,7 @@ class Epoch:
     device_s: Mapping[str, float] = field(default_factory=dict)
     settle_s: Mapping[str, float] = field(default_factory=dict)
     step_s: tuple[float, ...] = ()
+    sections: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -147,6 +150,12 @@ class Attempt:
         """Whether a factored study ran it for its epoch times alone, so that what it learned is no result."""
         return TIMED_FOR in self.cell
 
+    @property
+    def by_sections(self) -> bool:
+        """Whether the sections of its steps were timed apart: the waits between them are in all its times, which are
+        no results therefore. What it learned is one."""
+        return bool(_mapping(self.cell.get("settings")).get("sections"))
+
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None where there is none, or where the run was only timed."""
         if self.only_timed:
@@ -198,6 +207,7 @@ class Attempt:
             device_s=_numbers(event.get("device_s")),
             settle_s=_numbers(event.get("settle_s")),
             step_s=_sequence(event.get("step_s")),
+            sections=_numbers(event.get("sections")),
         )
 
     def _end(self, event: Event) -> None:

@@ -1,14 +1,15 @@
 """From an attempt's ledgers to a time: one function for each rule by which training times are published.
 
-Every rule takes an `Attempt` and returns seconds, or None where the attempt does not have what the rule counts. Rules
-in `PUBLISHED`, by which results of others were reported, may have another unit, which stands beside them. Rules over
-epochs count those there are, also of an attempt that did not finish. Ledgers are kept to the microsecond; results
-are rounded to the nanosecond, so that sums carry no noise of binary floats.
+Every rule takes an `Attempt` and returns seconds, or None where the attempt does not have what the rule counts, or was
+timed by sections. Rules in `PUBLISHED`, by which results of others were reported, may have another unit, which stands
+beside them. Rules over epochs count those there are, also of an attempt that did not finish. Ledgers are kept to the
+microsecond; results are rounded to the nanosecond, so that sums carry no noise of binary floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -19,6 +20,16 @@ Rule = Callable[[Attempt], float | None]
 
 MLPERF_LEFT_OUT = 1200.0
 """Seconds of preparation and compilation that MLPerf's training rules leave out at most: twenty minutes."""
+
+
+def of_whole_steps(rule: Rule) -> Rule:
+    """The rule, which has nothing to say of a run whose steps were timed by sections: what it would count are waits."""
+
+    @wraps(rule)
+    def found(attempt: Attempt) -> float | None:
+        return None if attempt.by_sections else rule(attempt)
+
+    return found
 
 
 def epoch_seconds(epoch: Epoch) -> float:
@@ -38,6 +49,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     return [epoch for epoch in all_there_are if epoch.epoch > warmup] or all_there_are[-1:]
 
 
+@of_whole_steps
 def steady(attempt: Attempt) -> float | None:
     """The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch.
 
@@ -47,6 +59,7 @@ def steady(attempt: Attempt) -> float | None:
     return _clean(median(counted)) if counted else None
 
 
+@of_whole_steps
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
     counted = list(map(steady_seconds, steady_epochs(attempt)))
@@ -55,25 +68,29 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 def steady_from_warmup(attempt: Attempt) -> bool:
     """Whether `steady` had to be taken from a warm-up epoch, for want of any other."""
-    return bool(attempt.epochs) and attempt.epochs[-1].epoch <= attempt.warmup_epochs
+    return bool(attempt.epochs) and not attempt.by_sections and attempt.epochs[-1].epoch <= attempt.warmup_epochs
 
 
+@of_whole_steps
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
     opening = attempt.epochs[:1]
     return epoch_seconds(opening[0]) if opening and opening[0].epoch == 1 else None
 
 
+@of_whole_steps
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
     return _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None
 
 
+@of_whole_steps
 def total(attempt: Attempt) -> float | None:
     """Everything: loading the framework, and the process from its start to its end."""
     return None if attempt.wall is None else _sum((attempt.template_import or 0.0, attempt.wall))
 
 
+@of_whole_steps
 def airbench(attempt: Attempt) -> float | None:
     """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
     if not attempt.epochs:
@@ -81,6 +98,7 @@ def airbench(attempt: Attempt) -> float | None:
     return _sum((*map(steady_seconds, attempt.epochs), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
 
 
+@of_whole_steps
 def dawnbench(attempt: Attempt) -> float | None:
     """As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation."""
     if not attempt.epochs or "data" not in attempt.ledger:
@@ -88,6 +106,7 @@ def dawnbench(attempt: Attempt) -> float | None:
     return _sum((attempt.ledger["data"], *map(steady_seconds, attempt.epochs)))
 
 
+@of_whole_steps
 def mlperf(attempt: Attempt) -> float | None:
     """As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out."""
     if attempt.wall is None:
@@ -106,6 +125,7 @@ RESNET63_CALLS = (3, 4)
 """The calls of which that protocol takes the mean; the first two are its warm-up."""
 
 
+@of_whole_steps
 def resnet63(attempt: Attempt) -> float | None:
     """Seconds of a call, the mean of calls 3 and 4, where each call is one training step (`steps_per_epoch: 1`).
 
@@ -115,6 +135,7 @@ def resnet63(attempt: Attempt) -> float | None:
     return _clean(fmean(map(epoch_seconds, calls))) if calls else None
 
 
+@of_whole_steps
 def resnet63_cpu(attempt: Attempt) -> float | None:
     """The same calls by the processor time of all threads of the process: what its second clock showed."""
     calls = [epoch.cpu for epoch in _resnet63_calls(attempt) if epoch.cpu]
@@ -134,11 +155,13 @@ def with_validation(epoch: Epoch) -> float:
     return _sum((epoch_seconds(epoch), epoch.ledger.get("evaluate", 0.0)))
 
 
+@of_whole_steps
 def katnoria_cnn(attempt: Attempt) -> float | None:
     """Seconds of all epochs, the first one's compilation and every validation inside; no loading, no building."""
     return _sum(map(with_validation, attempt.epochs)) if attempt.epochs else None
 
 
+@of_whole_steps
 def keras_epoch(attempt: Attempt) -> float | None:
     """Seconds of an epoch as Keras's progress line has them: its clock stops when validation is over; the median line.
 
@@ -147,16 +170,19 @@ def keras_epoch(attempt: Attempt) -> float | None:
     return _median(with_validation(epoch) for epoch in attempt.epochs)
 
 
+@of_whole_steps
 def keras_step(attempt: Attempt) -> float | None:
     """The same for one step: the epoch's seconds over its steps."""
     return _median(with_validation(epoch) / epoch.steps for epoch in attempt.epochs if epoch.steps)
 
 
+@of_whole_steps
 def keras_example(attempt: Attempt) -> float | None:
     """The same for one example: what older Keras printed as a step."""
     return _median(with_validation(epoch) / epoch.examples for epoch in attempt.epochs if epoch.examples)
 
 
+@of_whole_steps
 def tutorial_throughput(attempt: Attempt) -> float | None:
     """Examples a second, steady: those of the epochs after the warm-up over their train + input_wait."""
     counted = steady_epochs(attempt)
@@ -164,6 +190,7 @@ def tutorial_throughput(attempt: Attempt) -> float | None:
     return _clean(sum(epoch.examples for epoch in counted) / seconds) if seconds else None
 
 
+@of_whole_steps
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
     """Examples a second end to end: all that were trained on over `total`, with loading, compiling and evaluating."""
     seconds = total(attempt)
@@ -211,8 +238,11 @@ of the tutorial with MNIST and DavidNet on a TPU and a GPU; `davidnet`'s 74 s, 2
 def time_to_target(attempt: Attempt, target: Target) -> float | None:
     """Training time until the target: compile + train + input_wait up to the end of the first epoch that reaches it.
 
-    Evaluation is left out, for how often one looks is no part of the training. None where it is never reached.
+    Evaluation is left out, for how often one looks is no part of the training. None where it is never reached, and of
+    a run by sections.
     """
+    if attempt.by_sections:
+        return None
     spent: list[float] = []
     for epoch in attempt.epochs:
         spent.append(epoch_seconds(epoch))

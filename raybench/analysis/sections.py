@@ -12,7 +12,9 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.sentences import digits, end
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import Standing
+from raybench.analysis.step_sections import NOTE, step_sections
 from raybench.plan import short
+from raybench.trial.ledger import STEP_SECTIONS
 
 Record = Mapping[str, Any]
 
@@ -62,7 +64,7 @@ class Section:
 
 def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
     """Every table that the grid has something for, in the order of a report."""
-    made = (to_target(standing, pairs), jobs(standing, pairs), best(standing))
+    made = (to_target(standing, pairs), jobs(standing, pairs), best(standing), steps(standing))
     return [section for section in made if section and section.records]
 
 
@@ -189,6 +191,28 @@ def best(standing: Standing) -> Section:
             Column("value", standing.metric, lambda value: f"{value:.3f}"),
             Column("fastest", "fastest", right=False),
             Column("seconds", "s/epoch", digits),
+        ),
+        records,
+    )
+
+
+def steps(standing: Standing) -> Section:
+    """Where a step of training goes, of the cells that timed its sections."""
+    found = [(cell, runs, step_sections(runs)) for cell in standing.cells if (runs := standing.completed(cell))]
+    records = [
+        {"cell": standing.label(cell), "runs": len(runs), **took, "whole": sum(took.values())}
+        for cell, runs, took in found
+        if took
+    ]
+    return Section(
+        "steps",
+        "Where a step goes",
+        f"Milliseconds of a step: the median over steady epochs, and over runs. {NOTE[:1].upper()}{NOTE[1:]}",
+        (
+            Column("cell", "setting", right=False),
+            *(Column(name, f"{name}, ms", digits) for name in STEP_SECTIONS),
+            Column("whole", "together, ms", digits),
+            Column("runs", "runs"),
         ),
         records,
     )

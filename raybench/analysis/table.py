@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.comparison import ACCURACY, Row, Spread
 from raybench.analysis.findings import NOTES, Finding, by_code
 from raybench.analysis.sentences import digits, end
+from raybench.analysis.step_sections import NOTE as SECTIONS_NOTE
 from raybench.plan import short
 
 if TYPE_CHECKING:
@@ -43,12 +44,15 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         (metric, "right", [_spread(row.metric, 3) for row in rows]),
         ("speed-up", "right", [_speedup(row) for row in rows]),
         ("bound by", "left", [f"{row.bound.by} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows]),
+        ("ms a step", "left", [_sections(row) for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
         ("price/run", "right", [_price(row.total_price) for row in rows]),
         ("doubt", "left", [_marks(row, marks) for row in rows]),
     ]
     if any(row.from_warmup for row in rows):
         notes.append(WARMUP_NOTE)
+    if any(row.sections for row in rows):
+        notes.append(SECTIONS_NOTE)
     notes += [_same(row) for row in rows if row.is_again]
     if any(row.bound for row in rows):
         notes.append(BOUND_NOTE)
@@ -131,6 +135,10 @@ def _steady(row: Row) -> str:
     if row.steady.runs == 1:
         return f"{digits(row.steady.value)}{mark}"
     return f"{digits(row.steady.value)}{mark} ({digits(row.steady.low)}–{digits(row.steady.high)})"
+
+
+def _sections(row: Row) -> str:
+    return ", ".join(f"{name} {digits(took)}" for name, took in row.sections.items()) or NOTHING
 
 
 def _speedup(row: Row) -> str:

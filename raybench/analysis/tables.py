@@ -128,10 +128,10 @@ def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
     }
     steady = rules.steady_epochs(attempt)
     seconds = sum(map(rules.steady_seconds, steady))
-    if seconds > 0:
+    if seconds > 0 and not attempt.by_sections:
         found["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
-    if len(cpu) == len(steady):
+    if len(cpu) == len(steady) and not attempt.by_sections:
         found["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
     accuracies = [epoch.metrics["val/accuracy"] for epoch in epochs if "val/accuracy" in epoch.metrics]
     found["best_val_accuracy"] = max(accuracies, default=None)
@@ -170,8 +170,8 @@ def _target(attempt: Attempt) -> dict[str, Any]:
         "target_metric": target.metric,
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
-        "target_reached": seconds is not None,
-        "target_runs": int(seconds is not None),
+        "target_reached": bool(at),
+        "target_runs": int(bool(at)),
         "time_to_target_s": seconds,
         "epochs_to_target": at[0] if at else None,
     }
@@ -256,6 +256,7 @@ def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -
         "examples": epoch.examples or None,
         "peak_memory_bytes": epoch.memory_peak_bytes,
         "recompiles": epoch.recompiles,
+        **{f"section_{name}_s": seconds for name, seconds in epoch.sections.items()},
     }
 
 

@@ -55,7 +55,12 @@ class Try:
 
 
 def try_of(attempt: Attempt, target: Target) -> Try | None:
-    """A run towards its target, in seconds of training; None where its end shows nothing of it (`ENDINGS`)."""
+    """A run towards its target, in seconds of training.
+
+    None where its end shows nothing of it (`ENDINGS`), or its seconds are those of a run by sections.
+    """
+    if attempt.by_sections:
+        return None
     seconds = rules.time_to_target(attempt, target)
     if seconds is not None:
         epochs = next(epoch.epoch for epoch in attempt.epochs if target.reached(epoch.metrics))

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,9 +38,21 @@ SAME, DIFFERENT = 0, 1
     metavar="N",
     help="How many examples a step, 16 or more: in fewer, what rounding decides weighs too much.",
 )
+@click.option(
+    "--model",
+    "choices",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What the workload lets you choose of its model: --model side=32. May be given again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
-    workload: str, frameworks: str | None, environments: tuple[str, ...], batch_size: int, as_json: bool
+    workload: str,
+    frameworks: str | None,
+    environments: tuple[str, ...],
+    batch_size: int,
+    choices: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Show whether WORKLOAD is the same training job in several frameworks.
 
@@ -60,9 +72,10 @@ def command(
         found = run_parity(
             workload,
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
-            _by_framework(environments),
+            _named("--environment", "FRAMEWORK=NAME", "torch_xla=xla", environments),
             batch_size,
             tell,
+            {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "side=32", choices).items()},
         )
     _print_json(found) if as_json else _print_tables(found)
     return SAME if found.same else DIFFERENT
@@ -78,8 +91,8 @@ def _ends_when_asked() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _by_framework(texts: tuple[str, ...]) -> dict[str, str]:
-    """What `FRAMEWORK=NAME` texts say.
+def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """What texts of an option say that are of a form such as `FRAMEWORK=NAME`.
 
     Raises:
         UsageError: one is not of that form.
@@ -88,11 +101,18 @@ def _by_framework(texts: tuple[str, ...]) -> dict[str, str]:
 
     found = {}
     for text in texts:
-        framework, equals, name = (part.strip() for part in text.partition("="))
-        if not (framework and equals and name):
-            raise UsageError(f"--environment {text}: say FRAMEWORK=NAME, such as --environment torch_xla=xla")
-        found[framework] = name
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise UsageError(f"{option} {text}: say {form}, such as {option} {example}")
+        found[name] = value
     return found
+
+
+def _value(name: str, text: str) -> Any:
+    """What is chosen of the model, in YAML as in a grid file."""
+    from raybench.spec.yaml_lines import read_yaml
+
+    return read_yaml(text, f"--model {name}=…", lines=False).value
 
 
 def _print_tables(found: Parity) -> None:

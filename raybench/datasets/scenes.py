@@ -15,7 +15,7 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.datasets.dataset import DataSet
 
 SIDE = 96
-"""Pixels of height and width."""
+"""Pixels of height and width, where nobody asks for others."""
 SHAPES = 3
 """At most, in one scene."""
 TRAIN, VAL = 1_200_000, 100_000
@@ -42,26 +42,27 @@ def uniform(numbers: Array, draws: int = _DRAWS) -> Array:
     return drawn
 
 
-def render(numbers: Array) -> tuple[Array, Array]:
+def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
     """Draw scenes.
 
     Args:
         numbers: which, [N].
+        side: pixels of height and width.
 
     Returns:
-        Pictures, uint8 [N, 96, 96, 6]: red, green and blue of the background, then of the same with the shapes.
-        Targets, uint8 [N, 2, 96, 96]: the mask, 255 inside, and the depth, 255 at the farthest.
+        Pictures, uint8 [N, side, side, 6]: red, green and blue of the background, then of the same with the shapes.
+        Targets, uint8 [N, 2, side, side]: the mask, 255 inside, and the depth, 255 at the farthest.
     """
     import numpy as np
 
     draws = uniform(numbers)
     count = len(draws)
-    across = np.linspace(-1.0, 1.0, SIDE, dtype=np.float32)
+    across = np.linspace(-1.0, 1.0, side, dtype=np.float32)
     rows, columns = across[None, :, None], across[None, None, :]
-    pictures = np.empty((count, SIDE, SIDE, 6), np.uint8)
+    pictures = np.empty((count, side, side, 6), np.uint8)
     pictures[..., :3] = _background(draws, across)
     pictures[..., 3:] = pictures[..., :3]
-    targets = np.zeros((count, 2, SIDE, SIDE), np.uint8)
+    targets = np.zeros((count, 2, side, side), np.uint8)
     # The plane lies between 170 and 255, every shape between 20 and 150: nothing of it is before a shape.
     lowest = 170 + 40 * draws[:, 6, None]
     targets[:, 1] = np.rint(lowest + (255 - lowest) * (1 - across) / 2)[:, :, None]
@@ -79,7 +80,7 @@ def render(numbers: Array) -> tuple[Array, Array]:
 
 
 def _background(draws: Array, across: Array) -> Array:
-    """Two colours that run into one another from left to right, under waves: float [N, 96, 96, 3], 0 to 255."""
+    """Two colours that run into one another from left to right, under waves: float [N, side, side, 3], 0 to 255."""
     import numpy as np
 
     part = (across + 1) / 2
@@ -92,7 +93,7 @@ def _background(draws: Array, across: Array) -> Array:
 
 
 def _inside(own: Array, rows: Array, columns: Array) -> Array:
-    """Where a shape is, [N, 96, 96], from its seven draws: place, size, turn and kind."""
+    """Where a shape is, [N, side, side], from its seven draws: place, size, turn and kind."""
     import numpy as np
 
     own = own[:, :, None, None]
@@ -112,18 +113,22 @@ class Scenes:
     A slice of it is another of it; an array of places gives an array. NumPy takes it for the array it stands for.
     """
 
-    def __init__(self, part: int, first: int, count: int, seen: list[Any] | None = None) -> None:
+    def __init__(self, part: int, first: int, count: int, side: int = SIDE, seen: list[Any] | None = None) -> None:
         import numpy as np
 
-        self._part, self._first, self._count = part, first, count
+        self._part, self._first, self._count, self._side = part, first, count, side
         self._seen = [None] if seen is None else seen  # the last batch: inputs and targets are read one after the other
         self.dtype = np.dtype(np.uint8)
-        self.shape = (count, SIDE, SIDE, 6) if part == 0 else (count, 2, SIDE, SIDE)
+        self.shape = (count, side, side, 6) if part == 0 else (count, 2, side, side)
         self.ndim, self.nbytes = 4, int(np.prod(self.shape))
 
     def twin(self) -> Scenes:
         """The targets of these pictures; a batch that was read of these costs nothing there."""
-        return Scenes(1, self._first, self._count, self._seen)
+        return Scenes(1, self._first, self._count, self._side, self._seen)
+
+    def sized(self, side: int) -> Scenes:
+        """The same with so many pixels of height and width."""
+        return Scenes(self._part, self._first, self._count, side)
 
     def __len__(self) -> int:
         return self._count
@@ -135,12 +140,12 @@ class Scenes:
             start, stop, step = places.indices(self._count)
             if step != 1:
                 return self[np.arange(start, stop, step)]
-            return Scenes(self._part, self._first + start, max(0, stop - start), self._seen)
+            return Scenes(self._part, self._first + start, max(0, stop - start), self._side, self._seen)
         places = np.asarray(places)
         wanted = (self._first + places % self._count).astype(np.uint64)
         last = self._seen[0]
         if last is None or not np.array_equal(last[0], wanted):
-            parts = [render(wanted[at : at + AT_ONCE]) for at in range(0, len(wanted), AT_ONCE)]
+            parts = [render(wanted[at : at + AT_ONCE], self._side) for at in range(0, len(wanted), AT_ONCE)]
             last = (wanted, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
             self._seen[0] = last
         return last[1 + self._part]
@@ -151,7 +156,7 @@ class Scenes:
         out = np.empty(self.shape, dtype or self.dtype)
         for at in range(0, self._count, AT_ONCE):
             here = np.arange(self._first + at, self._first + min(at + AT_ONCE, self._count), dtype=np.uint64)
-            out[at : at + AT_ONCE] = render(here)[self._part]
+            out[at : at + AT_ONCE] = render(here, self._side)[self._part]
         return out
 
 
@@ -160,8 +165,20 @@ def read(folder: Path) -> Data:
     return Data(_split(0, TRAIN), _split(1 << 32, VAL))
 
 
+def sized(data: Data, side: int = SIDE) -> Data:
+    """The same scenes with so many pixels of height and width."""
+    if side == SIDE:
+        return data
+    pictures: list[Any] = [data.train.inputs, data.val.inputs]
+    train, val = (_with_targets(part.sized(side)) for part in pictures)
+    return Data(train, val)
+
+
 def _split(first: int, count: int) -> Split:
-    pictures: Any = Scenes(0, first, count)
+    return _with_targets(Scenes(0, first, count))
+
+
+def _with_targets(pictures: Any) -> Split:
     return Split(pictures, pictures.twin())
 
 

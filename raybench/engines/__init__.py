@@ -55,6 +55,10 @@ WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
 }
 """Settings that change nothing under a framework, and so are no part of its cells."""
 
+ONE_GRAPH = frozenset({"torch_xla", "tensorflow"})
+"""The frameworks under which a whole step is one compiled program, so that its sections cannot be timed: a step in
+pieces would be another program."""
+
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
@@ -102,6 +106,7 @@ __all__ = [
     "BESIDE",
     "FRAMEWORKS",
     "MODELS",
+    "ONE_GRAPH",
     "PACKAGES",
     "PRECISIONS",
     "PRELOAD",

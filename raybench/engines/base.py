@@ -51,7 +51,8 @@ class EpochResult:
     `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
     compilations, as the framework tells them: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without
     a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` is how the epoch's
-    steps went (`raybench.engines.steps.Steps.blocks`), in seconds; empty where nothing times single steps.
+    steps went (`raybench.engines.steps.Steps.blocks`), in seconds; empty where nothing times single steps. `sections`
+    is how many seconds all of them spent in each of their sections; empty where the recipe does not ask for that.
     """
 
     steps: int
@@ -59,6 +60,7 @@ class EpochResult:
     metrics: Mapping[str, float]
     new_shapes: int
     step_s: Sequence[float] = ()
+    sections: Mapping[str, float] = field(default_factory=dict)
 
 
 class Engine(Protocol):

@@ -132,6 +132,12 @@ class Settings(Strict):
         description="For tensorflow: steps that one call of the compiled training function takes.",
         examples=[1, 50],
     )
+    sections: v.Bool | None = Field(
+        default=None,
+        description="For torch: time data, forward, loss, backward and step of every training step apart. The device "
+        "is waited for at each boundary, which makes steps slower: such times are in no ratio.",
+        examples=[True],
+    )
     replicas: v.Count | None = Field(
         default=None,
         description="Copies of the model that share each batch, such as the cores of a TPU: each has the batch-norm "

@@ -27,6 +27,8 @@ EPOCH_TIME = "time/epoch_s"
 """Every epoch that is in MLflow has this metric."""
 
 THROUGHPUT, MEMORY = "throughput/examples_per_s", "memory/peak_bytes"
+SECTIONS = "sections/"
+"""How the names of metrics begin that are seconds of an epoch in one section of its steps."""
 
 EFFECTIVE = "grid.json"
 """What an execution leaves of its grid beside the file: every setting as it held."""
@@ -45,6 +47,8 @@ its parts; `time/evaluate_s`: the evaluation after it, which is not in it
 - `throughput/examples_per_s`: training examples ÷ `time/epoch_s`
 - `train/*`, `val/*`: loss and accuracy (a fraction) on the training and the validation data
 - `memory/peak_bytes`: the most memory of the device, or of the process where the device is the CPU
+- `sections/*_s`, where the grid asks for `sections`: seconds of the epoch in each section of its steps. The device \
+was waited for between them, which takes time: such runs have no `summary/*_s`
 
 Each sample, about one a second (step = its number), of what went on around the trial; `samples.jsonl` has all of it:
 - `system/own_cpu`, `system/other_cpu`: how many of its cores its own processes kept busy, and how many others did
@@ -158,6 +162,7 @@ def epoch_metrics(epoch: Epoch) -> dict[str, float]:
     found = {f"time/{name}_s": epoch.ledger.get(name, 0.0) for name in ("train", "evaluate", "compile")}
     if seconds > 0:
         found[THROUGHPUT] = epoch.examples / seconds
+    found |= {f"{SECTIONS}{name}_s": took for name, took in epoch.sections.items()}
     found |= {_name(name): value for name, value in epoch.metrics.items()}
     if epoch.memory_peak_bytes is not None:
         found[MEMORY] = float(epoch.memory_peak_bytes)

@@ -136,7 +136,8 @@ def _epoch(step: int, run: StoredRun) -> Epoch:
         examples=round(told.get(p.THROUGHPUT, 0.0) * told[p.EPOCH_TIME]),
         ledger=ledger,
         cpu_s=None,
-        metrics={name: value for name, value in told.items() if name not in _OWN},
+        metrics={n: value for n, value in told.items() if n not in _OWN and not n.startswith(p.SECTIONS)},
+        sections={n.removeprefix(p.SECTIONS)[:-2]: value for n, value in told.items() if n.startswith(p.SECTIONS)},
         memory_peak_bytes=None if memory is None else round(memory),
         recompiles=None,
     )

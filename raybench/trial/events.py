@@ -55,7 +55,8 @@ def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     and `evaluate` by the device's own clock, from the first mark to the last, where it has one; `settle_s`, seconds
     that a value which depends on the last training step took to reach the host once `train` had been closed (evaluation
     has none: its sums are fetched inside its section); `step_s`, mean seconds of a step in blocks of equal length,
-    where single steps are timed.
+    where single steps are timed. `sections`, where they were asked for: seconds of data, forward, loss, backward and
+    step over all steps, with a wait for the device at every boundary.
     """
     return _event("epoch_ended", trial, attempt, fields)
 

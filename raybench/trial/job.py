@@ -98,6 +98,7 @@ class Recipe:
     Attributes:
         decay_rule: `mean`, or `SUM_OVER_REPLICAS`.
         steps_per_execution: steps that one call of a compiled function takes, where a framework has that.
+        sections: whether the sections of every step are timed apart, which makes it slower.
         replicas: groups of the global batch with batch statistics of their own.
         replication: how they are made: `grouped` (one computation on one device), `devices` (each on a device of its
             own), `spmd` (one program that a compiler spreads over the devices); empty for one replica on one device.
@@ -120,6 +121,7 @@ class Recipe:
     stop_at_target: bool = False
     decay_rule: str = "mean"
     steps_per_execution: int = 1
+    sections: bool = False
     replicas: int = 1
     replication: str = ""
     devices: int = 1

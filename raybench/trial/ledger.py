@@ -10,6 +10,9 @@ NANO = 1e-9
 
 SECTIONS = ("setup", "data", "build", "compile", "train", "input_wait", "evaluate", "checkpoint", "other")
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "checkpoint")
+STEP_SECTIONS = ("data", "forward", "loss", "backward", "step")
+"""What `sections: true` times apart in every step: the batch, until it is ready on the device; the model; the loss,
+with the metrics and their sums; the gradients; the optimiser."""
 ALWAYS_SHOWN = frozenset(SECTIONS) - {"checkpoint"}
 
 

@@ -95,6 +95,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 settle_s={"train": settled},
                 **({"device_s": by_device} if by_device else {}),
                 **({"step_s": list(trained.step_s)} if trained.step_s else {}),
+                **({"sections": dict(trained.sections)} if trained.sections else {}),
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
                 memory_peak_bytes=device.peak_memory(),
                 recompiles=trained.new_shapes + shapes,

@@ -40,6 +40,7 @@ class Workload:
         metric_names: what `metrics` returns, where that is not the accuracy alone.
         options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
             what builds it.
+        data_options: those of the options that `prepare` takes as well, by name.
         prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
         name: how it is called; in a person's file, the variable's name.
         version: raised when the same settings would give other results.
@@ -61,7 +62,8 @@ class Workload:
     sheet: str | Callable[[Any, Any, Any], Any] | None = None
     metric_names: tuple[str, ...] = ("accuracy",)
     options: Mapping[str, Any] = field(default_factory=dict)
-    prepare: str | Callable[[Data], Data] | None = None
+    prepare: str | Callable[..., Data] | None = None
+    data_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
@@ -107,7 +109,10 @@ class Workload:
         if not chosen:
             return self
         models = {framework: partial(_built, build, dict(chosen)) for framework, build in self.models.items()}
-        return replace(self, model=models)
+        of_data = {name: chosen[name] for name in self.data_options if name in chosen}
+        return replace(
+            self, model=models, prepare=partial(_function(self.prepare), **of_data) if of_data else self.prepare
+        )
 
     def build_model(self, framework: str) -> Any:
         """The model for a framework, fresh; imports the framework.

@@ -27,8 +27,8 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     def find(*pairs: Pair, missing: dict[str, str] | None = None) -> list[Any]:
         asked: list[Any] = []
 
-        def answer(workload: str, wanted: Any, environments: Any, batch_size: int, tell: Any) -> Parity:
-            asked.extend([workload, wanted, environments, batch_size])
+        def answer(workload: str, wanted: Any, environments: Any, batch_size: int, tell: Any, model: Any) -> Parity:
+            asked.extend([workload, wanted, environments, batch_size, model])
             return Parity(workload, batch_size, "torch", pairs, missing or {})
 
         monkeypatch.setattr(parity, "run_parity", answer)
@@ -51,8 +51,9 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
 
 def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable[..., Any], found: Any) -> None:
     asked = found(GOOD, BAD)
-    said = raybench("parity", "digits_cnn", "--environment", "torch_xla=xla", "--environment", "tensorflow=~/tf")
-    assert asked == ["digits_cnn", [], {"torch_xla": "xla", "tensorflow": "~/tf"}, 128]
+    environments = ["--environment", "torch_xla=xla", "--environment", "tensorflow=~/tf"]
+    said = raybench("parity", "digits_cnn", *environments, "--model", "side=32", "--model", "deep=true")
+    assert asked == ["digits_cnn", [], {"torch_xla": "xla", "tensorflow": "~/tf"}, 128, {"side": 32, "deep": True}]
     assert said.status == 1
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
     assert "digits_cnn: tensorflow against torch, batches of 128: the same" in rows
@@ -90,6 +91,10 @@ def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
         (["digits_cnn", "--frameworks", "torch"], "parity compares two frameworks or more"),
         (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
         (["digits_cnn", "--environment", "xla"], "--environment xla: say FRAMEWORK=NAME"),
+        (["digits_cnn", "--model", "side"], "--model side: say NAME=VALUE, such as --model side=32"),
+        (["digits_cnn", "--model", "side=32"], "model.side: no option of digits_cnn's model; it has none"),
+        (["resunet_v2", "--model", "side=[", "--frameworks", "torch,tensorflow"], "--model side=…"),
+        (["resunet_v2", "--model", "side=32.5", "--frameworks", "torch,tensorflow"], "wanted a whole number, not 32.5"),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
         ([], "Missing argument 'WORKLOAD'"),
     ],

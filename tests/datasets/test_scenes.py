@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -72,6 +74,39 @@ def test_like_an_array() -> None:
     assert np.array_equal(few, np.asarray(data.train.first(14).inputs)[10:])
     assert np.array_equal(np.asarray(targets[10:14]), targets[np.array([10, 11, 12, 13])])
     assert not np.array_equal(np.asarray(data.val.inputs[:4]), np.asarray(inputs[:4]))
+
+
+@pytest.mark.parametrize("side", [32, 48])
+def test_smaller_ones_are_the_same_scenes(side: int) -> None:
+    """A mask covers the same part of a picture, and the depth under it is the same."""
+    whole = datasets.get("scenes-synthetic").load(Path("/nowhere"))
+    few = scenes.sized(whole, side)
+    assert few.train.inputs.shape == (1_200_000, side, side, 6)
+    assert few.val.targets[np.arange(3)].shape == (3, 2, side, side)
+    assert np.array_equal(np.asarray(few.train.first(9).targets), few.train.targets[np.arange(9)])
+    places = np.arange(40)
+    small, large = few.train.targets[places], whole.train.targets[places]
+    apart = (small[:, 0] > 0).mean((1, 2)) - (large[:, 0] > 0).mean((1, 2))
+    assert np.abs(apart).max() < 0.03
+    for mine, theirs in zip(small, large, strict=True):
+        assert set(mine[1][mine[0] > 0]) <= set(theirs[1][theirs[0] > 0])
+    assert scenes.sized(whole, scenes.SIDE) is whole
+
+
+def test_the_process_holds_no_more_after_ten_times_as_many() -> None:
+    """In a process of its own, by the kernel's account: 2,000 small scenes with their targets, and 20,000."""
+    code = (
+        "import numpy as np, resource; from pathlib import Path; from raybench.datasets import scenes\n"
+        "train = scenes.sized(scenes.read(Path()), 32).train\n"
+        "for start in range(0, 20_000, 100):\n"
+        "    places = np.arange(start, start + 100)\n"
+        "    train.inputs[places], train.targets[places]\n"
+        "    if start in (1_900, 19_900): print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    few, many = map(int, said.split())
+    all_of_them = 20_000 * 32 * 32 * 8 / 1024
+    assert many - few < all_of_them / 20
 
 
 def test_memory_does_not_grow_with_what_has_been_read() -> None:

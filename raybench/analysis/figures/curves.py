@@ -59,6 +59,8 @@ def _by_epoch(run: Attempt, metric: str) -> Curve:
 
 
 def _by_time(run: Attempt, metric: str) -> Curve:
+    if run.by_sections:
+        return [], []
     spent = accumulate(map(epoch_seconds, run.epochs))
     told = [(at, epoch.metrics[metric]) for at, epoch in zip(spent, run.epochs, strict=True) if metric in epoch.metrics]
     return [at for at, _ in told], [value for _, value in told]

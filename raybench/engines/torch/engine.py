@@ -13,6 +13,7 @@ from raybench.engines.base import EngineParts, EpochResult, one_number_an_exampl
 from raybench.engines.order import Augmentation, Order
 from raybench.engines.pictures import is_pictures, reflect
 from raybench.engines.schedule import schedule
+from raybench.engines.sections import StepSections, WholeSteps
 from raybench.engines.steps import Steps
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
@@ -72,6 +73,7 @@ class TorchEngine:
         self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
         self._rank = parts.rank
         self._together = self._meet()
+        self._sections = StepSections(self._device.synchronize) if self._recipe.sections else WholeSteps()
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
@@ -171,6 +173,7 @@ class TorchEngine:
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         with self._autocast():
             outputs = self._call(inputs)
+        self._sections.enter("loss")
         outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
         losses = self._loss(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
@@ -181,14 +184,21 @@ class TorchEngine:
         return new
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
+        enter = self._sections.enter
+        enter("forward")
         losses, values = self._forward(inputs, targets)
         if check:
             one_number_an_example(values, len(targets))
+        loss = self._scaler.scale(losses.mean())
+        enter("backward")
         self._optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(self._scaler.scale(losses.mean()))
+        torch.autograd.backward(loss)
+        enter("step")
         self._update()
+        enter("loss")
         with torch.no_grad():
             sums.add(values)
+        enter("data")
 
     def _update(self) -> None:
         """Take the optimiser's step with the gradients there are."""
@@ -214,6 +224,7 @@ class TorchEngine:
         self._model.train()
         self._synchronize()
         with self._ledger.section("train"):
+            self._sections.begin()
             order = self._order.epoch()
             for inputs, targets in self._input.train(order.part(self._rank)):
                 steps.begin()
@@ -223,8 +234,9 @@ class TorchEngine:
             means = sums.means(order.index.size)
             self._synchronize()
             steps.over()
+            sections = self._sections.end()
         self._charge(steps, "train")
-        return EpochResult(self._order.steps, order.index.size, means, steps.compilations, steps.blocks())
+        return EpochResult(self._order.steps, order.index.size, means, steps.compilations, steps.blocks(), sections)
 
     def _charge(self, steps: Steps, section: str) -> None:
         steps.charge(self._ledger, section)

@@ -4,12 +4,15 @@ Published: an epoch in 2,331 s on a P100 and about 740 s on a TPUv2-8, 1.96 × b
 in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at 1e-2 on the GPU,
 SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the data set's name
 says so.
-`model: {concatenate: true}` is the form before it, which ran out of the card's memory at batch 128.
+`model: {concatenate: true}` is the form before it, which ran out of the card's memory at batch 128;
+`model: {side: 32}` has pictures of 32×32, for a processor or a trial run.
 """
 
 from __future__ import annotations
 
+from raybench.datasets.scenes import SIDE
 from raybench.workloads.base import Workload
+from raybench.workloads.resunet_side import prepared
 from raybench.workloads.twins import twins
 
 WORKLOAD = Workload(
@@ -18,7 +21,9 @@ WORKLOAD = Workload(
         "torch": "raybench.workloads.resunet_v1.torch:build",
         "tensorflow": "raybench.workloads.resunet_v1.tensorflow:build",
     },
-    options={"concatenate": False},
+    options={"concatenate": False, "side": SIDE},
+    prepare=prepared,
+    data_options=("side",),
     dataset="scenes-synthetic",
     examples={"train": 17_500, "val": 1_000},
     std=(255.0,),

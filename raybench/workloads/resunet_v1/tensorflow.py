@@ -7,16 +7,18 @@ from typing import Any
 import keras
 from keras import layers
 
+from raybench.datasets.scenes import SIDE
 from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, residual, up
 
 
-def build(concatenate: bool = False) -> Any:
-    """30,264,844 parameters where it adds; [N, 96, 96, 6] to logits [N, 2, 96, 96], float32 whatever the policy.
+def build(concatenate: bool = False, side: int = SIDE) -> Any:
+    """30,264,844 parameters where it adds; [N, side, side, 6] to logits [N, 2, side, side], float32 always.
 
     Args:
         concatenate: its first form, which puts beside one another what this one adds.
+        side: of the pictures; the weights are the same for each.
     """
-    inputs = keras.Input((96, 96, 6))
+    inputs = keras.Input((side, side, 6))
     skips, out = [], inputs
     for number, width in enumerate((64, 128, 256, 512)):
         skips.append(residual(out, width, f"down.{number}"))

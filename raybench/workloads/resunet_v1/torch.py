@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from raybench.datasets.scenes import SIDE
 from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
 
 
@@ -36,10 +37,11 @@ class ResUNet(nn.Module):
         return torch.cat([self.mask_head(mask), self.depth_head(depth)], 1)
 
 
-def build(concatenate: bool = False) -> nn.Module:
-    """30,264,844 parameters where it adds; [N, 6, 96, 96] to logits [N, 2, 96, 96].
+def build(concatenate: bool = False, side: int = SIDE) -> nn.Module:
+    """30,264,844 parameters where it adds; [N, 6, side, side] to logits [N, 2, side, side].
 
     Args:
         concatenate: its first form, which puts beside one another what this one adds.
+        side: of the pictures; the weights are the same for each.
     """
     return ResUNet(concatenate)

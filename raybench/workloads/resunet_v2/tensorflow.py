@@ -7,13 +7,18 @@ from typing import Any
 import keras
 from keras import layers
 
+from raybench.datasets.scenes import SIDE
 from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, residual, up
 from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 
 
-def build() -> Any:
-    """15,855,712 parameters; [N, 96, 96, 6] to logits [N, 2, 96, 96], float32 whatever the policy."""
-    inputs = keras.Input((96, 96, 6))
+def build(side: int = SIDE) -> Any:
+    """15,855,712 parameters; [N, side, side, 6] to logits [N, 2, side, side], float32 whatever the policy.
+
+    Args:
+        side: of the pictures; the weights are the same for each.
+    """
+    inputs = keras.Input((side, side, 6))
     skips, out = [], conv(inputs, DOWN[0], 5, "stem")
     for number, width in enumerate(DOWN[1:]):
         skips.append(residual(out, width, f"down.{number}"))

@@ -7,6 +7,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from raybench.datasets.scenes import SIDE
 from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
 from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 
@@ -40,6 +41,10 @@ class ResUNet(nn.Module):
         return torch.cat([self.mask_head(mask), self.depth_head(depth)], 1)
 
 
-def build() -> nn.Module:
-    """15,855,712 parameters; [N, 6, 96, 96] to logits [N, 2, 96, 96]."""
+def build(side: int = SIDE) -> nn.Module:
+    """15,855,712 parameters; [N, 6, side, side] to logits [N, 2, side, side].
+
+    Args:
+        side: of the pictures; the weights are the same for each.
+    """
     return ResUNet()

@@ -1,0 +1,83 @@
+"""docs/adding_a_workload.md, followed word for word: its files, its commands and what it says they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from frameworks import interpreter
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "adding_a_workload.md").read_text()
+
+BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`[^\n]*\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+MEASURED = re.compile(r"\d+(?:\.\d+)?e[-+]?\d+|\d*\.\d+")
+"""Numbers that differ from machine to machine: those with a point or an exponent."""
+
+
+def followed(folder: Path) -> list[tuple[str, str, str]]:
+    """What the page has one do, in order: each command or piece of code, what it printed, and what the page shows."""
+    blocks = [match.groupdict() for match in BLOCK.finditer(PAGE)]
+    done = []
+    for place, block in enumerate(blocks):
+        if block["file"]:
+            (folder / block["file"]).write_text(block["text"])
+        elif block["kind"] in ("sh", "python"):
+            shown = blocks[place + 1]["text"] if blocks[place + 1]["kind"] == "text" else ""
+            done.append((block["text"].strip(), run(block["kind"], block["text"], folder), shown))
+    return done
+
+
+def run(kind: str, text: str, folder: Path) -> str:
+    """What a command of raybench, or some Python, prints in that folder; it has to end well."""
+    program, *words = text.split() if kind == "sh" else ["python"]
+    arguments = ["-m", "raybench", *words] if program == "raybench" else ["-c", text]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "RAYBENCH_"))}
+    environment = kept | {"PYTHONPATH": str(ROOT), "RAYBENCH_DATA": str(folder / "data"), "COLUMNS": "120"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def plain(text: str) -> list[str]:
+    """Its lines without what was measured, and without space that only lines up."""
+    return [line for line in (" ".join(MEASURED.sub("#", row).split()) for row in text.splitlines()) if line]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    interpreter("tensorflow")
+    folder = tmp_path_factory.mktemp("newcomer")
+    return {command: (printed, shown) for command, printed, shown in followed(folder)}
+
+
+def test_the_page_has_what_is_followed_here(page: dict[str, tuple[str, str]]) -> None:
+    assert [command.split()[:2] for command in page] == [
+        ["raybench", "parity"],
+        ["raybench", "plan"],
+        ["raybench", "grid"],
+        ["import", "raybench"],
+    ]
+    assert all(shown for _, shown in page.values())
+
+
+@pytest.mark.parametrize("what", ["raybench parity", "raybench plan", "import raybench"])
+def test_it_prints_what_the_page_shows(page: dict[str, tuple[str, str]], what: str) -> None:
+    ((printed, shown),) = [told for command, told in page.items() if command.startswith(what)]
+    wanted, found = plain(shown), plain(printed)
+    assert [line for line in found if line in wanted] == wanted
+
+
+def test_the_grid_comes_to_the_rows_of_the_page(page: dict[str, tuple[str, str]]) -> None:
+    """Each cell, its runs and, within two points, what it learned: the rest of a row is the machine's."""
+    row = re.compile(r"^(pytorch|keras) +(\d+) +(\S+ completed) +\S+ \(\S+\) +(0\.\d+) ", re.MULTILINE)
+    ((printed, shown),) = [told for command, told in page.items() if command.startswith("raybench grid")]
+    wanted, found = row.findall(shown), row.findall(printed)
+    assert len(wanted) == 4
+    assert [cells[:3] for cells in found] == [cells[:3] for cells in wanted]
+    assert [float(cells[3]) for cells in found] == pytest.approx([float(cells[3]) for cells in wanted], abs=0.02)
