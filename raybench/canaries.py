@@ -21,14 +21,15 @@ class Canaries:
     """The canaries of a grid: those its journal tells of, and those that are made now."""
 
     def __init__(self, told: Iterable[Event] = ()) -> None:
-        self._told: list[Event] = []
+        self._told: dict[tuple[str, str], Event] = {}
         for event in told:
             self.take(event)
 
     def take(self, event: Event) -> None:
         """Take in an event; any but the end of a canary changes nothing."""
         if event.get("event") == "check_ended" and event.get("check") == canary.NAME:
-            self._told.append(event)
+            # A journal may have a line twice, and a grid that was run afresh begins to count anew.
+            self._told[str(event.get("trial")), str(event.get("t"))] = event
 
     def with_checks(self, todo: Sequence[Work]) -> list[Work]:
         """The trials, with a canary on each device before the first, before each further repeat and after the last."""
@@ -60,7 +61,7 @@ class Canaries:
 
     def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
         """Which devices were not the same all the time, and which attempts that touches."""
-        return drifts(self._told, attempts)
+        return drifts(list(self._told.values()), attempts)
 
 
 def _canary(work: Work, group: str, number: int) -> Work:

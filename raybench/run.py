@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from raybench import datasets
 from raybench.analysis.comparison import Row
 from raybench.analysis.report import Report
-from raybench.analysis.results import Attempt, Key, attempts, latest
+from raybench.analysis.results import Attempt, latest
 from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
@@ -22,12 +22,12 @@ from raybench.jobs import make_job
 from raybench.plan import Plan, make_plan
 from raybench.proofs import Proof
 from raybench.reports import FILE, HTML, PLAN, Wanted, files, of_events, wanted_by, written
+from raybench.resume import Earlier, missing, recovered, told
 from raybench.spec import GridSpec
 from raybench.tracking import executions
-from raybench.tracking.journal import JOURNAL, Journal, read
+from raybench.tracking.journal import JOURNAL, Journal
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import EFFECTIVE, Summary
-from raybench.tracking.recover import recover
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.writer import MlflowWriter
 from raybench.trial import events
@@ -65,9 +65,10 @@ class Outcome:
     """What a grid has come to.
 
     Attributes:
-        latest: the latest attempt of each trial that was ever tried.
+        latest: the attempt that stands for each trial that was ever tried (`raybench.analysis.results.latest`).
         report: what that comes to; `rows` are its comparison, a row a cell.
         ran: how many attempts came to an end of their own this time.
+        ended: how each trial that was run this time ended last.
         folder: the grid's own folder, in the results folder.
     """
 
@@ -75,6 +76,7 @@ class Outcome:
     latest: Mapping[str, Attempt]
     report: Report
     ran: int
+    ended: Mapping[str, str]
     folder: Path
     store: Store
     interrupted: bool = False
@@ -101,6 +103,7 @@ class Outcome:
         if self.interrupted:
             return 130
         ends = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
+        ends |= set(self.ended.values())
         if ends & {events.FAILED, events.LOST}:
             return 1
         return 3 if any(cell.skip for cell in self.plan.cells) and not self.skip_missing else 0
@@ -109,27 +112,6 @@ class Outcome:
 def grid_folder(results: Path, name: str) -> Path:
     """Where everything of one grid is kept."""
     return results.absolute() / name
-
-
-def told(journal: Path) -> Iterable[Event]:
-    """Every event of a journal; nothing where there is none."""
-    return read(journal) if journal.exists() else ()
-
-
-def load_attempts(journal: Path) -> dict[Key, Attempt]:
-    """Every attempt that a journal tells of; nothing where there is none."""
-    return attempts(told(journal))
-
-
-def missing(plan: Plan, known: Mapping[str, Attempt], options: Options) -> list[Work]:
-    """What is still to be run, in the plan's order, each with the number of its next attempt."""
-    again = events.AGAIN_NEXT_TIME | {None} | set(options.retry)
-    todo = []
-    for trial in plan.trials:
-        last = known.get(trial.trial_id)
-        if not trial.cell.skip and (last is None or last.status in again or options.fresh):
-            todo.append(Work(trial, 1 + (last.attempt if last else 0)))
-    return todo
 
 
 def ensure_data(workload: WorkloadInfo, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> bool:
@@ -162,34 +144,22 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results, f"the grid {spec.name}"):
-            known = recovered(folder / JOURNAL)
-            todo = missing(plan, latest(known.values()), options)
-            evidence = Evidence(() if options.fresh else told(folder / JOURNAL))
-            session = _Session(plan, folder, root, store, known, evidence)
-            session.run(todo, executor, view)
+            earlier = recovered(folder / JOURNAL)
+            session = _Session(plan, folder, root, store, earlier, options.fresh)
+            session.run(missing(plan, earlier.attempts.values(), options), executor, view)
             return session.outcome(options.skip_missing)
-
-
-def recovered(path: Path) -> dict[Key, Attempt]:
-    """What a journal tells, after every attempt whose driver went away got its end."""
-    known = load_attempts(path)
-    if any(attempt.status is None for attempt in known.values()):
-        with Journal(path) as journal:
-            recover(journal, known.values())
-        known = load_attempts(path)
-    return known
 
 
 class _Session:
     """One execution of a grid."""
 
-    def __init__(
-        self, plan: Plan, folder: Path, root: Path, store: Store, known: Mapping[Key, Attempt], evidence: Evidence
-    ) -> None:
-        self._plan, self._folder, self._root, self._store, self._known = plan, folder, root, store, known
-        self._evidence = evidence
+    def __init__(self, plan: Plan, folder: Path, root: Path, store: Store, earlier: Earlier, fresh: bool) -> None:
+        self._plan, self._folder, self._root, self._store = plan, folder, root, store
+        self._known = earlier.attempts
+        self._evidence = Evidence(() if fresh else earlier.events)
         self._interrupted, self._ran = False, 0
-        self._warnings: list[str] = []
+        self._ended: dict[str, str] = {}
+        self._warnings = list(earlier.warnings)
 
     def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
@@ -216,7 +186,9 @@ class _Session:
             def sink(event: Event) -> None:
                 journal.append(event)
                 self._evidence.take(event)
-                self._ran += event["event"] == "trial_ended" and event["status"] != events.KILLED
+                if event["event"] == "trial_ended":
+                    self._ran += event["status"] != events.KILLED
+                    self._ended[event["trial"]] = event["status"]
                 writer.put(event)
                 view.event(event)
 
@@ -302,6 +274,7 @@ class _Session:
             latest=own,
             report=report,
             ran=self._ran,
+            ended=self._ended,
             folder=self._folder,
             store=self._store,
             interrupted=self._interrupted,

@@ -1,6 +1,7 @@
 """A grid from its file to its comparison, in this process: what is run, what is not run again, how it ends."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from raybench.spec import load_grid
 from raybench.tracking.lock import locked
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
+from raybench.trial import events
 from raybench.view import Silent
 
 TROUBLES = Path(__file__).parent / "execution" / "troubles.py"
@@ -124,6 +126,53 @@ def test_only_what_is_missing_is_run(grid):
     assert len(one) == 1
 
 
+def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
+    first, _ = grid(DIGITS)
+    with monkeypatch.context() as patch:
+        patch.setattr(InlineExecutor, "run", run_and_be_stopped)
+        stopped, _ = grid(DIGITS, fresh=True)
+    assert stopped.exit_status == 130
+    assert [row.status for row in stopped.rows] == ["1/1 completed"] * 2
+    again, nothing = grid(DIGITS)
+    assert (nothing, again.exit_status) == ([], 0)
+    assert again.rows == first.rows
+    fresh, started = grid(DIGITS, fresh=True)
+    assert len(started) == 2
+    assert sorted(attempt.attempt for attempt in fresh.latest.values()) == [2, 3], "no number is given twice"
+
+
+def run_and_be_stopped(self, dispatcher, make_job, sink):
+    """Starts the first trial, and then a person has had enough."""
+    while (placement := dispatcher.next()).work.check:
+        dispatcher.release(placement.work.name)
+    work = placement.work
+    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content))
+    sink(events.trial_ended(work.name, work.attempt, events.KILLED))
+    raise KeyboardInterrupt
+
+
+def test_damage_in_the_journal_is_told_once_and_what_is_whole_counts(grid):
+    first, _ = grid(DIGITS)
+    text = first.journal.read_bytes()
+    lines = text.splitlines(keepends=True)
+    middle, end = len(lines) // 2, lines[-1][:40]
+    first.journal.write_bytes(b"".join([*lines[:middle], b"\0" * 700 + b"\n", *lines[middle:-1], end]))
+    again, started = grid(DIGITS)
+    assert started == []
+    assert list(again.warnings)[:1] == [f"{first.journal}: left out 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
+    assert [row.status for row in again.rows] == ["1/1 completed"] * 2
+    quiet, _ = grid(DIGITS)
+    assert quiet.warnings == ()
+
+
+def test_a_journal_that_is_gone_is_made_from_what_each_trial_has_kept(grid):
+    first, started = grid(DIGITS)
+    first.journal.unlink()
+    again, nothing = grid(DIGITS)
+    assert (len(started), nothing) == (2, [])
+    assert [row.status for row in again.rows] == ["1/1 completed"] * 2
+
+
 def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     from raybench.engines.torch import engine
 
@@ -152,6 +201,7 @@ def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
     first, _ = grid(DIGITS)
     proof, probed, *_ = first.journal.read_text().splitlines(keepends=True)
     first.journal.write_text(proof + probed)
+    shutil.rmtree(first.folder / "trials")
     resumed, started = grid(DIGITS)
     assert len(started) == 2
     assert resumed.journal.read_text().count('"check":"canary"') == 2

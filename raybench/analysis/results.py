@@ -249,12 +249,19 @@ def attempts(told: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
-    """The attempt with the highest number of each trial; that a trial was skipped counts only where it never ran."""
+    """The attempt that stands for each trial: the last that came to an end of its own, or else the last of all.
+
+    So a second try that was killed or lost hides no result. That a trial was skipped counts only where it never ran.
+    """
     found: dict[str, Attempt] = {}
     for record in records:
-        if record.trial not in found or record.attempt > found[record.trial].attempt:
+        if record.trial not in found or _standing(record) > _standing(found[record.trial]):
             found[record.trial] = record
     return found
+
+
+def _standing(record: Attempt) -> tuple[bool, int]:
+    return record.status is not None and record.status not in events.AGAIN_NEXT_TIME, record.attempt
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

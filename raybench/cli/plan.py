@@ -58,7 +58,8 @@ def command(
     from raybench.execution.inline import InlineExecutor
     from raybench.execution.lazy import LazyRay
     from raybench.plan import make_plan
-    from raybench.run import Options, grid_folder, load_attempts, missing
+    from raybench.resume import load_attempts, missing
+    from raybench.run import Options, grid_folder
     from raybench.spec import load_grid
     from raybench.tracking.journal import JOURNAL
 
@@ -69,7 +70,7 @@ def command(
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
-    todo = missing(plan, done, Options(results))
+    todo = missing(plan, known.values(), Options(results))
     estimator = Estimator(known.values())
     if order:
         shown = todo if everything else todo[:SHOWN]

@@ -20,7 +20,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     The journal has everything; what is in the store already is left as it is, and nothing gets there twice.
     """
     from raybench.errors import UsageError
-    from raybench.run import recovered
+    from raybench.resume import recovered
     from raybench.tracking.journal import JOURNAL
     from raybench.tracking.lock import locked
     from raybench.tracking.store import resolve

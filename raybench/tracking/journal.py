@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -26,6 +26,14 @@ ON_DISK_AT_ONCE = frozenset({"trial_ended", "grid_ended"})
 def attempt_folder(grid_folder: Path, trial: str, attempt: int) -> Path:
     """Where, beside a grid's journal, an attempt keeps its own events, its output and its traceback."""
     return grid_folder / "trials" / trial / f"attempt-{attempt}"
+
+
+def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
+    """The attempts, each as its trial and its number, that have a folder beside a grid's journal."""
+    for folder in sorted(grid_folder.glob("trials/*/attempt-*")):
+        number = folder.name.removeprefix("attempt-")
+        if number.isdecimal() and int(number):
+            yield folder.parent.name, int(number)
 
 
 class Journal:
@@ -103,6 +111,12 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     if bad and damaged is None:
         shown = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
         log.warning("%s: left out %d damaged line%s (%s)", path, len(bad), "s" if len(bad) > 1 else "", shown)
+
+
+def damage_told(told: Iterable[Event]) -> set[int]:
+    """The damaged lines that a person was told of before."""
+    notes = (event.get("lines") for event in told if event.get("event") == "journal_damaged")
+    return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(line, int)}
 
 
 def _event(text: bytes) -> Event | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from raybench.analysis.results import Attempt, attempts
-from raybench.tracking.journal import Journal, attempt_folder, read
+from raybench.analysis.results import Attempt, Key, attempts
+from raybench.tracking.journal import Journal, attempt_folder, attempts_in, read
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.record import EVENTS
@@ -14,27 +14,30 @@ from raybench.trial.record import EVENTS
 GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
 
 
-def recover(journal: Journal, known: Iterable[Attempt]) -> list[Event]:
+def recover(journal: Journal, known: Mapping[Key, Attempt]) -> list[Event]:
     """Give every attempt that has no end one, so that nothing looks as if it were still running.
 
     A trial writes its events where it runs before anyone else hears of them: what the driver did not live to write
-    comes from there. Where that record has no end either, the attempt was lost. Call it while holding the results
-    folder (`raybench.tracking.lock`), when nothing can be running.
+    comes from there, and so does an attempt of which it wrote nothing. Where that record has no end either, the attempt
+    was lost. Call it while holding the results folder (`raybench.tracking.lock`), when nothing can be running.
 
     Returns:
         The events that were added to the journal.
     """
+    grid = journal.path.parent
     added: list[Event] = []
-    for attempt in known:
+    for attempt in known.values():
         if attempt.status is None:
-            added += _missing(attempt, attempt_folder(journal.path.parent, *attempt.key) / EVENTS)
+            added += _missing(attempt, _own(attempt_folder(grid, *attempt.key) / EVENTS, attempt.key))
+    for key in attempts_in(grid):
+        if key not in known and (own := _own(attempt_folder(grid, *key) / EVENTS, key)):
+            added += _missing(Attempt(*key), own)
     for event in added:
         journal.append(event)
     return added
 
 
-def _missing(attempt: Attempt, record: Path) -> list[Event]:
-    own = [event for event in read(record, []) if _belongs(event, attempt)] if record.is_file() else []
+def _missing(attempt: Attempt, own: list[Event]) -> list[Event]:
     there = {epoch.epoch for epoch in attempt.epochs}
     found = [
         event
@@ -50,5 +53,12 @@ def _missing(attempt: Attempt, record: Path) -> list[Event]:
     return found
 
 
-def _belongs(event: Event, attempt: Attempt) -> bool:
-    return (event.get("trial"), event.get("attempt")) == attempt.key and "event" in event
+def _own(record: Path, key: Key) -> list[Event]:
+    """What an attempt has told of itself."""
+    return list(_of(record, key)) if record.is_file() else []
+
+
+def _of(record: Path, key: Key) -> Iterator[Event]:
+    for event in read(record, []):
+        if (event.get("trial"), event.get("attempt")) == key and "event" in event:
+            yield event

@@ -94,3 +94,8 @@ def trial_ended(
         "error": dict(error) if error else None,
     }
     return _event("trial_ended", trial, attempt, fields)
+
+
+def journal_damaged(lines: Sequence[int]) -> Event:
+    """Lines of the journal itself (from 1) cannot be read, and a person has been told so."""
+    return {"v": VERSION, "event": "journal_damaged", "t": now(), "lines": list(lines)}

@@ -25,7 +25,7 @@ def recovered(tmp_path, told):
         for event in told:
             journal.append(event)
     with Journal(path) as journal:
-        added = recover(journal, list(attempts(read(path)).values()))
+        added = recover(journal, attempts(read(path)))
     assert list(read(path)) == [*told, *added]
     return added, attempts(read(path))[KEY]
 
@@ -66,3 +66,19 @@ def test_a_record_torn_before_its_end_is_used_as_far_as_it_goes(tmp_path, golden
 def test_what_has_ended_is_left_alone(tmp_path, golden_events, own_record):
     added, _ = recovered(tmp_path, golden_events)
     assert added == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_attempt_the_journal_never_heard_of_comes_from_its_own_record(tmp_path, golden_events, own_record, whole):
+    if not whole:
+        own_record.write_text("".join(line(event) for event in golden_events[:2]))
+    added, attempt = recovered(tmp_path, [])
+    assert added[: 4 if whole else 2] == golden_events[: 4 if whole else 2]
+    assert (attempt.status, len(attempt.epochs)) == (("completed", 2) if whole else ("lost", 1))
+
+
+def test_a_folder_in_which_nothing_was_told_is_no_attempt(tmp_path, own_record):
+    own_record.write_bytes(b'{"v":1,"event":"trial_sta')
+    (tmp_path / "trials" / "x-r0" / "attempt-two").mkdir(parents=True)
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        assert recover(journal, {}) == []
