@@ -31,6 +31,11 @@ class Canaries:
             # A journal may have a line twice, and a grid that was run afresh begins to count anew.
             self._told[str(event.get("trial")), str(event.get("t"))] = event
 
+    @property
+    def told(self) -> list[Event]:
+        """The end of each."""
+        return list(self._told.values())
+
     def with_checks(self, todo: Sequence[Work]) -> list[Work]:
         """The trials, with a canary on each device before the first, before each further repeat and after the last."""
         works: list[Work] = []
@@ -61,7 +66,7 @@ class Canaries:
 
     def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
         """Which devices were not the same all the time, and which attempts that touches."""
-        return drifts(list(self._told.values()), attempts)
+        return drifts(self.told, attempts)
 
 
 def _canary(work: Work, group: str, number: int) -> Work:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench import rooflines
+from raybench.analysis.apart import made_apart
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.findings import survey
 from raybench.analysis.report import Report, Told, as_json, make_report
@@ -103,7 +104,9 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
         standing = of_journal(name, last)
     evidence = Evidence(told)
     drifts = evidence.canaries.drifts(found.values())
-    standing = replace(standing, findings=survey(found.values(), drifts))
+    apart = made_apart(standing, found.values(), evidence.canaries.told)
+    findings = {key: (*filter(None, [apart.get(key)]), *of) for key, of in survey(found.values(), drifts).items()}
+    standing = replace(standing, findings=findings)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     proofs = [proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning]
     said = Counter(words for run in own for words in _beside_proofs(run))

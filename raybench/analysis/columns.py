@@ -94,6 +94,9 @@ _CELL = [
     Column(
         "evaluation_batch_size", WHOLE, "examples", "asked for; none: raybench's own", "settings.evaluation_batch_size"
     ),
+    Column(
+        "timed_for", WHOLE, "epochs", "for which it was only timed, in a factored study; none: trained", "timed_for"
+    ),
     Column("warmup_epochs", WHOLE, "epochs", "at the beginning that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "of this trial"),
     Column("again", TEXT, "", "the cell that this one is once more under another name, for an A/A check", "again"),
@@ -129,7 +132,8 @@ _RESULTS = [
     Column("steady_cpu_s", NUMBER, "s", "processor time of a steady epoch, the mean: a cross-check", stored=False),
     Column("examples_per_s", NUMBER, "examples/s", "trained on in steady epochs"),
     Column("epochs_done", WHOLE, "epochs", "that came to their end"),
-    Column("best_val_accuracy", NUMBER, "fraction", "the highest of its epochs"),
+    Column("examples_done", WHOLE, "examples", "trained on, over all its epochs: its accuracy is that after so many"),
+    Column("best_val_accuracy", NUMBER, "fraction", "the highest of its epochs; none, as below, if it was only timed"),
     Column("last_val_accuracy", NUMBER, "fraction", "of the last epoch"),
     Column("last_val_loss", NUMBER, "", "of the last epoch"),
     Column("last_train_accuracy", NUMBER, "fraction", "of the last epoch"),

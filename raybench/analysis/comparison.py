@@ -20,6 +20,9 @@ from raybench.trial.memory import in_words
 
 ACCURACY = "val/accuracy"
 
+ENOUGH = 40
+"""Cells beside two that are compared: how well it is known what repeats do to them is up to the number of repeats."""
+
 
 @dataclass(frozen=True)
 class PlannedCell:
@@ -120,6 +123,7 @@ def compare(
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
     times = [times_of(mine) for mine in runs]
+    others = Beside(runs, times)
     rows = []
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
         steady = _spread(list(times[number].values()), median)
@@ -136,7 +140,7 @@ def compare(
                 metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
                 is_again=cell.again is not None,
-                speedup=by_repeat(times[origin], times[number], beside(runs, origin, number))
+                speedup=by_repeat(times[origin], times[number], others.of(origin, number))
                 if compared and origin is not None
                 else None,
                 bound=bound(mine),
@@ -175,15 +179,30 @@ def times_of(runs: Sequence[Attempt]) -> dict[int, float]:
     return {run.repeat: seconds for run in _completed(runs) if (seconds := rules.steady(run)) is not None}
 
 
-def beside(runs: Sequence[Sequence[Attempt]], origin: int, number: int) -> list[dict[int, float]]:
-    """Times of all cells but two that ran on the one machine on which those two did; none if they ran on several.
+class Beside:
+    """The cells of a grid by the one machine on which each ran.
 
-    They tell whether what happens to the machine moves the repeats (`raybench.analysis.speedup.by_repeat`).
+    Those that are not compared tell whether what happens to the machine moves the repeats
+    (`raybench.analysis.speedup.by_repeat`). Of very many, some that lie all over the grid tell as well.
+
+    Args:
+        runs: of each cell.
+        times: of the same (`times_of`).
     """
-    hosts = [{run.host.get("name") for run in _completed(some)} for some in runs]
-    here = hosts[origin] | hosts[number]
-    others = (some for place, some in enumerate(runs) if place not in (origin, number) and hosts[place] == here)
-    return [times_of(some) for some in others] if len(here) == 1 else []
+
+    def __init__(self, runs: Sequence[Sequence[Attempt]], times: Sequence[dict[int, float]]) -> None:
+        self._hosts = [{run.host.get("name") for run in _completed(some)} for some in runs]
+        every: dict[Any, list[tuple[int, dict[int, float]]]] = {}
+        for place, (hosts, mine) in enumerate(zip(self._hosts, times, strict=True)):
+            if len(hosts) == 1:
+                every.setdefault(next(iter(hosts)), []).append((place, mine))
+        self._cells = {host: cells[:: -(-len(cells) // ENOUGH)] for host, cells in every.items()}
+
+    def of(self, origin: int, number: int) -> list[dict[int, float]]:
+        """Times of the other cells on the machine on which these two ran; none if they ran on several."""
+        here = self._hosts[origin] | self._hosts[number]
+        others = self._cells.get(next(iter(here)), []) if len(here) == 1 else []
+        return [times for place, times in others if place not in (origin, number)]
 
 
 def bound(runs: Sequence[Attempt]) -> Bound | None:

@@ -22,7 +22,7 @@ from raybench.analysis.warmup import BATCHES, slow_start
 __all__ = ["DOUBTS_RATIO", "NOTES", "Finding", "by_code", "codes", "findings", "survey"]
 
 SHORT_WARMUP, INPUT_BOUND, UNSYNCHRONISED = "short_warmup", "input_bound", "unsynchronised_clock"
-MACHINE_DRIFT = "machine_drift"
+MACHINE_DRIFT, MADE_APART = "machine_drift", "made_apart"
 
 NOTES = frozenset({conditions.LIMITED_CLOCKS, conditions.NICENESS, conditions.NO_AUDIT})
 """Codes of what a reader should know and what changes no verdict."""
@@ -39,6 +39,7 @@ DOUBTS_RATIO = frozenset(
         INPUT_BOUND,
         UNSYNCHRONISED,
         MACHINE_DRIFT,
+        MADE_APART,
     }
 )
 """Codes of what makes a ratio with such a run doubtful: its time is not, or not only, what its hardware takes.

@@ -42,7 +42,7 @@ def beside_of(attempts: Sequence[Attempt]) -> dict[Key, Beside]:
             fastest[hardware] = max(last, fastest.get(hardware, 0.0))
     found = {attempt.key: Beside(mhz=fastest.get(_hardware(attempt))) for attempt in attempts}
     for attempt, others in _at_the_same_time(attempts):
-        begin, end = _span(attempt) or (0.0, 0.0)
+        begin, end = span_of(attempt) or (0.0, 0.0)
         shared = sum(min(end, until) - max(begin, since) for _, (since, until) in others)
         cores = set(_cores(attempt))
         found[attempt.key] = Beside(
@@ -61,7 +61,7 @@ def _at_the_same_time(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, li
     """Each attempt that others overlap on its host, with those; in one sweep over each host's attempts in time."""
     hosts: dict[str, list[tuple[Span, Attempt]]] = {}
     for attempt in attempts:
-        span = _span(attempt)
+        span = span_of(attempt)
         if span:
             hosts.setdefault(str(attempt.host.get("name")), []).append((span, attempt))
     for there in hosts.values():
@@ -77,7 +77,8 @@ def _at_the_same_time(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, li
         yield from ((attempt, meeting[attempt.key]) for _, attempt in there if meeting[attempt.key])
 
 
-def _span(attempt: Attempt) -> Span | None:
+def span_of(attempt: Attempt) -> Span | None:
+    """When it began and ended, in seconds since 1970; None where either is not known."""
     try:
         begin, end = (datetime.fromisoformat(told or "").timestamp() for told in (attempt.started, attempt.ended))
     except (ValueError, OverflowError):

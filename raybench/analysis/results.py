@@ -86,6 +86,7 @@ class Attempt:
         cpu: processor seconds of all its threads in each section.
         wall: seconds from the start of the process to its end.
         template_import: seconds that loading the framework took before the process began.
+        hardware: `memory_bytes` of its device, and `driver` where it has one.
         precision: the types that its weights have and its model computes in, as its epochs tell them.
         audit: what the conditions around it came to (`raybench.audit`); None where nobody looked.
         error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
@@ -104,6 +105,7 @@ class Attempt:
     roofline: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
+    hardware: Mapping[str, Any] = field(default_factory=dict)
     fairness: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, Any] = field(default_factory=dict)
     audit: Mapping[str, Any] | None = None
@@ -162,6 +164,11 @@ class Attempt:
             return None
         return self.epochs[-1].metrics.get(name) if self._epochs else None
 
+    def best(self, name: str) -> float | None:
+        """The highest that a metric was after any of its epochs; None likewise."""
+        known = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
+        return max(known, default=None) if not self.only_timed else None
+
     def take(self, event: Event) -> None:
         """Take in one of its events; what this version does not know is left aside."""
         kind = event.get("event")
@@ -185,7 +192,7 @@ class Attempt:
         self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
         self.decay_proof, self.roofline = _mapping(event.get("decay_proof")), _mapping(event.get("roofline"))
         self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))
-        self.fairness = _mapping(event.get("fairness"))
+        self.hardware, self.fairness = _mapping(event.get("hardware")), _mapping(event.get("fairness"))
         self.started = _text(event.get("t"))
 
     def _epoch(self, event: Event) -> None:

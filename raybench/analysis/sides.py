@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raybench.analysis import rules
-from raybench.analysis.comparison import ACCURACY, PlannedCell, beside, bound, origins, runs_of, times_of
+from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, origins, runs_of, times_of
 from raybench.analysis.conditions import Finding
 from raybench.analysis.crossover import Process, of_attempt
 from raybench.analysis.results import Attempt, Key
@@ -118,6 +118,7 @@ def pairs(
     runs = [runs_of(cell, latest) for cell in cells]
     varied = _varied(cells)
     fields = [name for name in varied if name in baseline] or list(baseline)
+    others = Beside(runs, [times_of(mine) for mine in runs])
     sides = [_side(*each, fields, metric, findings) for each in zip(cells, runs, strict=True)]
     found = []
     for number, origin in enumerate(origins(cells, baseline)):
@@ -145,7 +146,7 @@ def pairs(
                 differences=apart,
                 hardware=not (first and start) or _hardware(first) != _hardware(start),
                 learning=(*compared, *(each for each in apart if not each.startswith(LEARN_ALIKE))),
-                beside=tuple(beside(runs, origin, number)),
+                beside=tuple(others.of(origin, number)),
             )
         found.append(pair)
     return found

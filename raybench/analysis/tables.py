@@ -133,8 +133,8 @@ def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady) and not attempt.by_sections:
         found["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
-    accuracies = [epoch.metrics["val/accuracy"] for epoch in epochs if "val/accuracy" in epoch.metrics]
-    found["best_val_accuracy"] = max(accuracies, default=None)
+    found["best_val_accuracy"] = attempt.best("val/accuracy")
+    found["examples_done"] = sum(epoch.examples for epoch in epochs) or None
     for split in ("val", "train"):
         for metric in ("accuracy", "loss"):
             found[f"last_{split}_{metric}"] = attempt.metric(f"{split}/{metric}")

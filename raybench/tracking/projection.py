@@ -171,11 +171,10 @@ def epoch_metrics(epoch: Epoch) -> dict[str, float]:
 
 def summary_metrics(attempt: Attempt) -> dict[str, float]:
     """What an ended attempt comes to; what it did not live to see is left out."""
-    accuracies = [epoch.metrics["val/accuracy"] for epoch in attempt.epochs if "val/accuracy" in epoch.metrics]
     found = {
         "summary/steady_epoch_s": rules.steady(attempt),
         "summary/total_s": rules.total(attempt),
-        "summary/best_val_accuracy": max(accuracies, default=None),
+        "summary/best_val_accuracy": attempt.best("val/accuracy"),
         "summary/time_to_target_s": rules.time_to_target(attempt, attempt.target) if attempt.target else None,
         "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
     }

@@ -188,7 +188,7 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
         "repeat": job.repeat,
         "cell": job.cell,
         **job.labels,
-        "host": {"name": platform.node(), "boot": boot_id(), "pid": os.getpid()},
+        "host": {"name": platform.node(), "boot": boot_id(), "kernel": platform.release(), "pid": os.getpid()},
         "versions": {
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in (package, *BESIDE.get(package, ()))},

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pandas import isna
 
 import raybench
 from raybench.analysis.columns import EPOCHS, TRIALS
@@ -13,6 +14,7 @@ from raybench.analysis.results import attempts
 from raybench.analysis.rules import RULES
 from raybench.analysis.tables import Record, tables
 from raybench.errors import UsageError
+from raybench.tracking.projection import summary_metrics
 from raybench.trial import events
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -125,6 +127,25 @@ def test_what_there_is_to_doubt_of_a_run(golden_events):
     golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
     assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
     assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
+
+
+def test_a_run_that_was_only_timed_learned_nothing_that_counts(golden_events):
+    """Its times stay; the accuracy of its few epochs is in the table of epochs alone. A run that was cut short tells by
+    the examples it has seen what its accuracy is worth."""
+    (row,) = of(golden_events).trials.to_dict("records")
+    assert row["best_val_accuracy"] == 0.561 and row["examples_done"] == 2 * 39936
+    golden_events[0]["cell"]["timed_for"] = 24
+    timed = of(golden_events)
+    (row,) = timed.trials.to_dict("records")
+    assert row["timed_for"] == 24 and row["steady_s"] == 3.921
+    learned = {f"{which}_accuracy" for which in ("best_val", "last_val", "last_train")} | {
+        "last_val_loss",
+        "last_train_loss",
+    }
+    assert {name for name in learned if not isna(row[name])} == set()
+    assert list(timed.epochs["val/accuracy"]) == [0.502, 0.561]
+    (attempt,) = attempts(golden_events).values()
+    assert "summary/best_val_accuracy" not in summary_metrics(attempt)
 
 
 def test_nothing_at_all_are_two_empty_tables():
