@@ -103,6 +103,7 @@ def make_cell(
     seed: int = 0,
     target: Mapping[str, Any] | None = None,
     isolation: str = PROCESS,
+    smoke: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A cell: what `raybench.identity.cell_id` digests.
 
@@ -115,6 +116,7 @@ def make_cell(
         seed: the grid's seed; in the cell only where it is not 0.
         target: where training stops at the target, that target.
         isolation: `inline` where trials share a process: only then in the cell, so that such times mix with no others.
+        smoke: of a cell that was cut: what it stands for.
     """
     settings = settings_of(resolved)
     if target is not None:
@@ -129,4 +131,8 @@ def make_cell(
         "warmup_epochs": resolved["warmup_epochs"],
         "workload": dict(workload),
     }
-    return cell | ({"seed": seed} if seed else {}) | ({"isolation": isolation} if isolation != PROCESS else {})
+    if seed:
+        cell["seed"] = seed
+    if isolation != PROCESS:
+        cell["isolation"] = isolation
+    return cell | ({"smoke": dict(smoke)} if smoke is not None else {})

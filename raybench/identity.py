@@ -51,6 +51,15 @@ def shown_name(cell: Mapping[str, Any]) -> str:
     return f"{name}{SYNTHETIC if str(data).endswith(SYNTHETIC) else ''}"
 
 
+SMOKE = "~smoke"
+"""How the name of a grid ends that was cut to see whether it runs; a grid file cannot give itself such a name."""
+
+
+def is_smoke(grid: str | None) -> bool:
+    """Whether results of a grid of this name are those of a grid that was cut, and say nothing of the grid."""
+    return bool(grid) and str(grid).endswith(SMOKE)
+
+
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every leaf of a cell with its dotted name (`settings.batch_size`); a list is a leaf."""
     for key, value in tree.items():

@@ -16,7 +16,8 @@ from raybench.devices import BORROWED, KINDS
 from raybench.devices.node import Node
 from raybench.errors import UsageError, WorkloadError
 from raybench.identity import cell_id, shown_name, trial_id
-from raybench.resolve import Cell, Point, Resolver, data_of, matches
+from raybench.points import Point, few, matches
+from raybench.resolve import Cell, Resolver, data_of
 from raybench.spec import GridSpec
 from raybench.workloads import WorkloadInfo, read_reference
 
@@ -55,6 +56,7 @@ class Plan:
             *further,
             *(["timing"] if TIMED_FOR in trial.cell.content else []),
             *(["A/A"] if "again" in trial.cell.content else []),
+            *(["smoke"] if "smoke" in trial.cell.content else []),
             f"r{trial.repeat}",
         ]
         return " ".join(parts)
@@ -105,6 +107,8 @@ def make_plan(
     digest, official = data_of(info, data_root)
     resolver = Resolver(spec, info, nodes, digest, official, isolation)
     points = list(expand(spec, nodes))
+    if spec.smoke:
+        points = _few(spec, [point for point in points if _selected(point, where)])
     if spec.study == "factored":
         # What is trained and what is timed follows from the whole grid, whatever is selected of it.
         made = [cell for cell in factored(list(map(resolver.cell, points))) if _selected(cell.axes, where)]
@@ -136,6 +140,14 @@ def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
         free = [[entry[name]] if name in entry else values for name, values in axes.items()]
         for values in itertools.product(*free):
             yield dict(zip(axes, values, strict=True)) | dict(entry)
+
+
+def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
+    """The points that a smoke run is content with."""
+    rules = [*({name: [value] for name, value in entry.items()} for entry in spec.include)]
+    rules += [override.when for override in spec.overrides]
+    baseline = spec.baseline or ({"device": points[0]["device"]} if points else {})
+    return few(points, baseline, rules)
 
 
 def factored(cells: Sequence[Cell]) -> list[Cell]:

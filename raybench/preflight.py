@@ -55,7 +55,7 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
 
     A cell belongs to one hardware model and one framework version: where nodes differ, the most common pair is taken.
     """
-    reason = _impossible(need)
+    reason = impossible(need)
     if reason:
         return reason
     places: list[tuple[Node, Hardware]] = []
@@ -91,7 +91,7 @@ def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
     return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
 
 
-def _impossible(need: Need) -> str | None:
+def impossible(need: Need) -> str | None:
     """What this release cannot do on any machine; None where it can."""
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"

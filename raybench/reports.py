@@ -19,6 +19,7 @@ from raybench.analysis.results import Attempt, attempts, latest
 from raybench.analysis.standing import Standing, of_journal
 from raybench.errors import UsageError, nearest
 from raybench.evidence import Evidence
+from raybench.identity import SMOKE, is_smoke
 from raybench.plan import Plan, baseline_of
 from raybench.sources.beside import beside
 from raybench.tracking import executions
@@ -146,18 +147,19 @@ def text(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=1, default=str, ensure_ascii=False) + "\n"
 
 
-def of_source(source: str, results: Path, everything: bool = False) -> Report:
+def of_source(source: str, results: Path, everything: bool = False, smoke: bool = False) -> Report:
     """The report of what is on disk.
 
     Args:
         source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal.
         results: the results folder.
         everything: every cell that the journal has, not only those that the grid asked for last.
+        smoke: of the smoke run of the grid that is named.
 
     Raises:
         UsageError: there is no such thing; the message says what there is.
     """
-    journal = _journal(source, results)
+    journal = _journal(source, results, smoke)
     damaged: list[int] = []
     try:
         told = list(read(journal, damaged))
@@ -191,7 +193,7 @@ def _wanted(left: Mapping[str, str]) -> Wanted | None:
         return None
 
 
-def _journal(source: str, results: Path) -> Path:
+def _journal(source: str, results: Path, smoke: bool) -> Path:
     """The journal that a person means.
 
     Raises:
@@ -208,11 +210,14 @@ def _journal(source: str, results: Path) -> Path:
         name = load_grid(path).name
     else:
         name = source
+    if smoke and not is_smoke(name):
+        name += SMOKE
     if (results / name / JOURNAL).is_file():
         return results / name / JOURNAL
     there = sorted(found.parent.name for found in results.glob(f"*/{JOURNAL}"))
     if path.is_file():
-        raise UsageError(f"{source}: grid {name} has no journal in {results}; `raybench grid {source}` makes one")
+        makes = f"raybench grid {source}{' --smoke' if smoke else ''}"
+        raise UsageError(f"{source}: grid {name} has no journal in {results}; `{makes}` makes one")
     if path.suffix in (".yaml", ".yml", ".jsonl"):
         raise UsageError(f"{source}: there is no such file")
     raise UsageError(f"{results}: no journal of a grid {source}" + (f"; {nearest(source, there)}" if there else ""))

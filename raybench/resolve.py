@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench import datasets, engines
+from raybench import datasets, engines, smoke
 from raybench.cell import DEFAULTS, make_cell
 from raybench.checks import model_options, place
 from raybench.devices import frameworks, hosted
 from raybench.devices.node import Node
 from raybench.errors import UsageError
 from raybench.identity import cell_id
-from raybench.preflight import Fit, Need, fit
+from raybench.points import Point, matches
+from raybench.preflight import Fit, Need, fit, impossible
 from raybench.spec import DeviceProfile, GridSpec, Settings
 from raybench.workloads import WorkloadInfo
-
-Point = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,6 @@ class Cell:
     price_per_hour: float | None
     memory_limit: int = 0
     predicted: bool = False
-
-
-def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
-    """Whether a point has, for each axis of a rule, the value or one of the values the rule gives."""
-    return all(
-        name in point and (point[name] in values if isinstance(values, (list, tuple)) else point[name] == values)
-        for name, values in rule.items()
-    )
 
 
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
@@ -100,17 +91,38 @@ class Resolver:
         for when, changes in self._rules:
             if matches(point, when):
                 resolved |= changes
-        need = self._need(profile, resolved)
-        if need not in self._fits:
-            self._fits[need] = fit(need, self._nodes)
-        where = self._fits[need]
-        skip = where if isinstance(where, str) else self._cannot(resolved)
+        limit = self._memory_limit(point["device"], profile.kind, resolved)
+        skip, cut = None, None
+        if self._spec.smoke:
+            skip = impossible(self._need(profile, resolved)) or self._cannot(resolved)
+            profile, resolved, cut = self._cut(point["device"], profile, resolved)
+        where = self._fit(self._need(profile, resolved))
+        skip = skip or (where if isinstance(where, str) else self._cannot(resolved))
         place = None if isinstance(where, str) else where
-        content = self._content(profile, resolved, place)
+        content = self._content(profile, resolved, place, cut)
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
-        limit = self._memory_limit(point["device"], profile.kind, resolved)
         return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price, limit)
+
+    def _fit(self, need: Need) -> Fit | str:
+        if need not in self._fits:
+            self._fits[need] = fit(need, self._nodes)
+        return self._fits[need]
+
+    def _cut(
+        self, name: str, profile: DeviceProfile, resolved: dict[str, Any]
+    ) -> tuple[DeviceProfile, dict[str, Any], dict[str, Any]]:
+        """What stands in for a cell in a smoke run: its device, its settings, and what these stand for.
+
+        Raises:
+            UsageError: the cell can never be trained in full.
+        """
+        self._content(profile, resolved, None)  # whatever is wrong with it is told as it would be of a full run
+        counts = self._examples(resolved, 1)
+        cores = max((node.cores for node in self._nodes), default=1)
+        ways = list(smoke.smaller(profile, resolved, counts, self._info.frameworks, cores))
+        small = next((way for way in ways if isinstance(self._fit(self._need(*way)), Fit)), ways[0])
+        return *small, smoke.stands_for(name, (profile, resolved), small, counts)
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
         """Bytes that a trial's processes may take; 0 for all there are.
@@ -153,7 +165,13 @@ class Resolver:
             environment=self._spec.environment(profile),
         )
 
-    def _content(self, profile: DeviceProfile, resolved: Mapping[str, Any], place: Fit | None) -> dict[str, Any]:
+    def _content(
+        self,
+        profile: DeviceProfile,
+        resolved: Mapping[str, Any],
+        place: Fit | None,
+        cut: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         framework = resolved["framework"]
         cpus = place.cpus if place else resolved.get("cpus")
         device = {
@@ -188,6 +206,7 @@ class Resolver:
             seed=self._spec.seed,
             target=target.model_dump(exclude_none=True) if target else None,
             isolation=self._isolation,
+            smoke=cut,
         )
 
     def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:

@@ -35,6 +35,7 @@ TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "da
 
 _IDENTITY = [
     Column("grid", TEXT, "", "the grid it was run for; of other sources, what the source is called"),
+    Column("smoke", YES_NO, "", "whether it was cut to see that the grid runs, so that no number of it is a result"),
     Column("trial", TEXT, "", "what names the trial: its cell and its repeat"),
     Column("cell", TEXT, "", "what names its cell: the same for all repeats"),
     Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
@@ -70,7 +71,7 @@ _CELL = [
     Column("decay", TEXT, "", "coupled or decoupled", "settings.decay"),
     Column("decay_rule", TEXT, "", "mean, or sum_over_replicas: the published trap", "settings.decay_rule"),
     Column("optimizer", TEXT, "", "sgd, adam or adamw", "settings.optimizer.name"),
-    Column("learning_rate", NUMBER, "", "its peak, for a mean loss", "settings.optimizer.learning_rate"),
+    Column("learning_rate", NUMBER, "", "what the schedule multiplies", "settings.optimizer.learning_rate"),
     Column("momentum", NUMBER, "", "of sgd", "settings.optimizer.momentum"),
     Column("nesterov", YES_NO, "", "of sgd", "settings.optimizer.nesterov"),
     Column("betas", TEXT, "", "of adam and adamw, as JSON", "settings.optimizer.betas"),

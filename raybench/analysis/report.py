@@ -18,6 +18,7 @@ from raybench.analysis.results import Attempt
 from raybench.analysis.sections import Record, Section, published, sections
 from raybench.analysis.sentences import Sentence, plain
 from raybench.analysis.sides import Pair, pairs
+from raybench.analysis.smoke import smoke_verdict, smoke_words
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import doubted
 from raybench.trial import events
@@ -36,7 +37,8 @@ class Doubt:
     """Something that the numbers have to be read with.
 
     Attributes:
-        kind: `finding`, about runs; `warning` or `drift`; `note`, which changes no verdict; or `doubt`, any other.
+        kind: `smoke`, how cells were cut; `finding`, about runs; `warning` or `drift`; `note`, which changes no
+            verdict; or `doubt`, any other.
         says: what was seen, in the worst run where it was in several.
         remedy: what to do about it; empty where nothing is known.
         runs: of how many completed runs; None where it is not about runs.
@@ -110,8 +112,8 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     return Report(
         standing=standing,
         told=told,
-        verdict=summed_up(standing, found),
-        comparisons=every,
+        verdict=smoke_verdict(standing) if standing.smoke else summed_up(standing, found),
+        comparisons=[] if standing.smoke else every,
         deciding=what_decides(standing.accuracies, found[0].examples if found else None),
         sections=[*sections(standing, found), *([others] if others else [])],
         doubts=list(_doubts(standing, told, found)),
@@ -123,6 +125,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
 
 def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[Doubt]:
     rows = standing.rows
+    yield from (Doubt("smoke", words) for words in smoke_words(cell.content for cell in standing.cells))
     groups, marks = doubted(rows)
     told_of = {code: _finding(code, group, marks.get(code, "")) for code, group in groups.items()}
     yield from (doubt for doubt in told_of.values() if doubt.kind == FINDING)

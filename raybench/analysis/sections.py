@@ -24,6 +24,10 @@ EPOCHS = 100
 """The length of the job that every device is asked about."""
 
 
+EXACT = 10_000
+"""From here on a published number is written without digits after the point."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column: the name of its value in a record, its head with its unit, and how a value is written."""
@@ -75,6 +79,11 @@ def _interval(ends: tuple[float | None, float | None] | None) -> str:
 
 def _share(value: float) -> str:
     return f"{100 * value:.0f} %"
+
+
+def _as_told(value: float) -> str:
+    """A number with no more digits than publications have: 74, 0.9942, 39868."""
+    return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
 
 def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
@@ -223,7 +232,7 @@ def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
 
     Args:
         standing: the grid.
-        reports: source, machine, seconds, rule and what is said of them (`raybench.sources`).
+        reports: source, machine, the number, its unit and rule, and what is said of them (`raybench.sources`).
     """
     records = list(reports)
     if not records:
@@ -231,14 +240,16 @@ def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
     return Section(
         "published",
         "What others reported",
-        f"Published times of {standing.workload}, as their sources count them, beside this grid's fastest by the same "
-        "rule where raybench has it. Another machine, another protocol: no ratio between the two is a verdict.",
+        f"Published results of {standing.workload}, as their sources count them, beside this grid's best by the same "
+        "rule and protocol, where raybench has it. Another machine: no ratio between the two is a verdict. "
+        + " ".join(dict.fromkeys(caveat for record in records for caveat in record["caveats"])),
         (
             Column("source", "source", right=False),
             Column("machine", "on", right=False),
-            Column("seconds", "reported, s", digits),
+            Column("reported", "reported", _as_told),
+            Column("unit", "in", right=False),
             Column("counts", "counting", right=False),
-            Column("mine", "here, s", digits),
+            Column("mine", "here", _as_told),
             Column("cell", "on", right=False),
         ),
         records,

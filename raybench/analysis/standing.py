@@ -12,7 +12,7 @@ from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare
 from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
-from raybench.identity import canonical, leaves, trial_id
+from raybench.identity import canonical, is_smoke, leaves, trial_id
 from raybench.plan import short
 from raybench.trial import events
 from raybench.trial.job import Target
@@ -47,6 +47,11 @@ class Standing:
     baseline: Mapping[str, Any]
     target: Target | None = None
     findings: Mapping[Key, Sequence[Finding]] = field(default_factory=dict)
+
+    @property
+    def smoke(self) -> bool:
+        """Whether the grid was cut to see that it runs, so that no number of it is a result."""
+        return is_smoke(self.name)
 
     @cached_property
     def metric(self) -> str:

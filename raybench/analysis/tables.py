@@ -12,7 +12,7 @@ from raybench.analysis import findings, rules
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
 from raybench.cell import LATER
-from raybench.identity import leaves
+from raybench.identity import is_smoke, leaves
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -85,6 +85,7 @@ def _trial(record: Record) -> dict[str, Any]:
     attempt, epochs = record.attempt, record.attempt.epochs
     row: dict[str, Any] = {
         "grid": attempt.grid or record.grid,
+        "smoke": is_smoke(attempt.grid or record.grid),
         "trial": attempt.trial,
         "cell": attempt.cell_id,
         "repeat": attempt.repeat,

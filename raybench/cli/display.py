@@ -17,6 +17,7 @@ from rich.text import Text
 
 from raybench.analysis.estimate import Estimator
 from raybench.analysis.results import Attempt, attempts
+from raybench.analysis.smoke import smoke_words
 from raybench.cli.progress import fetch_with_progress
 from raybench.datasets import DataSet
 from raybench.execution.dispatch import Work
@@ -132,6 +133,8 @@ class Display:
         already = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
         words = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
         self._console.print(words + (f", {already} done before" if already else ""), highlight=False, markup=False)
+        for line in smoke_words(cell.content for cell in plan.cells):
+            self._console.print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
         self._phase = "starting"
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench.cli import options as opt
+from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.spec import GridSpec
@@ -17,6 +18,7 @@ Examples:
   raybench grid grids/quickstart.yaml
   raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128] --repeats 3
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu --skip-missing
+  raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
   raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 \b
 Exit status: 0 done; 1 a trial failed or was lost; 2 wrong use, nothing started; 3 something could not run here;
@@ -31,6 +33,7 @@ RETRIED = ("oom", "diverged", "timeout", "failed", "lost", "killed", "completed"
 @opt.changes
 @opt.where
 @opt.repeats
+@opt.smoke
 @click.option("--fresh", is_flag=True, help="Run everything again, also what is done.")
 @click.option(
     "--retry",
@@ -54,6 +57,7 @@ def command(
     changes: tuple[str, ...],
     where: tuple[str, ...],
     repeats: int | None,
+    smoke: bool,
     fresh: bool,
     retry: tuple[str, ...],
     skip_missing: bool,
@@ -70,7 +74,9 @@ def command(
     """
     from raybench.spec import load_grid
 
-    spec = load_grid(file, opt.all_changes(changes, repeats))
+    if smoke and find_max_batch:
+        raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
+    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
     # Only now what takes time to load: a wrong file is told at once.
     if find_max_batch:
         return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), skip_missing)

@@ -40,9 +40,20 @@ results: Decorator = click.option(
 tracking_uri: Decorator = click.option(
     "--tracking-uri", metavar="URI", help="The MLflow store, instead of the file's or MLFLOW_TRACKING_URI."
 )
+smoke: Decorator = click.option(
+    "--smoke",
+    is_flag=True,
+    help="Only see that it runs: a few cells of it, each a few steps on the CPU, in a minute or two. Results are kept "
+    "apart, as the grid NAME~smoke, and are no results of the grid.",
+)
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine."
 )
+
+
+def cut(spec: GridSpec, smoke: bool) -> GridSpec:
+    """The grid, or what a smoke run makes of it."""
+    return spec.as_smoke() if smoke else spec
 
 
 def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:

@@ -31,6 +31,7 @@ HOW = {GROUPED: "grouped on one device", DEVICES: "on devices of their own", SPM
 @opt.changes
 @opt.where
 @opt.repeats
+@opt.smoke
 @opt.results
 @opt.address
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
@@ -41,6 +42,7 @@ def command(
     changes: tuple[str, ...],
     where: tuple[str, ...],
     repeats: int | None,
+    smoke: bool,
     results: Path,
     address: str | None,
     everything: bool,
@@ -55,6 +57,7 @@ def command(
     from raybench import datasets
     from raybench.analysis.estimate import Estimator
     from raybench.analysis.results import latest
+    from raybench.analysis.smoke import smoke_words
     from raybench.execution.inline import InlineExecutor
     from raybench.execution.lazy import LazyRay
     from raybench.plan import make_plan
@@ -63,7 +66,7 @@ def command(
     from raybench.spec import load_grid
     from raybench.tracking.journal import JOURNAL
 
-    spec = load_grid(file, opt.all_changes(changes, repeats))
+    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
     with closing(InlineExecutor() if inline else LazyRay(address)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
@@ -79,6 +82,8 @@ def command(
         _say_more(len(todo) - len(shown), "trials")
     else:
         _show_cells(plan, done, todo, estimator, everything)
+    for line in smoke_words(cell.content for cell in plan.cells):
+        click.echo(line)
     _show_totals(plan, todo, estimator)
     name = plan.workload.dataset
     if name and datasets.get(name).status(root).state != "ready":

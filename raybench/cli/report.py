@@ -12,6 +12,7 @@ EPILOG = """\b
 Examples:
   raybench report grids/quickstart.yaml
   raybench report quickstart --html quickstart.html
+  raybench report grids/quickstart.yaml --smoke
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict
 """
 
@@ -21,10 +22,11 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.command("report", epilog=EPILOG)
 @click.argument("grid", metavar="FILE-OR-NAME")
 @opt.results
+@click.option("--smoke", is_flag=True, help="Of the grid's smoke run, instead of the grid.")
 @click.option("--html", type=Where, metavar="FILE", help="Write the page: one file that needs nothing else.")
 @click.option("--json", "data", type=Where, metavar="FILE", help="Write everything as data; - is the terminal.")
 @click.option("--all", "everything", is_flag=True, help="Every cell in the journal, not only those asked for last.")
-def command(grid: str, results: Path, html: Path | None, data: Path | None, everything: bool) -> int:
+def command(grid: str, results: Path, smoke: bool, html: Path | None, data: Path | None, everything: bool) -> int:
     """Say what a grid has come to: the verdict, the table, and what to doubt.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal. Nothing is run.
@@ -32,7 +34,7 @@ def command(grid: str, results: Path, html: Path | None, data: Path | None, ever
     from raybench import reports
     from raybench.analysis.report import as_json
 
-    report = reports.of_source(grid, results, everything)
+    report = reports.of_source(grid, results, everything, smoke)
     made = reports.files(report) if html else {}
     if html:
         _write(html, made[reports.HTML])

@@ -71,6 +71,8 @@ def _next(outcome: Outcome) -> list[str]:
     lines.append(f"{ran}; journal: {outcome.journal}")
     if any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"look at the runs: {_look(outcome)}")
+    if outcome.plan.spec.smoke:
+        lines.append("these are no results of the grid: that is the same command without --smoke")
     if outcome.interrupted:
         lines.append("the same command goes on where this one was stopped")
     mendable = (events.FAILED, events.OOM, events.TIMEOUT)

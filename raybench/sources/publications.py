@@ -92,6 +92,7 @@ class Publication(Strict):
         rule: raybench's rule that counts the same, of those in `raybench.analysis.rules`; None where none does. A run
             that was not timed by it says `reported_rule` itself.
         caveats: what to keep in mind.
+        like: the workload that a reader would take it for, where the source does not say what it trained.
         settings: what all its cells have in common, by the names of columns.
         machines: what it ran on, by a short name, by the names of columns.
     """
@@ -102,6 +103,7 @@ class Publication(Strict):
     counts: Text
     rule: str | None = None
     caveats: list[Text] = []
+    like: Text | None = None
     settings: Cell = {}
     machines: dict[str, Cell]
     runs: list[Run]

@@ -8,6 +8,7 @@ from typing import get_args
 from pydantic import Field, PrivateAttr, model_validator
 
 from raybench.environments import key_of
+from raybench.identity import SMOKE, is_smoke
 from raybench.spec import quantities as q
 from raybench.spec import values as v
 from raybench.spec.maps import Axes, Condition, Entry
@@ -192,6 +193,15 @@ class GridSpec(Settings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    @property
+    def smoke(self) -> bool:
+        """Whether it is to be cut to see that it runs (`as_smoke`)."""
+        return is_smoke(self.name)
+
+    def as_smoke(self) -> GridSpec:
+        """The same grid, to be cut (`raybench.smoke`): under another name, so that its results are kept apart."""
+        return self.model_copy(update={"name": f"{self.name}{SMOKE}", "repeats": 1})
 
     def environment(self, profile: DeviceProfile) -> str:
         """The key of a profile's environment (`raybench.environments.choice`)."""

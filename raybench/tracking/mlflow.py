@@ -216,7 +216,7 @@ class Runs:
             found = self._client.search_runs([self._experiment], clause, max_results=1)
             if found and found[0].info.status == "FINISHED":
                 return
-            tags = {p.GRID: self._grid, p.SUMMARY: summary.execution}
+            tags = {p.GRID: self._grid, p.SUMMARY: summary.execution, **p.smoke_tags(self._grid)}
             started, ended = p.milliseconds(summary.started), p.milliseconds(summary.ended)
             run = found[0] if found else self._new(f"grid {self._grid}", started, tags)
             moment = ended or started or _now()

@@ -14,13 +14,14 @@ from raybench.analysis import rules
 from raybench.analysis.findings import NOTES, Finding, codes, findings
 from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.roofline import roofline
-from raybench.identity import leaves, shown_name
+from raybench.identity import SMOKE, is_smoke, leaves, shown_name
 from raybench.plan import short
 from raybench.trial import events
 
 TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybench.status", "raybench.grid"
 SUMMARY, FINDINGS, DESCRIPTION = "raybench.summary", "raybench.findings", "mlflow.note.content"
 PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
+SMOKE_RUN = "raybench.smoke"
 BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
 
 EPOCH_TIME = "time/epoch_s"
@@ -71,6 +72,11 @@ nothing is wrong); the tag `raybench.decay_proof` says it in words
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
 """
 """The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
+
+SMOKE_NOTE = """**Smoke runs**: the grid {grid}, cut to a few steps on a CPU to see that it runs; no run of it \
+says how fast or how well anything learns. The parameters `smoke.*` of a run say what it stands for.
+
+"""
 
 VIEW = "raybench"
 VIEW_NAME = "Times and accuracy"
@@ -123,11 +129,17 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
         "columnWidths": widths,
     }
     view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    return {
-        DESCRIPTION: NOTE.format(grid=grid),
+    smoke = SMOKE_NOTE.format(grid=grid.removesuffix(SMOKE)) if is_smoke(grid) else ""
+    return smoke_tags(grid) | {
+        DESCRIPTION: smoke + NOTE.format(grid=grid),
         "mlflow.experimentKind": "custom_model_development",
         f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
     }
+
+
+def smoke_tags(grid: str) -> dict[str, str]:
+    """What marks the experiment and every run of a grid that was cut to see that it runs."""
+    return {SMOKE_RUN: "true"} if is_smoke(grid) else {}
 
 
 def run_name(attempt: Attempt) -> str:
@@ -220,7 +232,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         further[BOUND_BY] = found_out.bound_by
     if attempt.status is not None and (doubts := findings(attempt)):
         further |= {FINDINGS: codes(attempt), DESCRIPTION: description(doubts)}
-    return found | {name: str(value) for name, value in further.items() if value is not None}
+    return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}
 
 
 def description(doubts: Sequence[Finding]) -> str:

@@ -1,50 +1,127 @@
-import dataclasses
+from pathlib import Path
 
-from raybench.analysis.comparison import PlannedCell
+import pytest
+
+import raybench
 from raybench.analysis.results import attempts, latest
+from raybench.analysis.sections import NOTHING, published
 from raybench.analysis.standing import Standing
-from raybench.identity import cell_id
+from raybench.devices import Hardware
+from raybench.devices.node import Node
+from raybench.environments import Interpreter
+from raybench.plan import make_plan
+from raybench.reports import planned_cells
 from raybench.sources.beside import beside
+from raybench.spec import load_grid
 from raybench.trial import events
 
+GRIDS = sorted((Path(__file__).parents[2] / "grids").glob("*.yaml"))
+PUBLISHED = raybench.published()
+PACKAGES = {"torch": "2.13.0", "tensorflow": "2.21.0", "torch_xla": "2.9.0", "numpy": "2.3"}
+EVERYTHING = Node(
+    "everything",
+    tuple(Hardware(kind, kind.upper(), 8, 64 << 30, ids=tuple("01234567")) for kind in ("cpu", "cuda", "tpu")),
+    PACKAGES,
+    "3.11.7",
+    environments={name: Interpreter(version="3.11.7", packages=PACKAGES) for name in ("tpu", "xla")},
+)
 
-def standing(workload, batch_size=1024, epochs=25, steps=40):
-    cell = {
-        "workload": {"name": workload, "version": 1},
-        "settings": {"batch_size": batch_size, "epochs": epochs, "steps_per_epoch": steps},
-        "warmup_epochs": 1,
-    }
-    trial = f"{cell_id(cell)}-r0"
-    told = [events.trial_started(trial, 1, cell=cell)]
-    account = {"train": 2.0, "evaluate": 0.5}
-    told += [
-        events.epoch_ended(trial, 1, epoch=n + 1, steps=steps or 1, examples=8, ledger=account, metrics={})
-        for n in range(epochs)
-    ]
-    told.append(events.trial_ended(trial, 1, "completed", ledger={"train": 2.0}, wall=100.0))
-    cells = [PlannedCell(cell_id(cell), {"device": "cpu"}, 1)]
-    return Standing("x", workload, cells, latest(attempts(told).values()), {})
+SEEDS = {
+    "cifar_cpu": {"katnoria_cnn"},
+    "cifar_replicas": {"davidnet", "davidnet_tpu"},
+    "cifar_three_frameworks": {"katnoria_cnn"},
+    "cifar_tpu_vs_gpu": {"davidnet", "davidnet_tpu"},
+    "imdb_cpu_vs_gpu": {"imdb_lstm"},
+    "katnoria_three_runtimes": {"katnoria_cnn"},
+    "mnist": {"mnist_cnn"},
+    "mnist_tpu_vs_gpu": {"mnist_cnn"},
+    "quickstart": set(),
+    "resnet63_cpu_vs_gpu": {"resnet63"},
+    "resunet_gpu_vs_tpu": {"resunet_v1"},
+}
+"""Whose results each grid is about; one that is not here has the sources of its workload's name."""
+
+SAME_PROTOCOL = {
+    "cifar_replicas": {"davidnet": 74.0},
+    "cifar_tpu_vs_gpu": {"davidnet": 74.0, "last_val_accuracy": 0.9408, "tutorial_throughput": 39868},
+    "imdb_cpu_vs_gpu": {"keras_epoch": 119},
+    "katnoria_three_runtimes": {"katnoria_cnn": 32, "last_val_accuracy": 0.6961, "best_val_accuracy": 0.7046},
+    "mnist_tpu_vs_gpu": {"best_val_accuracy": 0.9942},
+    "resnet63_cpu_vs_gpu": {"resnet63": 0.1780},
+    "resunet_gpu_vs_tpu": {"resunet": 145.6},
+}
+"""For each grid that repeats what was published: a rule, and the best that was published by it."""
 
 
-def test_what_others_reported_of_the_same_workload():
-    found = beside(standing("katnoria_cnn"))
-    assert [(one["machine"], one["seconds"]) for one in found] == [
-        ("GTX 1080 Ti", 32.0),
-        ("K80", 86.0),
-        ("Colab TPU", 136.0),
-    ]
-    assert all("validation inside" in one["counts"] for one in found)
+def told(path, root):
+    """A report of a grid whose trials all took two seconds an epoch, on a machine that has everything."""
+    plan = make_plan(load_grid(path), [EVERYTHING], root)
+    found = []
+    for trial in plan.trials:
+        content = trial.cell.content
+        steps = content["settings"]["steps_per_epoch"]
+        steps = steps or (content["data"]["examples"]["train"] or 64) // content["settings"]["batch_size"]
+        found.append(events.trial_started(trial.trial_id, 1, cell=content, profile=trial.cell.profile))
+        found += [
+            events.epoch_ended(
+                trial.trial_id,
+                1,
+                epoch=number,
+                steps=steps,
+                examples=steps * content["settings"]["batch_size"],
+                ledger={"train": 2.0, "evaluate": 0.5},
+                metrics={"val/accuracy": 0.5 + number / 100},
+            )
+            for number in range(1, int(content["settings"]["epochs"]) + 1)
+        ]
+        account = {"data": 1.0, "train": 2.0 * content["settings"]["epochs"]}
+        found.append(events.trial_ended(trial.trial_id, 1, "completed", ledger=account, wall=100.0))
+    return Standing(plan.spec.name, plan.workload.name, planned_cells(plan), latest(attempts(found).values()), {})
 
 
-def test_a_time_stands_beside_only_by_the_same_rule_and_protocol():
-    found = beside(standing("katnoria_cnn"))
-    assert {(one["mine"], one["cell"]) for one in found} == {(62.5, "cpu")}, "25 epochs, validation inside"
-    assert {one["mine"] for one in beside(standing("katnoria_cnn", epochs=2))} == {None}, "another length"
-    gtx = next(one for one in beside(standing("resnet63", 64, 4, 1)) if one["machine"] == "GTX 1080")
-    assert round(gtx["seconds"], 4) == 0.1780 and gtx["rule"] == "resnet63"
-    assert gtx["mine"] == 2.0
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_each_grid_shows_what_was_published_of_its_seed_by_its_rule(path, tmp_path):
+    standing = told(path, tmp_path)
+    found = beside(standing)
+    if path.stem in SEEDS:
+        assert {one["source"] for one in found} == {PUBLISHED[name].source for name in SEEDS[path.stem]}
+    section = published(standing, found)
+    assert (section is None) == (not found)
+    for one in found:
+        shown = {column.key: text for column, text in section.cells(one)}
+        if one["reported"] is None:
+            assert (shown["reported"], one["unit"]) == (NOTHING, "out of memory")
+        else:
+            assert float(shown["reported"]) == pytest.approx(one["reported"], rel=1e-3)
+        assert one["caveats"] and all(caveat in section.says for caveat in one["caveats"])
+    for rule, best in SAME_PROTOCOL.get(path.stem, {}).items():
+        same = [one for one in found if one["rule"] == rule and one["mine"] is not None]
+        assert same, f"nothing stands beside {rule}"
+        assert best in [pytest.approx(one["reported"], abs=5e-5) for one in same]
+
+
+def test_one_number_by_each_rule(tmp_path):
+    def of(name):
+        path = next(path for path in GRIDS if path.stem == name)
+        return {(one["machine"], one["rule"]): one for one in beside(told(path, tmp_path))}
+
+    katnoria = of("katnoria_three_runtimes")
+    assert katnoria["GTX 1080 Ti", "katnoria_cnn"]["mine"] == 62.5, "25 epochs, validation inside"
+    assert katnoria["GTX 1080 Ti", "last_val_accuracy"]["mine"] == 0.75
+    assert [one["reported"] for one in katnoria.values()] == [32, 86, 136, 0.7046, 0.6961]
+    assert {one["mine"] for one in of("cifar_cpu").values()} == {None}, "another batch"
+    gtx = of("resnet63_cpu_vs_gpu")["GTX 1080", "resnet63"]
+    assert (round(gtx["reported"], 4), gtx["unit"], gtx["mine"]) == (0.1780, "s a call", 2.0)
+    unet = of("resunet_gpu_vs_tpu")
+    assert "b16" in unet["P100, 17,500 images, batch 16", "resunet"]["cell"].split()
+    assert unet["P100, 17,500 images, batch 256", None]["unit"] == "out of memory"
+    assert unet["P100, one epoch, batch 128", "resunet"]["mine"] == 2.0
+    tutorial = of("cifar_tpu_vs_gpu")
+    assert tutorial["TPUv2-8", "tutorial_throughput"]["mine"] == 24_992.0, "the highest, of batch 64: 781 steps in 2 s"
+    assert tutorial["V100, batch 512", "davidnet"]["mine"] == 49.0, "the data, and 24 epochs without evaluation"
+    assert tutorial["V100, the last of the ladder", "davidnet"]["mine"] is None, "another network"
 
 
 def test_nobody_has_reported_of_a_workload_of_ones_own():
-    assert beside(standing("my_workload")) == []
-    assert beside(dataclasses.replace(standing("davidnet"), cells=[]))[0]["mine"] is None
+    assert beside(Standing("x", "my_workload", [], {}, {})) == []
+    assert beside(Standing("x", "davidnet", [], {}, {}))[0]["mine"] is None
