@@ -9,11 +9,13 @@ import pytest
 
 from raybench.devices import Hardware
 from raybench.devices.node import Node
+from raybench.engines.schedule import schedule
 from raybench.errors import UsageError, WorkloadError
 from raybench.identity import canonical
 from raybench.plan import make_plan, short
 from raybench.preflight import Need, fit
 from raybench.spec import load_grid
+from raybench.workloads import get, names
 
 GIB = 1024**3
 EPYC = Hardware("cpu", "AMD EPYC", 2, 16 * GIB, ids=("0", "1"))
@@ -373,3 +375,21 @@ def test_sections_are_another_cell_and_only_where_a_step_has_them(plan_of):
     assert "sections" not in whole.content["settings"], "what was measured before keeps its name"
     assert apart.content["settings"]["sections"] is True
     assert apart.cell_id != whole.cell_id
+
+
+@pytest.mark.parametrize("workload", names())
+def test_a_learning_rate_axis_is_what_each_workloads_own_schedule_multiplies(plan_of, workload):
+    own = get(workload).defaults.get("schedule", "constant")
+    low, high = plan_of(f"name: g\nworkload: {workload}\naxes: {{device: [cpu], learning_rate: [0.1, 0.4]}}\n").cells
+    assert low.cell_id != high.cell_id
+    epochs = low.content["settings"]["epochs"]
+    rates = [
+        [cell.content["settings"]["optimizer"]["learning_rate"] * factor(step) for step in range(0, 50, 7)]
+        for cell in (low, high)
+        for factor in [schedule(cell.content["settings"]["schedule"], 10, epochs)]
+    ]
+    assert rates[1] == pytest.approx([4 * rate for rate in rates[0]])
+    if own == "constant":
+        assert set(rates[0]) == {0.1}
+    plan = plan_of(f"name: g\nworkload: {workload}\naxes: {{learning_rate: [0.1, 0.4]}}\n")
+    assert {plan.label(trial).split()[-2] for trial in plan.trials} == {"learning_rate=0.1", "learning_rate=0.4"}

@@ -1,11 +1,14 @@
 """What the README shows is true."""
 
 import re
+import shlex
 from pathlib import Path
 
+from raybench.analysis.standing import Standing
 from raybench.cli import VERBS
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
+from raybench.sources.beside import beside
 from raybench.spec import Settings, load_grid
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +30,20 @@ def test_the_grid_file_of_the_readme_loads(tmp_path):
     spec = load_grid(tmp_path / "grid.yaml")
     assert spec.baseline == {"device": "gpu"}
     assert spec.overrides[0].set.precision == "bf16"
+    shipped = (ROOT / "grids" / f"{spec.name}.yaml").read_text()
+    assert shipped[shipped.index("name: ") :].rstrip() == block("## A grid file").strip(), "the same as the shipped one"
+
+
+def test_every_command_of_the_published_comparisons_is_a_grid_that_has_something_beside_it():
+    rows = README.split("| comparison | command | published |")[1].split("\n\n")[0].splitlines()[2:]
+    grids = {path.stem for path in (ROOT / "grids").glob("*.yaml")}
+    first = ""
+    for row in rows:
+        said = shlex.split(re.search(r"`(.*)`", row.split("|")[2]).group(1))
+        first = said[2] if said[0] == "raybench" else first
+        assert Path(first).stem in grids
+        spec = load_grid(ROOT / first, [said[at + 1] for at, word in enumerate(said) if word == "--set"])
+        assert beside(Standing(spec.name, spec.workload, [], {}, {})), f"nothing was published of {spec.workload}"
 
 
 def test_a_workload_of_ones_own_word_for_word(tmp_path, monkeypatch):
