@@ -18,6 +18,7 @@ import atexit
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,7 @@ def _server(framework: str, python: str) -> subprocess.Popen[str]:
         text=True,
         env=environment,
     )
+    atexit.register(shutil.rmtree, package, ignore_errors=True)
     atexit.register(server.kill)
     return server
 

@@ -279,7 +279,7 @@ def test_a_person_stops_it(grid, tmp_path, monkeypatch):
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
-    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="another grid is running"):
+    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="is running here"):
         grid(DIGITS)
 
 

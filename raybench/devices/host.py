@@ -67,16 +67,31 @@ def total_memory() -> int | None:
 
 def available_memory() -> int:
     """Bytes that could be had now without swapping, within the cgroup's limit; 0 where the system does not say."""
+    return memory_now()[0]
+
+
+def memory_now() -> tuple[int, int]:
+    """Bytes that could be had now without swapping, of how many: the node's, or the cgroup's where it has a limit.
+
+    Both are 0 where the system does not say. A cgroup's page cache counts as what can be had, as the node's does.
+    """
     try:
-        found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        free = int(found.group(1)) * 1024 if found else 0
+        told = Path("/proc/meminfo").read_text()
     except OSError:
-        return 0
+        return 0, 0
+    free, total = (_count(rf"^{name}:\s*(\d+) kB", told) * 1024 for name in ("MemAvailable", "MemTotal"))
     try:
-        most, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
-        return free if most == "max" else max(0, min(free, int(most) - int(used)))
+        most, used, parts = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
+        limit = int(most)  # "max" where there is none
+        cache = _count(r"^inactive_file (\d+)", parts) + _count(r"^active_file (\d+)", parts)
+        return max(0, min(free, limit - int(used) + cache)), min(total, limit)
     except (OSError, ValueError):
-        return free
+        return free, total
+
+
+def _count(pattern: str, text: str) -> int:
+    found = re.search(pattern, text, re.MULTILINE)
+    return int(found.group(1)) if found else 0
 
 
 def peak_resident() -> int:

@@ -73,6 +73,11 @@ PRELOAD = {
 """What a fork template loads, so that no trial pays for it. None of it touches a device."""
 
 
+CACHES: Mapping[str, Mapping[str, str]] = {"torch": {"TORCHINDUCTOR_CACHE_DIR": "torchinductor"}}
+"""What a framework keeps in the system's temporary folder from one trial for the next: by the variable that says where,
+what the folder is called. All else that is temporary goes with its trial."""
+
+
 def open_engine(framework: str, parts: EngineParts) -> Engine:
     """The engine of a framework, for one trial; imports the framework.
 
@@ -104,6 +109,7 @@ def open_operations(framework: str) -> Callable[..., Any]:
 
 __all__ = [
     "BESIDE",
+    "CACHES",
     "FRAMEWORKS",
     "MODELS",
     "ONE_GRAPH",

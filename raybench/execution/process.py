@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -19,20 +20,33 @@ import raybench
 from raybench.audit import Audit
 from raybench.environments import clean_environ, put_raybench
 from raybench.errors import ExecutionError
-from raybench.trial import events, memory
+from raybench.execution import pressure
+from raybench.execution.ends import LONG_TAIL, TAIL, name_end, oom_kills, phase_of, tail
+from raybench.execution.template import FORK, SPAWN
+from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
-from raybench.trial.phase import last
 from raybench.trial.record import OUTPUT, end_for, keep
+from raybench.trial.scratch import Scratch
 
 START_TIMEOUT = 300.0
 """Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
 
-TAIL, LONG_TAIL = 20, 500
-"""Lines of a dead trial's output that go into its record, and in which it may have told of its memory."""
+CLOSE_TIMEOUT = 10.0
+"""Seconds that ending a template, and all that it has started, may take before it is not waited for."""
+
+START = SPAWN if sys.platform == "darwin" else FORK
+"""How trials get their processes: Apple's frameworks do not work in a process that was forked once they were loaded."""
 
 NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 """Ray sets these for its worker; the trial sets its own threads and visibility."""
+
+
+class _OutOfBounds(Exception):
+    """A trial has to end, for it took too long or its node is short of memory."""
+
+    def __init__(self, status: str, error: Mapping[str, Any]) -> None:
+        self.status, self.error = status, error
 
 
 class TemplateProcess:
@@ -43,21 +57,21 @@ class TemplateProcess:
     Args:
         framework: what it loads.
         python: the path of the interpreter; empty for this one.
+        start: how a trial gets its process from it, `fork` or `spawn` (`raybench.execution.template`).
 
     Raises:
         ExecutionError: the framework cannot be loaded.
     """
 
-    def __init__(self, framework: str, python: str = "") -> None:
+    def __init__(self, framework: str, python: str = "", start: str = START) -> None:
         self._kept = contextlib.ExitStack()
         if python:
-            folder = self._kept.enter_context(tempfile.TemporaryDirectory(prefix="raybench-"))
-            environ = _environ_of_another(Path(folder))
+            environ = _environ_of_another(self._kept.enter_context(contextlib.closing(Scratch())).path)
         else:
             python, environ = sys.executable, _own_environ()
         self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by what keeps it
         self._process = subprocess.Popen(
-            [python, "-m", "raybench.execution.template", framework],
+            [python, "-m", "raybench.execution.template", framework, start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
@@ -87,23 +101,28 @@ class TemplateProcess:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the template and, with it, whatever trial it still has."""
-        self._process.kill()
-        self._process.wait()
+        """End the template and, with it, whatever trial it still has, and all that one has started."""
+        if self._process.stdin:
+            # Its guard ends when this pipe does. What a trial did not take is dropped.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._selector.close()
         self._kept.close()
-        for pipe in (self._process.stdin, self._out):
-            if pipe:
-                pipe.close()
+        self._out.close()
 
-    def _read(self, deadline: float | None) -> dict[str, Any] | None:
+    def _read(self, deadline: float) -> dict[str, Any] | None:
         """The next message; None when the template is gone.
 
         Raises:
             TimeoutError: the deadline has passed.
         """
         while b"\n" not in self._rest:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
             if not self._selector.select(left):
                 raise TimeoutError
             got = os.read(self._out.fileno(), 1 << 16)
@@ -131,7 +150,6 @@ class TemplateProcess:
 
     def _run(self, job: Job, audit: Audit) -> Generator[Event, None, None]:
         begun = time.monotonic()
-        deadline = begun + job.timeout if job.timeout else None
         kills = oom_kills()
         process, ended, code, peak = 0, False, None, None
         try:
@@ -139,7 +157,7 @@ class TemplateProcess:
             self._process.stdin.write(json.dumps(job.to_json()).encode() + b"\n")
             self._process.stdin.flush()
             while code is None:
-                message = self._read(None if ended else deadline)
+                message = self._read(math.inf) if ended else self._heed(job, process, begun)
                 if message is None:
                     break
                 if "pid" in message:
@@ -153,12 +171,11 @@ class TemplateProcess:
             if not ended:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                 yield self._tell(job, *name_end(code, job, oom_kills() > kills, peak, output), begun)
-        except TimeoutError:
+        except _OutOfBounds as bounds:
             if process:
                 end_family(process)
             code = self._reap()
-            error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s", "phase": phase_of(job)}
-            yield self._tell(job, events.TIMEOUT, error, begun)
+            yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, begun)
         except BrokenPipeError:
             error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
             yield self._tell(job, events.LOST, error, begun)
@@ -166,6 +183,24 @@ class TemplateProcess:
             if code is None and process:
                 end_family(process)
                 self._reap()
+
+    def _heed(self, job: Job, process: int, begun: float) -> dict[str, Any] | None:
+        """The next message of a trial that runs; None when the template is gone.
+
+        Raises:
+            _OutOfBounds: it has to end.
+        """
+        deadline = begun + job.timeout if job.timeout else math.inf
+        while True:
+            full = pressure.ended_by(process) if process else None
+            if full:
+                raise _OutOfBounds(events.OOM, full)
+            try:
+                return self._read(min(deadline, time.monotonic() + pressure.EVERY))
+            except TimeoutError:
+                if time.monotonic() >= deadline:
+                    told = {"type": "Timeout", "message": f"longer than {job.timeout:g} s"}
+                    raise _OutOfBounds(events.TIMEOUT, told) from None
 
     def _reap(self) -> int | None:
         """Wait for the exit code of a trial that was ended, and drop what it still said."""
@@ -201,62 +236,7 @@ def _environ_of_another(folder: Path) -> dict[str, str]:
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
-def name_end(code: int | None, job: Job, killed: bool, peak: int | None, output: str) -> tuple[str, dict[str, Any]]:
-    """The status of a trial that ended without saying so.
-
-    SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines. Any
-    other death is memory where the last that the trial wrote says so: C++ aborts when there is none, and TensorFlow's
-    convolutions on a CPU go on with the array that they did not get.
-
-    Args:
-        code: its exit code; negative is a signal, None where nobody knows.
-        killed: whether the kernel counted a kill for memory.
-        peak: the most bytes that it held, where that is known.
-        output: the end of what it wrote.
-    """
-    phase = phase_of(job)
-    if code is None:
-        return events.LOST, {"type": "ProcessGone", "message": "the trial's process is gone", "phase": phase}
-    died = (
-        f"the process died of {signal.Signals(-code).name}"
-        if code < 0
-        else f"the process ended by itself with exit status {code}"
-    )
-    known = memory.describe(output, peak, job.memory_limit)
-    if code == -signal.SIGKILL:
-        if killed:
-            message = "killed by the kernel for its memory"
-            return events.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **known}
-        return events.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
-    if memory.says_so(output, limited=bool(job.memory_limit)):
-        return events.OOM, {"type": "OutOfMemory", "message": f"{died} when memory ran out", "phase": phase, **known}
-    kind = signal.Signals(-code).name if code < 0 else "Exit"
-    return events.FAILED, {"type": kind, "message": died, "phase": phase}
-
-
-def phase_of(job: Job) -> str:
-    """What a job was doing when its process ended."""
-    return "check" if job.check else last(Path(job.folder))
-
-
 def end_family(leader: int) -> None:
     """End a trial's process and the processes it started in its session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-
-
-def oom_kills() -> int:
-    """How many processes the kernel has killed for memory in this cgroup; 0 where it does not say."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.events").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
-
-
-def tail(path: Path, lines: int = TAIL) -> str:
-    """The last lines of a trial's output."""
-    try:
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
-    except OSError:
-        return ""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,6 +42,7 @@ from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.trial import events
 from raybench.trial.job import Job
 from raybench.trial.record import end_for
+from raybench.trial.scratch import Scratch
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
@@ -149,7 +148,7 @@ class RayTuneExecutor:
 
     def __init__(self, address: str | None = None) -> None:
         self._address = address
-        self._folder: str | None = None
+        self._scratch: Scratch | None = None
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """Every node of the cluster, or this machine as one: each asked on the spot, also for its environments.
@@ -184,10 +183,10 @@ class RayTuneExecutor:
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise ExecutionError(f"no Ray cluster at {self._address}: {error}") from error
             return
-        self._folder = tempfile.mkdtemp(prefix="rb-")
-        cores = probe_node().cores
+        self._scratch = Scratch()
+        folder, cores = str(self._scratch.path), probe_node().cores
         try:
-            ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=self._folder, **quiet)
+            ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=folder, **quiet)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise ExecutionError(f"Ray did not start on this machine: {error}") from error
 
@@ -199,7 +198,7 @@ class RayTuneExecutor:
         in_main = threading.current_thread() is threading.main_thread()
         # Ray's own handler ends the driver where it stands.
         before = signal.signal(signal.SIGTERM, _interrupt) if in_main else None
-        storage = tempfile.mkdtemp(prefix="rb-tune-")
+        storage = Scratch()
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
@@ -210,7 +209,7 @@ class RayTuneExecutor:
                 trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
             ),
             run_config=tune.RunConfig(
-                name="grid", storage_path=storage, verbose=0, callbacks=[_Listener(dispatcher, sink)]
+                name="grid", storage_path=str(storage.path), verbose=0, callbacks=[_Listener(dispatcher, sink)]
             ),
         )
         try:
@@ -224,12 +223,12 @@ class RayTuneExecutor:
         finally:
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
-            shutil.rmtree(storage, ignore_errors=True)
+            storage.close()
 
     def close(self) -> None:
         """Leave the cluster, or end our own Ray and its folder."""
         if ray.is_initialized():
             ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        if self._scratch:
+            self._scratch.close()
+            self._scratch = None

@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -26,6 +24,7 @@ from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.record import end_for
+from raybench.trial.scratch import Scratch
 
 MAKE_TIMEOUT = 300.0
 """Seconds that making a `runtime_env` may take: one with large packages takes a minute."""
@@ -58,12 +57,12 @@ class _Place:
     """
 
     def __init__(self, runtime_env: Mapping[str, Any]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="raybench-")
-        put_raybench(Path(self._folder.name))
+        self._folder = Scratch()
+        put_raybench(self._folder.path)
         theirs = runtime_env.get("env_vars") or {}
         if not isinstance(theirs, Mapping):
             raise TypeError("env_vars has to be a map of texts")
-        path = os.pathsep.join(filter(None, [self._folder.name, theirs.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(self._folder.path), theirs.get("PYTHONPATH")]))
         here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
         made = {**runtime_env, "env_vars": {**theirs, "PYTHONPATH": path}}
         self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=here, runtime_env=made).remote()
@@ -71,7 +70,7 @@ class _Place:
     def close(self) -> None:
         """End the actor and, with it, everything that it has started."""
         ray.kill(self.host)
-        self._folder.cleanup()
+        self._folder.close()
 
 
 def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:

@@ -1,9 +1,13 @@
 """The fork template: a process with the framework loaded, from which every trial gets a fresh process in milliseconds.
 
-Runs as `python -m raybench.execution.template FRAMEWORK`, with any interpreter that has raybench's trial layer and the
-framework: neither Ray nor MLflow. It reads jobs, one JSON object a line, from standard input and forks for each; the
-child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON lines. It
-touches no device.
+Runs as `python -m raybench.execution.template FRAMEWORK fork`, with any interpreter that has raybench's trial layer and
+the framework: neither Ray nor MLflow. It reads jobs, one JSON object a line, from standard input and forks for each;
+the child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON lines. It
+touches no device. A trial has a temporary folder of its own, which is removed at its end, as is every process that it
+has left behind; a guard (`raybench.trial.lifeline.guard`) does both where the template is killed.
+
+Where a process with a framework in it cannot be forked (macOS), it is started with `spawn` instead: it loads nothing,
+and every trial is a new interpreter that loads the framework itself.
 """
 
 from __future__ import annotations
@@ -12,12 +16,18 @@ import faulthandler
 import importlib
 import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from raybench.trial.lifeline import die_with_parent, watch
+from raybench.trial.lifeline import adopt_orphans, children, die_with_parent, end_children, guard, watch
+from raybench.trial.scratch import Scratch, sweep
+
+FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
 
 
 def say(out: TextIO, **message: Any) -> None:
@@ -39,7 +49,17 @@ def redirect_output(path: Path) -> None:
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def run_child(message: dict[str, Any], started: int, imported: float, out: TextIO) -> NoReturn:
+def load(framework: str) -> float:
+    """Load a framework, and say how many seconds that took."""
+    begun = time.perf_counter()
+    from raybench.engines import PRELOAD
+
+    for module in PRELOAD[framework]:
+        importlib.import_module(module)
+    return time.perf_counter() - begun
+
+
+def run_child(message: dict[str, Any], started: int, imported: float, temporary: Path, out: TextIO) -> NoReturn:
     """Be the trial's process: run its job, tell its events, and end without the template's own exit handlers."""
     code = 1
     try:
@@ -58,6 +78,7 @@ def run_child(message: dict[str, Any], started: int, imported: float, out: TextI
         from raybench.trial.record import OUTPUT, record
 
         job = Job.from_json(message)
+        own_temporary_folder(job.cell["framework"], temporary)
         redirect_output(Path(job.folder) / OUTPUT)
         faulthandler.enable()
         memory.limit(job.memory_limit)
@@ -74,28 +95,77 @@ def run_child(message: dict[str, Any], started: int, imported: float, out: TextI
         os._exit(code)
 
 
-def main(framework: str) -> None:
-    """Load the framework, then fork for each job until standard input ends."""
-    die_with_parent()
+def own_temporary_folder(framework: str, folder: Path) -> None:
+    """Have this process, and each that it starts, keep what is temporary in a folder; caches of a framework's stay."""
+    from raybench.engines import CACHES
+
+    for name, kept in CACHES.get(framework, {}).items():
+        os.environ.setdefault(name, str(Path(tempfile.gettempdir()) / f"{kept}-{os.getuid()}"))
+    folder.mkdir()
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+
+
+def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+    """Start a trial from this process; its number."""
+    started = time.perf_counter_ns()
+    child = os.fork()
+    if child == 0:
+        run_child(message, started, imported, temporary, out)
+    return child
+
+
+def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+    """Start a trial as an interpreter of its own; its number."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "raybench.execution.template", framework, TRIAL, str(reading), str(temporary)]
+    trial = subprocess.Popen(command, stdout=out.fileno(), pass_fds=[reading])
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as job:
+        json.dump(message, job)
+    trial.returncode = 0  # it is waited for by its number, not through this object
+    return trial.pid
+
+
+START = {FORK: fork, SPAWN: spawn}
+
+
+def be_spawned(framework: str, reading: int, temporary: Path) -> NoReturn:
+    """Be a trial that was started as an interpreter of its own."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with os.fdopen(reading, encoding="utf-8") as job:
+        message = json.load(job)
+    imported = load(framework)
+    run_child(message, time.perf_counter_ns(), imported, temporary, out)
+
+
+def main(framework: str, start: str) -> None:
+    """Load the framework, then start a trial for each job until standard input ends."""
+    scratch = Scratch()
+
+    def clean() -> None:
+        scratch.close()
+        sweep()  # also what whoever wanted all this has left, if he was killed
+
+    guard(0, clean)
+    adopt_orphans()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what an import prints must not be taken for a message
-    begun = time.perf_counter()
-    from raybench.engines import PRELOAD
-
-    for module in PRELOAD[framework]:
-        importlib.import_module(module)
-    imported = time.perf_counter() - begun
+    imported = load(framework) if start == FORK else 0.0
+    own = children()
     say(out, ready=imported)
     while text := sys.stdin.buffer.readline():
-        message = json.loads(text)
-        started = time.perf_counter_ns()
-        child = os.fork()
-        if child == 0:
-            run_child(message, started, imported, out)
+        message, temporary = json.loads(text), scratch.path / "trial"
+        child = START[start](message, framework, imported, temporary, out)
         _, status, used = os.wait4(child, 0)
+        end_children(spare=own)
+        shutil.rmtree(temporary, ignore_errors=True)
         peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         say(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[2] == TRIAL:
+        be_spawned(sys.argv[1], int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2])

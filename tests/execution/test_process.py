@@ -1,5 +1,6 @@
 """A fresh process for every trial, whatever becomes of the last one."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,9 +16,12 @@ from processes import alive, all_gone
 
 from raybench.audit import SAMPLES
 from raybench.cell import DEFAULTS, make_cell
-from raybench.devices.host import model_name, usable_cores
+from raybench.devices.host import memory_now, model_name, usable_cores
 from raybench.errors import ExecutionError
-from raybench.execution.process import TemplateProcess, name_end
+from raybench.execution import pressure
+from raybench.execution.ends import name_end
+from raybench.execution.process import TemplateProcess
+from raybench.execution.template import SPAWN
 from raybench.trial.job import Job
 from raybench.trial.record import ERROR, EVENTS, OUTPUT
 from raybench.workloads import read_reference
@@ -36,6 +40,13 @@ def make_job(folder, attribute, timeout=0.0, **settings):
         resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, **settings},
     )
     return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=timeout)
+
+
+def wait_for(what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +198,53 @@ def test_a_timeout_ends_the_whole_family(template, tmp_path):
     assert all_gone([child])
 
 
+def test_what_a_trial_leaves_ends_with_it(template, tmp_path):
+    """A child with a session of its own and an empty environment, and temporary files."""
+    told = list(template.run(make_job(tmp_path, "careless")))
+    assert told[-1]["status"] == "completed"
+    child, folder = (tmp_path / "attempt" / OUTPUT).read_text().split()
+    assert all_gone([int(child)], 1)
+    assert Path(folder).name == "trial" and not Path(folder).exists()
+    assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
+
+
+def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
+    free, total = memory_now()
+    monkeypatch.setattr(pressure, "BELOW_RAY", pressure.OF_RAY - (1 - free / total) - (1 << 30) / total)
+    *_, last = template.run(make_job(tmp_path, "growing", timeout=300))
+    assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("oom", "OutOfMemory", "train")
+    assert "of its node's" in last["error"]["message"]
+    assert last["error"]["peak_bytes"] > 200 << 20
+    monkeypatch.undo()
+    assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
+
+
+def test_only_the_heaviest_of_a_full_nodes_trials_ends(template, tmp_path, monkeypatch):
+    with contextlib.ExitStack() as kept:
+        other = kept.enter_context(contextlib.closing(TemplateProcess("torch")))
+        light, heavy = template.run(make_job(tmp_path, "hanging")), other.run(make_job(tmp_path / "heavy", "growing"))
+        pids = [next(kept.enter_context(contextlib.closing(run)))["host"]["pid"] for run in (light, heavy)]
+        wait_for(lambda: pressure._held(pids[1]) > pressure._held(pids[0]) + (200 << 20))
+        assert set(pids) <= pressure._trials()
+        monkeypatch.setattr(pressure, "_trials", lambda: set(pids))  # other grids may run here, too
+        assert [pressure.ended_by(pid) for pid in pids] == [None, None]
+        monkeypatch.setattr(pressure, "BELOW_RAY", 1.0)  # any node is full
+        assert pressure.ended_by(pids[0]) is None
+        assert pressure.ended_by(pids[1])["peak_bytes"] > 200 << 20
+    assert all_gone(pids)
+
+
+@pytest.mark.parametrize(("attribute", "status"), [("fine", "completed"), ("dying", "failed")])
+def test_a_new_interpreter_for_each_trial_where_forking_is_not_safe(tmp_path, attribute, status):
+    with contextlib.closing(TemplateProcess("torch", start=SPAWN)) as template:
+        *_, last = template.run(make_job(tmp_path, attribute, timeout=300))
+        assert last["status"] == status
+        assert template.import_seconds == 0.0, "it has loaded nothing itself"
+        if status == "completed":
+            assert last["template_import"] > 0.1
+            assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+
+
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):
     run = template.run(make_job(tmp_path, "hanging"))
     pid = next(run)["host"]["pid"]
@@ -207,12 +265,12 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
     )
     job = tmp_path / "job.json"
     job.write_text(json.dumps(make_job(tmp_path, "parent").to_json()))
-    asker = subprocess.Popen([sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True)
+    (tmp_path / "tmp").mkdir()
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    asker = subprocess.Popen([sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True, env=environ)
     template_pid, trial_pid = map(int, asker.stdout.readline().split())
     output = tmp_path / "attempt" / OUTPUT
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not (output.exists() and output.read_text().endswith("\n")):
-        time.sleep(0.05)
+    wait_for(lambda: output.exists() and output.read_text().endswith("\n"))
     child = int(output.read_text().split()[1])
     asker.kill()
     asker.wait()
@@ -220,7 +278,9 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
     try:
         assert all_gone([template_pid])
         assert all_gone([trial_pid])
-        assert all_gone([child]), "what the trial itself started"
+        assert all_gone([child]), "what the trial itself started, in a session of its own"
+        kept = "torchinductor"  # torch's cache, which is for the next trial
+        wait_for(lambda: all(path.name.startswith(kept) for path in (tmp_path / "tmp").iterdir()))
     finally:
         for pid in (child, trial_pid, template_pid):
             if alive(pid):

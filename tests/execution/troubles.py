@@ -58,16 +58,41 @@ def family():
     import subprocess
     import sys
 
-    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    code = "while True: pass"
+    child = subprocess.Popen([sys.executable, "-c", code], env={}, start_new_session=True)
     print(f"child {child.pid}", flush=True)
     time.sleep(600)
 
 
+def leaves_things():
+    """A child that would stay, under no session, group or name of its parent's; and temporary files."""
+    import subprocess
+    import tempfile
+
+    if not torch.is_grad_enabled() or "attempt" not in __file__ or globals().setdefault("left", False):
+        return
+    globals()["left"] = True
+    child = subprocess.Popen(["sleep", "600"], env={}, start_new_session=True)
+    Path(tempfile.mkdtemp(), "x").write_text("left")
+    print(child.pid, tempfile.gettempdir(), flush=True)
+
+
+def grows():
+    """Takes memory, 64 MiB each tenth of a second, until nothing more is given."""
+    held = []
+    while torch.is_grad_enabled() and len(held) < 100:
+        held.append(torch.ones(16 << 20))
+        time.sleep(0.1)
+    time.sleep(600)
+
+
 def kills_its_worker():
-    """At the first attempt only: the worker is the parent of the template, which is the parent of this process."""
+    """At the first attempt only: above this process are the template, its guard, and the worker."""
     if "attempt-1" in __file__:
-        template = Path(f"/proc/{os.getppid()}/stat").read_text()
-        os.kill(int(template.rsplit(") ")[1].split()[1]), signal.SIGKILL)
+        worker = os.getpid()
+        for _ in range(3):
+            worker = int(Path(f"/proc/{worker}/stat").read_text().rsplit(") ")[1].split()[1])
+        os.kill(worker, signal.SIGKILL)
         time.sleep(600)
 
 
@@ -87,6 +112,8 @@ dying = Workload(model=lambda: Trouble(dies), data=data)
 killed = Workload(model=lambda: Trouble(is_killed), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
+careless = Workload(model=lambda: Trouble(leaves_things), data=data)
+growing = Workload(model=lambda: Trouble(grows), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)
 orphaned = Workload(model=lambda: Trouble(kills_its_worker), data=data)
 infinite = Workload(model=lambda: Infinite(1, 2), data=data)

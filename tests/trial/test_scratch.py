@@ -1,0 +1,48 @@
+"""Temporary folders: gone with their maker, or with whoever makes the next one."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from raybench.trial.scratch import LOCK, Scratch, sweep
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+def test_a_folder_in_use_stays_and_goes_with_its_maker(tmp_path):
+    scratch = Scratch()
+    (scratch.path / "deep").mkdir()
+    sweep()
+    assert list(tmp_path.iterdir()) == [scratch.path] and (scratch.path / "deep").is_dir()
+    scratch.close()
+    scratch.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_maker_left_goes_with_the_next_one(tmp_path):
+    code = "from raybench.trial.scratch import Scratch; import time; print(Scratch().path, flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as maker:
+        path = tmp_path / maker.stdout.readline().strip().rpartition("/")[2]
+        Scratch().close()
+        assert path.is_dir(), "its maker lives"
+        maker.send_signal(signal.SIGKILL)
+    Scratch().close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_scratch_folder_is_left_alone(tmp_path):
+    (tmp_path / "rb-mine").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / LOCK).touch()
+    (tmp_path / "rb-link").symlink_to(tmp_path / "other")
+    (tmp_path / "rb-file").touch()
+    before = sorted(tmp_path.iterdir())
+    sweep()
+    assert sorted(tmp_path.iterdir()) == before and (tmp_path / "other" / LOCK).exists()
