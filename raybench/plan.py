@@ -34,13 +34,20 @@ class Trial:
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid's cells, in the order of the file, and its trials, in the order in which they are to run."""
+    """A grid's cells, in the order of the file, and its trials, in the order in which they are to run.
+
+    Attributes:
+        where: (axis, value as text): only cells with these are in it.
+        left_out: how many cells of the grid are not in it for that.
+    """
 
     spec: GridSpec
     workload: WorkloadInfo
     cells: tuple[Cell, ...]
     trials: tuple[Trial, ...]
     nodes: tuple[Node, ...]
+    where: tuple[tuple[str, str], ...] = ()
+    left_out: int = 0
 
     def label(self, trial: Trial) -> str:
         """What a person calls a trial: `katnoria_cnn cpu torch b256 wd5e-4 r0`, and the grid's further axes."""
@@ -106,7 +113,7 @@ def make_plan(
     check_target(spec, info)
     digest, official = data_of(info, data_root)
     resolver = Resolver(spec, info, nodes, digest, official, isolation)
-    points = list(expand(spec, nodes))
+    points, where = list(expand(spec, nodes)), tuple(where)
     if spec.smoke:
         points = _few(spec, [point for point in points if _selected(point, where)])
     if spec.study == "factored":
@@ -123,7 +130,8 @@ def make_plan(
     if spec.audit.aa:
         run = [cell for cell in cells if not cell.predicted] or cells
         cells.append(_again(next((cell for cell in run if matches(cell.axes, baseline_of(spec, cells))), run[0])))
-    return Plan(spec, info, tuple(cells), tuple(_ordered(spec, cells)), tuple(nodes))
+    trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(made)
+    return Plan(spec, info, tuple(cells), trials, tuple(nodes), where, left_out)
 
 
 def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:

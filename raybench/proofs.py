@@ -115,6 +115,13 @@ class Proofs:
         return replace(job, labels=labels, warnings=[*job.warnings, *filter(None, [proof.warning])])
 
     def of(self, cells: Iterable[Mapping[str, Any]]) -> list[tuple[Proof, Event]]:
-        """What is known of the proofs that cells need, in the order of the cells."""
-        keys = dict.fromkeys(map(decay.key, cells))
+        """What is known of the proofs that cells need, in the order of the cells; a damaged cell has none."""
+        keys = dict.fromkeys(filter(None, map(_key, cells)))
         return [self._known[key] for key in keys if key in self._known]
+
+
+def _key(cell: Mapping[str, Any]) -> str | None:
+    try:
+        return decay.key(cell)
+    except (LookupError, AttributeError, TypeError):
+        return None

@@ -6,89 +6,44 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from raybench import rooflines
 from raybench.analysis.apart import made_apart
-from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.findings import survey
 from raybench.analysis.report import Report, Told, as_json, make_report
 from raybench.analysis.results import Attempt, attempts, latest
 from raybench.analysis.standing import Standing, of_journal
+from raybench.analysis.tables import Record
 from raybench.errors import UsageError, nearest
 from raybench.evidence import Evidence
-from raybench.identity import SMOKE, is_smoke
-from raybench.plan import Plan, baseline_of
+from raybench.identity import SMOKE, is_smoke, trial_id
+from raybench.sources import records
 from raybench.sources.beside import beside
-from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, read
+from raybench.tracking.store import is_uri, redact
 from raybench.trial.events import Event, now
-from raybench.trial.job import Target
+from raybench.wanted import Wanted, last_wanted, same_cells
 
 log = logging.getLogger("raybench")
 
+LOADED = (".db", ".sqlite", ".csv", ".json", ".tsv")
+"""Ends of the names of files that are results and no journal."""
+
+NO_START = "These results do not tell what each run paid before its first step, so that nothing is said of job lengths."
+
 HTML, DATA = "report.html", "report.json"
-PLAN, FILE = "plan.json", "grid.yaml"
-"""What an execution of a grid leaves beside its journal: the cells that it wanted, and its file."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What an execution of a grid asked for, as far as it is written down.
-
-    Attributes:
-        cells: in the order of the file.
-        baseline: axes and the value that the baseline has there.
-        target: the quality to reach.
-        description: what the grid is for.
-        text: the grid file.
-    """
-
-    cells: Sequence[PlannedCell]
-    baseline: Mapping[str, Any]
-    workload: str
-    target: Target | None = None
-    description: str = ""
-    text: str = ""
-
-
-def planned_cells(plan: Plan) -> list[PlannedCell]:
-    """The plan's cells as the comparison wants them."""
-    return [
-        PlannedCell(
-            cell.cell_id,
-            cell.axes,
-            0 if cell.predicted else plan.spec.repeats,
-            cell.skip,
-            cell.price_per_hour,
-            cell.content.get("again"),
-            cell.content,
-        )
-        for cell in plan.cells
-    ]
-
-
-def wanted_by(plan: Plan) -> Wanted:
-    """What a plan asks for."""
-    spec = plan.spec
-    return Wanted(
-        cells=planned_cells(plan),
-        baseline=baseline_of(spec, plan.cells),
-        workload=plan.workload.name,
-        target=Target(**spec.target.model_dump()) if spec.target else None,
-        description=spec.description or "",
-        text=spec.source_text or "",
-    )
-
-
-def written(wanted: Wanted) -> dict[str, Any]:
-    """The same as plain data, for `PLAN`; the file has one of its own."""
-    return {name: value for name, value in asdict(wanted).items() if name != "text"}
-
-
-def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings: Iterable[str] = ()) -> Report:
+def of_events(
+    name: str,
+    told: Sequence[Event],
+    wanted: Wanted | None,
+    warnings: Iterable[str] = (),
+    everything: bool = False,
+) -> Report:
     """The report of a grid.
 
     Args:
@@ -96,13 +51,14 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
         told: every event of its journal.
         wanted: what it asked for; None where only the journal is known, and then every cell in it counts.
         warnings: what else a person should know that is no result.
+        everything: every cell that the journal has, also beyond what was asked for.
     """
     found = attempts(told)
     last = latest(found.values())
-    if wanted:
+    if wanted and not everything:
         standing = Standing(name, wanted.workload, wanted.cells, last, wanted.baseline, wanted.target)
     else:
-        standing = of_journal(name, last)
+        standing = _everything(of_journal(name, last), wanted)
     evidence = Evidence(told)
     drifts = evidence.canaries.drifts(found.values())
     apart = made_apart(standing, found.values(), evidence.canaries.told)
@@ -119,10 +75,35 @@ def of_events(name: str, told: Sequence[Event], wanted: Wanted | None, warnings:
             text=wanted.text if wanted else "",
             warnings=[*warnings, *proofs, *of_runs, *rooflines.warnings(own)],
             drifts=drifts,
+            notes=_left_out(wanted, everything),
             published=beside(standing),
             made=now(),
         ),
     )
+
+
+def _everything(standing: Standing, wanted: Wanted | None) -> Standing:
+    """Every cell of a journal, with what the grid says of them: where a skipped one lies, prices, the baseline."""
+    if wanted is None:
+        return standing
+    known = {cell.cell_id: cell for cell in wanted.cells}
+    prices = {str(cell.axes.get("device")): cell.price_per_hour for cell in wanted.cells}
+    there = {axis for cell in standing.cells for axis in cell.axes}
+    cells = []
+    for cell in standing.cells:
+        asked = known.get(cell.cell_id)
+        own = {axis: value for axis, value in asked.axes.items() if axis in there} if asked else {}
+        price = prices.get(str(cell.axes.get("device", own.get("device"))))
+        cells.append(replace(cell, axes=cell.axes or own, price_per_hour=price))
+    baseline = {axis: value for axis, value in wanted.baseline.items() if axis in there}
+    target = wanted.target or standing.target
+    return replace(standing, cells=cells, baseline=baseline or standing.baseline, target=target)
+
+
+def _left_out(wanted: Wanted | None, everything: bool) -> list[str]:
+    if everything or wanted is None or not wanted.part:
+        return []
+    return [f"This is a part of the grid: {wanted.part}."]
 
 
 def _beside_proofs(run: Attempt) -> list[str]:
@@ -142,24 +123,49 @@ def files(report: Report) -> dict[str, str]:
     return {HTML: page(report, drawn, titles), DATA: text(as_json(report, left_out)), **figures}
 
 
+def keep_page(folder: Path, made: Mapping[str, str]) -> None:
+    """Write the report's page beside the journal, where one was made.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if HTML in made:
+        (folder / HTML).write_text(made[HTML], encoding="utf-8")
+
+
+def page_is_current(folder: Path, wanted: Wanted) -> bool:
+    """Whether the page beside the journal is of all that is in it, and of what is asked for now."""
+    page, journal = folder / HTML, folder / JOURNAL
+    if not page.is_file() or page.stat().st_mtime_ns < journal.stat().st_mtime_ns:
+        return False
+    return same_cells(last_wanted(journal, read(journal)), wanted)
+
+
 def text(data: Mapping[str, Any]) -> str:
     """Plain data as JSON; what JSON does not know is written as people would."""
     return json.dumps(data, indent=1, default=str, ensure_ascii=False) + "\n"
 
 
-def of_source(source: str, results: Path, everything: bool = False, smoke: bool = False) -> Report:
+def of_source(
+    source: str, results: Path, everything: bool = False, smoke: bool = False, grid: str | None = None
+) -> Report:
     """The report of what is on disk.
 
     Args:
-        source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal.
+        source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal; or whatever
+            else `raybench.load` reads: an MLflow store, a CSV of epochs, an entry of DAWNBench.
         results: the results folder.
         everything: every cell that the journal has, not only those that the grid asked for last.
         smoke: of the smoke run of the grid that is named.
+        grid: which one, where the source has several.
 
     Raises:
         UsageError: there is no such thing; the message says what there is.
+        StoreError: the MLflow store cannot be reached or used.
     """
-    journal = _journal(source, results, smoke)
+    if is_uri(source) or Path(source).suffix in LOADED:
+        return of_records(source, records(source, grid))
+    journal = _journal(source, results, smoke, grid)
     damaged: list[int] = []
     try:
         told = list(read(journal, damaged))
@@ -170,37 +176,57 @@ def of_source(source: str, results: Path, everything: bool = False, smoke: bool 
         raise UsageError(what)
     lines = f"{len(damaged)} damaged lines of the journal are left out" if damaged else ""
     name = next((run.grid for run in attempts(told).values() if run.grid), None) or journal.absolute().parent.name
-    return of_events(name, told, None if everything else last_wanted(journal, told), filter(None, [lines]))
+    return of_events(name, told, last_wanted(journal, told), filter(None, [lines]), everything)
 
 
-def last_wanted(journal: Path, told: Iterable[Event]) -> Wanted | None:
-    """What the last execution of a grid asked for; None where none has left word that can be read."""
-    for event in reversed([event for event in told if event.get("event") == executions.ENDED]):
-        summary = executions.recall(journal, event)
-        found = _wanted(summary.files) if summary else None
-        if found:
-            return found
-    return None
+def of_records(source: str, found: Sequence[Record]) -> Report:
+    """The report of results that are no journal: every cell they have, as far as they tell.
+
+    Args:
+        source: where they are from.
+        found: the rows of one grid (`raybench.sources.records`).
+
+    Raises:
+        UsageError: they are of several grids, or there are none.
+    """
+    grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in found))
+    if len(grids) > 1:
+        raise UsageError(f"{redact(source)}: results of {len(grids)} grids; say --grid, of {', '.join(sorted(grids))}")
+    if not found:
+        raise UsageError(f"{redact(source)}: no results in it")
+    own = [_named(record) for record in found]
+    told = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in found]
+    prices = {device: price for device, price in told if price is not None}
+    standing = of_journal(grids[0], latest(own), prices)
+    standing = replace(standing, findings=survey(own, ()))
+    notes = [] if any(run.ledger for run in own) else [NO_START]
+    return make_report(standing, Told(notes=notes, published=beside(standing), made=now()))
 
 
-def _wanted(left: Mapping[str, str]) -> Wanted | None:
-    try:
-        plan = json.loads(left[PLAN])["wanted"]
-        cells = [PlannedCell(**cell) for cell in plan["cells"]]
-        target = Target(**plan["target"]) if plan["target"] else None
-        return Wanted(cells, plan["baseline"], plan["workload"], target, plan["description"], left.get(FILE, ""))
-    except (LookupError, TypeError, ValueError):
-        return None
+def _named(record: Record) -> Attempt:
+    """A record's attempt under the name that tells its cell and its repeat, which other sources tell beside it."""
+    attempt, known = record.attempt, record.known
+    cell, repeat = known.get("cell", attempt.cell_id), known.get("repeat", attempt.repeat)
+    return replace(attempt, trial=trial_id(cell, repeat))
 
 
-def _journal(source: str, results: Path, smoke: bool) -> Path:
+def _journal(source: str, results: Path, smoke: bool, grid: str | None) -> Path:
     """The journal that a person means.
 
     Raises:
         UsageError: there is none.
     """
     path = Path(source).expanduser()
-    if path.is_dir() and (path / JOURNAL).is_file():
+    grids = [] if (path / JOURNAL).is_file() else _grids(path)
+    if grids:
+        if grid is None and len(grids) > 1:
+            raise UsageError(f"{source}: results of {len(grids)} grids; say --grid, of {', '.join(grids)}")
+        if grid is not None and grid not in grids:
+            raise UsageError(f"{source}: no results of a grid {grid}; {nearest(grid, grids)}")
+        return path / (grid or grids[0]) / JOURNAL
+    if grid is not None:
+        raise UsageError(f"--grid {grid}: {source} names one grid already")
+    if (path / JOURNAL).is_file():
         return path / JOURNAL
     if path.is_file() and path.suffix not in (".yaml", ".yml"):
         return path
@@ -214,10 +240,15 @@ def _journal(source: str, results: Path, smoke: bool) -> Path:
         name += SMOKE
     if (results / name / JOURNAL).is_file():
         return results / name / JOURNAL
-    there = sorted(found.parent.name for found in results.glob(f"*/{JOURNAL}"))
+    there = _grids(results)
     if path.is_file():
         makes = f"raybench grid {source}{' --smoke' if smoke else ''}"
         raise UsageError(f"{source}: grid {name} has no journal in {results}; `{makes}` makes one")
     if path.suffix in (".yaml", ".yml", ".jsonl"):
         raise UsageError(f"{source}: there is no such file")
     raise UsageError(f"{results}: no journal of a grid {source}" + (f"; {nearest(source, there)}" if there else ""))
+
+
+def _grids(results: Path) -> list[str]:
+    """The grids of a results folder."""
+    return sorted(found.parent.name for found in results.glob(f"*/{JOURNAL}"))

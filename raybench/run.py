@@ -21,7 +21,7 @@ from raybench.execution.dispatch import Dispatcher, Placement, Work
 from raybench.jobs import make_job
 from raybench.plan import Plan, make_plan
 from raybench.proofs import Proof
-from raybench.reports import FILE, HTML, PLAN, Wanted, files, of_events, wanted_by, written
+from raybench.reports import files, keep_page, of_events, page_is_current
 from raybench.resume import Earlier, missing, recovered, told
 from raybench.spec import GridSpec
 from raybench.tracking import executions
@@ -34,6 +34,7 @@ from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.view import Silent, View
+from raybench.wanted import FILE, PLAN, Wanted, wanted_by, written
 from raybench.workloads import WorkloadInfo
 
 RESULTS = Path("raybench-results")
@@ -165,11 +166,13 @@ class _Session:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
         skipped = self._newly_skipped()
         if not todo and not skipped:
+            self._renew_page()
             return
         with Journal(self._folder / JOURNAL) as journal:
             for event in skipped:
                 journal.append(event)
             if not todo:
+                self._renew_page()
                 return
             begun = events.now()
             view.begin(self._plan, todo, list(self._known.values()))
@@ -202,6 +205,7 @@ class _Session:
                 try:
                     summary = self._summary(begun)
                     executions.keep(journal, summary)
+                    self._keep_page(summary.files)
                     writer.put_summary(summary)
                     writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
                 finally:
@@ -249,17 +253,23 @@ class _Session:
         return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
 
     def _files(self, report: Report) -> dict[str, str]:
-        """The report's files, of which the page stands beside the journal too.
-
-        That a figure cannot be drawn must not take the summary with it.
-        """
+        """The report's files; that a figure cannot be drawn must not take the summary with it."""
         try:
-            made = files(report)
-            (self._folder / HTML).write_text(made[HTML], encoding="utf-8")
+            return files(report)
         except Exception as error:
             self._warnings.append(f"no report was made: {type(error).__name__}: {error}")
             return {}
-        return made
+
+    def _keep_page(self, made: Mapping[str, str]) -> None:
+        try:
+            keep_page(self._folder, made)
+        except OSError as error:
+            self._warnings.append(f"no page was written: {error}")
+
+    def _renew_page(self) -> None:
+        """Make the page again where nothing was to be run, if it is missing or not of this grid as it is now."""
+        if (self._folder / JOURNAL).is_file() and not page_is_current(self._folder, self._wanted()):
+            self._keep_page(self._files(self._report()))
 
     def _proved(self) -> list[tuple[Proof, Event]]:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)

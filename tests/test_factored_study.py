@@ -8,10 +8,11 @@ from raybench.analysis.sentences import plain
 from raybench.errors import GridFileError
 from raybench.execution.inline import InlineExecutor
 from raybench.plan import make_plan
-from raybench.reports import of_source, planned_cells
+from raybench.reports import of_source
 from raybench.run import Options, run_grid
 from raybench.spec import load_grid
 from raybench.trial.job import Target
+from raybench.wanted import planned_cells
 
 GRID = """
 name: g

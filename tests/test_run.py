@@ -1,12 +1,15 @@
 """A grid from its file to its comparison, in this process: what is run, what is not run again, how it ends."""
 
 import json
+import os
 import shutil
 import sqlite3
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from raybench.analysis.sentences import plain
 from raybench.cli.summary import show
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
@@ -171,6 +174,60 @@ def test_a_journal_that_is_gone_is_made_from_what_each_trial_has_kept(grid):
     again, nothing = grid(DIGITS)
     assert (len(started), nothing) == (2, [])
     assert [row.status for row in again.rows] == ["1/1 completed"] * 2
+
+
+def test_the_page_beside_the_journal_is_of_what_is_there(grid):
+    outcome, _ = grid(DIGITS)
+    page = outcome.folder / "report.html"
+    made = page.read_text()
+    page.unlink()
+    grid(DIGITS)
+    assert page.is_file(), "it was missing"
+    page.write_text("mine")
+    grid(DIGITS)
+    assert page.read_text() == "mine", "it is no older than the journal"
+    before = outcome.journal.stat().st_mtime_ns - 1
+    os.utime(page, ns=(before, before))
+    grid(DIGITS)
+    assert page.read_text().count("<tr>") == made.count("<tr>") > 2
+    grid(DIGITS, where=[("batch_size", "64")], fresh=True)
+    part = page.read_text()
+    assert "This is a part of the grid: `--where batch_size=64` leaves out 1 of its 2 cells." in part
+    _, nothing = grid(DIGITS)
+    assert nothing == [] and "This is a part" not in page.read_text(), "another selection is another page"
+
+
+def test_a_page_that_cannot_be_written_is_a_warning(grid):
+    outcome, _ = grid(DIGITS)
+    page = outcome.folder / "report.html"
+    page.unlink()
+    page.mkdir()
+    again, _ = grid(DIGITS)
+    assert again.exit_status == 0
+    assert [words for words in again.warnings if words.startswith("no page was written: ")]
+
+
+def test_the_report_reaches_the_store_and_can_be_read_there(grid):
+    from mlflow import MlflowClient
+
+    outcome, _ = grid(DIGITS)
+    client = MlflowClient(outcome.store.uri)
+    experiment = client.get_experiment_by_name("digits")
+    (run,) = client.search_runs([experiment.experiment_id], "attributes.run_name = 'grid digits'")
+    there = {file.path for file in client.list_artifacts(run.info.run_id)}
+    (execution,) = (outcome.folder / "executions").iterdir()
+    kept = {path.name: path.read_bytes() for path in execution.iterdir()}
+    assert there == set(kept)
+    fetched = {name: Path(client.download_artifacts(run.info.run_id, name)).read_bytes() for name in there}
+    assert fetched == kept
+    assert fetched["report.html"] == (outcome.folder / "report.html").read_bytes()
+    data = json.loads(fetched["report.json"])
+    assert data["verdict"] == [plain(each) for paragraph in outcome.report.verdict for each in paragraph]
+    figures = [name for name in there if name.startswith("figure_")]
+    assert len(figures) >= 4
+    for name in figures:
+        assert ElementTree.fromstring(fetched[name]).tag.endswith("svg")
+        assert fetched[name].decode().split("<svg")[1] in fetched["report.html"].decode()
 
 
 def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):

@@ -17,7 +17,7 @@ MEASURED = {
     "busy_host": ("shared cores with other processes", "what those left of them"),
     "cores_shared": ("shared cores with other trials", "what those left of them"),
     "steal": ("lost time to other virtual machines", "what those left of the cores"),
-    "clock_drift": ("had a clock that drifted", "time by a clock that is not sure of it"),
+    "clock_drift": ("had a clock that ran fast or slow", "seconds of uncertain length"),
     "short_warmup": ("was still getting faster when counting began", "a part of its warm-up, not its steady pace"),
     "made_apart": ("was made at another time or on other software", "that too, not only the devices"),
     "machine_drift": ("changed while the grid ran", "the machine at different times, not only the devices"),

@@ -15,6 +15,7 @@ from raybench.analysis.refutation import Check, FullRun, check
 from raybench.analysis.results import Attempt
 from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import named
+from raybench.analysis.standing import PLACE, places
 from raybench.analysis.surface import Learning, Prediction, Surface
 from raybench.analysis.target import try_of
 from raybench.trial import events
@@ -55,15 +56,16 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
     runs = {cell.cell_id: runs_of(cell, latest) for cell in cells}
     known = [(cell, content) for cell in cells if not cell.again and (content := _content(cell, runs[cell.cell_id]))]
     varied = [axis for axis in dict.fromkeys(a for cell in cells for a in cell.axes) if _varies(axis, cells)]
+    where = places(cells)
     placed: dict[Setting, PlannedCell] = {}
     epoch_s: dict[Hashable, list[float]] = {}
     start_s: dict[Hashable, list[float]] = {}
     learned: dict[Hashable, list[Learning]] = {}
     checks: dict[Setting, list[FullRun]] = {}
     for cell, content in known:
-        device = str(cell.axes.get("device", content["device"]["kind"]))
-        words = ", ".join(named(axis, cell.axes[axis]) for axis in varied if axis != "device" and axis in cell.axes)
-        setting = setting_of(device, words or cell.cell_id, content)
+        device = where[cell.cell_id] or str(content["device"]["kind"])
+        words = ", ".join(named(axis, cell.axes[axis]) for axis in varied if axis not in PLACE and axis in cell.axes)
+        setting = setting_of(device, words or str(content["workload"]["name"]), content)
         placed[setting] = cell
         for run in runs[cell.cell_id]:
             steady, process = rules.steady(run), of_attempt(run)

@@ -58,7 +58,7 @@ class Components:
         sd = known[largest].sd
         if sd == 0:
             return "no spread at all"
-        source = f"from {largest} to {largest} ({100 * sd:.1f} %)"
+        source = f"from {largest} to {largest} (standard deviation {100 * sd:.1f} %)"
         return f"most of the spread is {source}: {REMEDIES[largest]} would narrow it most"
 
 

@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from raybench.analysis.figures import Picture
+    from raybench.sources.published_report import PublishedReport
 
-TEMPLATE = "report.html.j2"
+TEMPLATE, PUBLISHED = "report.html.j2", "published.html.j2"
 
 COMPARISONS = 60
 """Cells whose verdicts are all written out; of more, the data have them."""
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     # Everything is escaped; names come from people's files.
     loader = PackageLoader("raybench.analysis", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.get_template(TEMPLATE)
+    return made.get_template(name)
 
 
 def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str, str] | None = None) -> str:
@@ -44,7 +45,9 @@ def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str
     standing = report.standing
     kept, notes = columns(standing.rows, standing.metric)
     head: Columns = kept
-    return _template().render(
+    return _template(
+        TEMPLATE
+    ).render(
         report=report,
         told=report.told,
         standing=standing,
@@ -57,3 +60,11 @@ def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str
         comparisons=report.comparisons[:COMPARISONS],
         html=lambda told: Markup(as_html(told)),  # escapes every part
     )
+
+
+def published_page(report: PublishedReport) -> str:
+    """The page of a published result."""
+    from markupsafe import Markup
+
+    of = report.publication
+    return _template(PUBLISHED).render(report=report, of=of, html=lambda told: Markup(as_html(told)))

@@ -8,8 +8,7 @@ from raybench.analysis.accuracy import POINTS, prove, rounding
 from raybench.analysis.anova import Decomposition, decompose
 from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import WORDS, Pair, Side
-from raybench.analysis.speedup import Speedup
-from raybench.analysis.target import MARGIN, compare_targets, expected
+from raybench.analysis.target import MARGIN, TargetRatio, compare_targets, expected
 from raybench.plan import short
 from raybench.trial.job import Target
 
@@ -58,7 +57,7 @@ def to_target(pair: Pair) -> list[Sentence]:
     found = compare_targets(pair.baseline.tries, pair.other.tries, pair.learning)
     told = [reaching(side, pair.target) for side in (pair.other, pair.baseline)]
     if found.seconds is not None:
-        told.append(_ratio(pair, found.seconds, found.alike is True, found.restarts))
+        told.append(_ratio(pair, found))
     elif found.epochs is not None:
         runs = "are shown to differ" if found.alike is False else f"are not shown to be alike within {100 * MARGIN:g} %"
         told.append(
@@ -74,16 +73,25 @@ def to_target(pair: Pair) -> list[Sentence]:
     return [each for each in told if each]
 
 
-def _ratio(pair: Pair, found: Speedup, alike: bool, restarts: bool) -> Sentence:
-    assert pair.target is not None and pair.baseline is not None
-    slower = found.ratio < 1
-    why = ", both in as many epochs" if alike else f", {listed(pair.learning)} included"
+def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
+    found = targets.seconds
+    assert pair.target is not None and pair.baseline is not None and found is not None
+    apart = [each for each in pair.learning if each in pair.differences]
+    behind: list[str] = []
+    if found.differs and found.ratio < 1:
+        behind.append(f"it takes {digits(1 / found.ratio)} × as long")
+    if targets.alike:
+        behind.append("both take as many epochs")
+    elif targets.epochs:
+        behind.append(f"it takes {digits(1 / targets.epochs.ratio)} × as many epochs")
+    if apart and not targets.alike:
+        behind.append(f"they also differ in {listed(apart)}")
+    if found.low is None:
+        behind.append("runs are too few for an interval")
     return sentence(
         f"To {goal(pair.target)} ", name(pair.other.name), " is ",
         strong(f"{digits(found.ratio)} × as fast"), " as ", name(pair.baseline.name),
-        interval(found.low, found.high), " with restarts" if restarts else "", why,
-        f": it takes {digits(1 / found.ratio)} × as long" if slower and found.differs else "",
-        "; one run each shows no interval" if found.low is None else "", ".",
+        interval(found.low, found.high), " with restarts" if targets.restarts else "", f": {'; '.join(behind)}.",
     )  # fmt: skip
 
 
@@ -92,12 +100,16 @@ Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
 
 
 def what_decides(runs: Accuracies, examples: int | None = None) -> list[Sentence]:
-    """Is it the device, the decay or luck? A sentence for each axis, and one for luck.
+    """Is it the device, the decay or luck? A sentence for each axis, and one for luck; none of two cells alone.
+
+    Two cells are compared by their verdict, which does not take both to have the same luck.
 
     Args:
         runs: of the whole grid; completed ones.
         examples: how many the validation set has.
     """
+    if len({tuple(place.items()) for place, _ in runs}) == 2:
+        return []
     found = decompose([(place, POINTS * accuracy) for place, accuracy in runs], POINTS**2 * rounding(examples))
     if found is None or not (found.sources or found.confounded):
         return []

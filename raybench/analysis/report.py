@@ -17,7 +17,7 @@ from raybench.analysis.report_text import in_full, summed_up
 from raybench.analysis.results import Attempt
 from raybench.analysis.sections import Record, Section, published, sections
 from raybench.analysis.sentences import Sentence, plain
-from raybench.analysis.sides import Pair, pairs
+from raybench.analysis.sides import UNKNOWN, Pair, pairs
 from raybench.analysis.smoke import smoke_verdict, smoke_words
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import doubted
@@ -59,6 +59,7 @@ class Told:
         text: the grid file.
         warnings: what a person should know that is no result, such as a decay proof that failed.
         drifts: devices that were not the same all the time, and the trials which that touches.
+        notes: what a person should know that changes no verdict, such as what was left out.
         published: what others reported of the same workload (`raybench.analysis.sections.published`).
         made: when the report was made, UTC.
     """
@@ -67,6 +68,7 @@ class Told:
     text: str = ""
     warnings: Sequence[str] = ()
     drifts: Sequence[Drift] = ()
+    notes: Sequence[str] = ()
     published: Sequence[Record] = ()
     made: str = ""
 
@@ -106,6 +108,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     # The target of the file as it is now, whatever runs were told when they began.
     aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
     found = pairs(standing.cells, aimed, standing.baseline, standing.metric, standing.findings)
+    found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
     every = [(standing.label(cell), in_full(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
     others = published(standing, told.published)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
@@ -140,13 +143,18 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     yield from (Doubt("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.keys))
     counts = Counter(row.steady.runs for row in rows if row.steady)
     if counts[1] and any(pair.baseline for pair in found):
-        cells = "one cell has" if counts[1] == 1 else f"{counts[1]} cells have"
+        cells = "One cell has" if counts[1] == 1 else f"{counts[1]} cells have"
         yield Doubt("doubt", f"{cells} one completed run only, which shows no interval.", "Set `repeats: 3` or more.")
     if any(row.from_warmup for row in rows):
         yield Doubt("doubt", "Some times are of warm-up epochs, for none came after them.", "Set more `epochs`.")
     if standing.aside:
         more = f"{standing.aside} trial{'s' if standing.aside > 1 else ''} of other cells"
-        yield Doubt("note", f"The journal has {more}: of other machines, versions or settings; they are left aside.")
+        yield Doubt(
+            NOTE,
+            f"The journal has {more}: of other machines, versions or settings; they are left aside.",
+            f"`raybench report {standing.name} --all` takes them in.",
+        )
+    yield from (Doubt(NOTE, note) for note in told.notes)
     yield from (doubt for doubt in told_of.values() if doubt.kind == NOTE)
 
 

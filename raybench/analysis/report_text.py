@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -11,7 +12,7 @@ from raybench.analysis.best import best_settings, study_of
 from raybench.analysis.reaching import goal, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
-from raybench.analysis.standing import Standing
+from raybench.analysis.standing import PLACE, Standing
 from raybench.analysis.verdict import compared, trouble, verdict
 
 FEW = 3
@@ -49,7 +50,10 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     if not (timed and few) or standing.factored:
         told.append(_to_target(standing, found))
     told.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
-    once = [list(dict.fromkeys(paragraph)) for paragraph in told]
+    once: list[Paragraph] = []
+    for paragraph in told:
+        before = {each for earlier in once for each in earlier}
+        once.append([each for each in dict.fromkeys(paragraph) if each not in before])
     return [each for each in once if each] or [[sentence("No run has completed, so that there is no verdict.")]]
 
 
@@ -96,26 +100,31 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         return best_settings(study, wanted) if study else []
     devices: dict[str, list[tuple[float, str, target.Expected]]] = {}
     tried: dict[str, int] = {}
+    settings: Counter[str] = Counter()
     for cell, pair in zip(standing.cells, found, strict=True):
         expected = target.expected(pair.other.tries)
-        device = str(cell.axes.get("device", standing.workload))
+        device = standing.places[cell.cell_id]
         if expected and not cell.again:
             tried[device] = tried.get(device, 0) + expected.tries
+            settings[device] += 1
             if expected.seconds is not None:
-                label = standing.label(cell, without=("device",))
+                label = standing.label(cell, without=PLACE)
                 devices.setdefault(device, []).append((expected.seconds, label, expected))
     bound = goal(wanted)
     told = []
     for device, runs in tried.items():
         if device not in devices:
-            told.append(sentence("No run on ", name(device), f" reached {bound}, of {runs}."))
+            of = f"None of {_runs(runs)}"
+            told.append(sentence(of, *((" on ", name(device)) if device else ()), f" reached {bound}."))
             continue
         seconds, label, expected = min(devices[device], key=lambda each: each[0])
-        where: tuple[str | Span, ...] = (name(label), " gets to ") if label else ("it gets to ",)
+        place: tuple[str | Span, ...] = ("On ", name(device), ", ") if device else ()
+        soonest = " soonest" if len(devices[device]) > 1 else ""
+        alone = " alone" if settings[device] > 1 and not soonest else ""
         ends = interval(expected.low, expected.high, " s") if expected.high is not None else ""
-        took = (f"{bound} soonest: in ", strong(f"{digits(seconds)} s"), ends)
-        reached = f", {expected.successes} of {expected.tries} runs reached it."
-        told.append(sentence("On ", name(device), ", ", *where, *took, reached))
+        took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), ends)
+        reached = f", {expected.successes} of {_runs(expected.tries)} reached it."
+        told.append(sentence(*place, name(label) if label else code(standing.workload), *took, reached))
     return told
 
 
@@ -147,3 +156,7 @@ def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -
         which = "One cell lacks" if len(partly) == 1 else f"{len(partly)} cells lack"
         words.append(sentence(f"{which} some of the planned runs."))
     return words
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

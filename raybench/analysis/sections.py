@@ -11,7 +11,7 @@ from raybench.analysis import crossover, target
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.sentences import digits, end
 from raybench.analysis.sides import Pair
-from raybench.analysis.standing import Standing
+from raybench.analysis.standing import PLACE, Standing
 from raybench.analysis.step_sections import NOTE, step_sections
 from raybench.plan import short
 from raybench.trial.ledger import STEP_SECTIONS
@@ -131,17 +131,17 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
 
 
 def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
-    """What a job of many epochs would take and cost on each device, at its fastest setting."""
+    """What a job of many epochs would take and cost on each device, framework and precision, at its fastest setting."""
     fastest: dict[str, tuple[float, Record]] = {}
     for cell, pair in zip(standing.cells, pairs, strict=True):
         steps = standing.steps(cell)
         found = crossover.job(pair.other.processes, EPOCHS * steps) if steps else None
         if found is None or cell.again:
             continue
-        device = str(cell.axes.get("device", "–"))
+        device = standing.places[cell.cell_id] or NOTHING
         record = {
             "device": device,
-            "cell": standing.label(cell),
+            "cell": standing.label(cell, PLACE) or None,
             "seconds": found.value,
             "seconds_95": (found.low, found.high),
             "once": fmean(process.once for process in pair.other.processes),
@@ -166,11 +166,11 @@ def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
 
 
 def best(standing: Standing) -> Section:
-    """For each device the setting that learned best, and the one that was fastest."""
+    """For each device, framework and precision the setting that learned best, and the one that was fastest."""
     devices: dict[str, list[PlannedCell]] = {}
     for cell in standing.cells:
         if not cell.again:
-            devices.setdefault(str(cell.axes.get("device", "–")), []).append(cell)
+            devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
     rows = {row.cell_id: row for row in standing.rows}
     records: list[Record] = []
     sign = -1 if standing.metric.endswith("loss") else 1
@@ -180,13 +180,12 @@ def best(standing: Standing) -> Section:
         if learned and timed and len(cells) > 1:
             value, top = max(learned, key=lambda pair: sign * pair[0])
             seconds, quick = min(timed, key=lambda pair: pair[0])
-            without = ("device",)
             records.append(
                 {
                     "device": device,
-                    "best": standing.label(top, without),
+                    "best": standing.label(top, PLACE),
                     "value": value,
-                    "fastest": standing.label(quick, without),
+                    "fastest": standing.label(quick, PLACE),
                     "seconds": seconds,
                 }
             )

@@ -19,8 +19,11 @@ from raybench.trial.job import Target
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 
-WORDS = {"batch_size": "batch", "weight_decay": "decay", "learning_rate": "rate"}
+WORDS = {"batch_size": "batch", "weight_decay": "decay", "optimizer name": "optimizer"}
 """What sentences call an axis; others go by their own name."""
+
+UNKNOWN = "?"
+"""The workload of runs that do not tell theirs."""
 
 HARDWARE = frozenset({"device", "threads", "cpus", "count", "compile", "input", "channels_last"})
 """Axes that do not bear on how many epochs a target takes."""
@@ -166,10 +169,16 @@ def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: S
 
     mine, theirs = leaves(other), leaves(baseline)
     apart = [key for key in mine if mine[key] != theirs.get(key) and key.removeprefix("optimizer ") not in fields]
-    return tuple(
-        f"{WORDS.get(key, key.replace('_', ' '))} ({short(mine[key])} against {short(theirs.get(key))})"
-        for key in apart
-    )
+    return tuple(f"{_called(key)} ({_shown(mine[key])} against {_shown(theirs.get(key))})" for key in apart)
+
+
+def _called(key: str) -> str:
+    """What sentences call a setting; one of the optimiser by its own name."""
+    return WORDS.get(key) or WORDS.get(own := key.removeprefix("optimizer ")) or own.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else short(value)
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
@@ -241,4 +250,4 @@ def _hardware(run: Attempt) -> list[Any]:
 
 
 def _workload(run: Attempt | None) -> str:
-    return str(run.cell.get("workload", {}).get("name", "?")) if run else "?"
+    return str(run.cell.get("workload", {}).get("name") or UNKNOWN) if run else UNKNOWN

@@ -22,8 +22,21 @@ SKIPPED, NOT_RUN = events.SKIPPED, "not run"
 _ALWAYS = ("device", "batch_size", "weight_decay")
 """The axes that a grid is about, first and in this order."""
 
-_AXES: Mapping[str, str] = {"device.replicas": "replicas", "device.threads": "threads", "framework": "framework"}
+_AXES: Mapping[str, str] = {
+    "device.model": "hardware",
+    "device.count": "count",
+    "device.replicas": "replicas",
+    "device.threads": "threads",
+    "framework": "framework",
+    "engine.framework_version": "framework_version",
+    "workload.version": "workload_version",
+    "data.digest": "data",
+    "warmup_epochs": "warmup_epochs",
+}
 """What outside the settings makes an axis where nobody wrote down which axes there are."""
+
+PLACE = ("device", "framework", "precision", "replicas")
+"""The axes that say on what a job runs and how it computes there; the others are settings that one has to choose."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,11 @@ class Standing:
             parts = [worded(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
         return " ".join([*parts, *(["A/A"] if cell.again else [])])
 
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """What each cell runs on, by its identity (`places`)."""
+        return places(self.cells)
+
     def runs(self, cell: PlannedCell) -> list[Attempt]:
         """The latest attempts at a cell's repeats, however they ended, in the order of the repeats."""
         names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
@@ -147,6 +165,29 @@ class Standing:
         return sum(name not in own for name in self.latest)
 
 
+def places(cells: Sequence[PlannedCell]) -> dict[str, str]:
+    """What each cell runs on, for what is told of one device after another: `gpu`, `cpu tensorflow`, `tpu replicas=8`.
+
+    That is its device's name in the grid file and, where a device has several of them, its framework, precision and
+    replicas, which make other work of the same settings.
+
+    Returns:
+        By the cell's identity; empty words where the grid has none of these axes.
+    """
+    kept = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, [cell.axes for cell in cells]))]
+    return {
+        cell.cell_id: " ".join(worded(axis, cell.axes[axis]) for axis in kept if axis in cell.axes) for cell in cells
+    }
+
+
+def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether some device has several values on an axis; where each has one, the device's name says it already."""
+    found: dict[str, set[str]] = {}
+    for point in points:
+        found.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
+    return any(len(values) > 1 for values in found.values())
+
+
 def worded(axis: str, value: Any) -> str:
     """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
     if axis in ("device", "framework"):
@@ -158,8 +199,8 @@ def worded(axis: str, value: Any) -> str:
 def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> Standing:
     """A grid of which nothing is known but what its trials tell: every cell they have, on the axes that differ.
 
-    The first device is the baseline where there are several. A skipped trial never told of its cell, so that it has
-    no place on an axis.
+    What differs from device to device alone is no axis: the device's name says it. The first device is the baseline
+    where there are several. A skipped trial never told of its cell, so that it has no place on an axis.
 
     Args:
         name: what to call it.
@@ -176,7 +217,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
     kept = [
         axis
         for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
-        if axis in _ALWAYS or len({canonical({"": mine.get(axis)}) for mine in axes.values()}) > 1
+        if axis in _ALWAYS or varies_within(axis, axes.values())
     ]
     cells = []
     for cell, attempt in contents.items():
@@ -184,12 +225,13 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         skip = str(attempt.error["message"]) if attempt.status == SKIPPED and attempt.error else None
         price = (prices or {}).get(str(mine.get("device")))
         again = attempt.cell.get("again")
-        cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again if again in contents else None))
+        again = again if again in contents else None
+        cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again, attempt.cell))
     first = next((attempt for attempt in contents.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
     return Standing(
         name=name,
-        workload=str(dict(leaves(first.cell)).get("workload.name", "?")) if first else "?",
+        workload=str((first and dict(leaves(first.cell)).get("workload.name")) or name),
         cells=cells,
         latest=latest,
         baseline={"device": devices[0]} if len(devices) > 1 else {},

@@ -18,17 +18,21 @@ from raybench.plan import short
 from raybench.trial import events
 
 CALLED = {
-    events.OOM: "out of memory",
+    events.OOM: "ran out of memory",
     events.DIVERGED: "diverged",
     events.TIMEOUT: "took longer than allowed",
     events.FAILED: "failed",
-    events.LOST: "lost with the machine",
-    events.KILLED: "stopped by a person",
-    events.SKIPPED: "skipped",
-    NOT_RUN: "not run",
-    UNFINISHED: "unfinished",
+    events.LOST: "{was} lost with the machine",
+    events.KILLED: "{was} stopped by a person",
+    events.SKIPPED: "{was} skipped",
+    NOT_RUN: "{was} not run",
+    UNFINISHED: "{was} not finished",
 }
-"""What sentences call a status."""
+"""What sentences say of runs with a status."""
+
+
+ALIKE = 1.10
+"""Where even this ratio would not have shown, that none has is no sign that both are as fast."""
 
 
 def compared(pair: Pair) -> Speedup | None:
@@ -66,10 +70,15 @@ def speed(pair: Pair, found: Speedup) -> Sentence:
     epochs, ends = _epochs(baseline, other), interval(found.low, found.high)
     if found.differs is False:
         shown = _runs(len(other.times), len(baseline.times))
-        could = f", and {_percent(found.detectable)} would have shown four times in five" if found.detectable else ""
+        could = f"{_difference(found.detectable)} would have shown four times in five" if found.detectable else ""
+        if found.detectable and found.detectable > ALIKE:
+            return sentence(
+                "Whether ", name(other.name), " trains ", *_what(pair), "faster or slower than ", name(baseline.name),
+                " is ", strong("not to be told"), f" from {shown}: {ratio}, ", epochs, ends, f"; only {could}.",
+            )  # fmt: skip
         return sentence(
             *head, strong("as fast"), " as ", name(baseline.name), f" within what {shown} can show: {ratio}, ", epochs,
-            ends, could, ".",
+            ends, f", and {could}" if could else "", ".",
         )  # fmt: skip
     by = ", repeat by repeat" if found.paired else ""
     longer = f": it takes {digits(1 / found.ratio)} × as long" if found.differs and found.ratio < 1 else ""
@@ -131,8 +140,14 @@ def accuracy(pair: Pair) -> Sentence | None:
             f"Accuracy {after} is {levels[0]} % on ", name(other.name), f" and {levels[1]} % on ", name(baseline.name),
             f", {_counts(*runs)}.",
         )  # fmt: skip
-    if not found.differs:
+    if not found.differs and abs(found.points) < 1:
         return sentence(f"Accuracy {after} is the same within what {_runs(*runs)} can show.")
+    if not found.differs:
+        return sentence(
+            f"Whether accuracy {after} differs is not to be told from {_runs(*runs)}: {levels[0]} % on ",
+            name(other.name), f" and {levels[1]} % on ", name(baseline.name),
+            f" (95 %: {digits(found.low, 2)} to {digits(found.high, 2)} points).",
+        )  # fmt: skip
     ends = sorted((abs(found.low), abs(found.high)))
     return sentence(
         f"Accuracy {after} is ",
@@ -222,12 +237,15 @@ def trouble(side: Side) -> Sentence | None:
     counts = {status: count for status, count in side.troubles.items() if status != events.SKIPPED or not side.skip}
     if not counts:
         return None
-    what = listed([f"{count} {CALLED.get(status, status)}" for status, count in sorted(counts.items())])
+    what = listed([_ended(status, count) for status, count in sorted(counts.items())])
     if not side.times:
         return sentence(name(side.name), f" has no time: of {_number(side.planned, 'run')} {what}.")
-    return sentence(
-        f"Of {_number(side.planned, 'run')} of ", name(side.name), f" {len(side.times)} completed and count; {what}."
-    )
+    done = "1 completed and counts" if len(side.times) == 1 else f"{len(side.times)} completed and count"
+    return sentence(name(side.name), f": of {_number(side.planned, 'run')} {done}; {what}.")
+
+
+def _ended(status: str, count: int) -> str:
+    return f"{count} {CALLED.get(status, status)}".replace("{was}", "was" if count == 1 else "were")
 
 
 def _both(pair: Pair) -> tuple[Side, Side]:
@@ -261,5 +279,7 @@ def _number(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _percent(ratio: float | None) -> str:
-    return f"a difference of {digits(100 * ((ratio or 1.0) - 1), 2)} %"
+def _difference(ratio: float) -> str:
+    if ratio > 2:
+        return f"a ratio of {digits(ratio, 2)} ×"
+    return f"a difference of {digits(100 * (ratio - 1), 2)} %"

@@ -33,12 +33,17 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
         UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
         StoreError: the MLflow store cannot be reached or used.
     """
-    if attempts not in ("latest", "all"):
-        raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
     from raybench.analysis.tables import tables
 
     with _without_garbage_collection():
-        return tables(_chosen(_of_grid(_records(str(source), grid), grid, str(source)), attempts))
+        return tables(records(source, grid, attempts))
+
+
+def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
+    """The same as records, of which the tables are made."""
+    if attempts not in ("latest", "all"):
+        raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
+    return _chosen(_of_grid(_records(str(source), grid), grid, str(source)), attempts)
 
 
 def published() -> dict[str, Publication]:

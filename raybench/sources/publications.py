@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -73,12 +73,17 @@ class Run(Strict):
 
 
 class Claim(Strict):
-    """A ratio that the source states: how many times as fast a machine is as another, in what."""
+    """A ratio that the source states: how many times as fast a machine is as another, in what.
+
+    Attributes:
+        by: the column that it follows from, each machine with its fastest cell; None where the source gives none.
+    """
 
     machine: Text
     over: Text
     ratio: Seconds
     what: Text
+    by: Literal["reported_s", "examples_per_s"] | None = "reported_s"
 
 
 class Publication(Strict):
@@ -172,11 +177,14 @@ def published() -> dict[str, Publication]:
 
 
 def of_name(name: str) -> Publication:
-    """A published result that raybench ships.
+    """A published result that raybench ships, or one in a file of one's own (`….yaml`).
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is none of that name, or it cannot be read as one.
     """
+    own = Path(name).expanduser()
+    if own.suffix in (".yaml", ".yml") and own.is_file():
+        return of_file(own)
     file = SHIPPED / f"{name}.yaml"
     if not name.isidentifier() or not file.is_file():
         known = sorted(one.name.removesuffix(".yaml") for one in SHIPPED.iterdir() if one.name.endswith(".yaml"))

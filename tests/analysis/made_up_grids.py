@@ -26,6 +26,7 @@ def cell_of(device="cpu", batch_size=256, weight_decay=5e-4, epochs=4, **further
             "batch_size": batch_size,
             "weight_decay": weight_decay,
             "epochs": epochs,
+            "decay": "coupled",
             "precision": "fp32",
             "optimizer": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
             **further,

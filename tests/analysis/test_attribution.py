@@ -9,6 +9,52 @@ def test_every_finding_that_makes_a_ratio_doubtful_has_its_words():
     assert set(MEASURED) == DOUBTS_RATIO | {"overhead_bound"}
 
 
+SENTENCES = {
+    "input_bound": "gpu waited for input: this measures the host that feeds it, not the device.",
+    "overhead_bound": "gpu had little to compute for each operation: this measures how fast operations are started, "
+    "not "
+    "the device.",
+    "throttled": "gpu ran throttled: this measures a device slowed down by heat or power, not what it can do.",
+    "few_threads": "gpu ran with fewer threads than cores: this measures a part of the processor, not the whole.",
+    "unsynchronised_clock": "gpu had a clock that did not wait for the device: this measures how fast work is "
+    "handed over "
+    "to it.",
+    "busy_host": "gpu shared cores with other processes: this measures what those left of them.",
+    "cores_shared": "gpu shared cores with other trials: this measures what those left of them.",
+    "steal": "gpu lost time to other virtual machines: this measures what those left of the cores.",
+    "clock_drift": "gpu had a clock that ran fast or slow: this measures seconds of uncertain length.",
+    "short_warmup": "gpu was still getting faster when counting began: this measures a part of its warm-up, not its "
+    "steady "
+    "pace.",
+    "machine_drift": "gpu changed while the grid ran: this measures the machine at different times, not only the "
+    "devices.",
+}
+"""What is said of a side for each reason, word for word."""
+
+
+@pytest.mark.parametrize("code", MEASURED)
+def test_each_reason_has_its_sentence_of_one_side_and_of_both(code):
+    assert says(Conditions("cpu"), Conditions("gpu", None, {code})) == [SENTENCES[code]]
+    assert says(Conditions("gpu", None, {code}), Conditions("cpu")) == [SENTENCES[code]]
+    _, found = SENTENCES[code].split("gpu ", 1)
+    both = says(Conditions("cpu", None, {code}), Conditions("gpu", None, {code}))
+    assert both == [f"gpu and cpu both {found}"]
+
+
+@pytest.mark.parametrize(("bound", "code"), [("input", "input_bound"), ("overhead, memory", "overhead_bound")])
+def test_what_a_roofline_says_is_the_same_reason(bound, code):
+    assert says(Conditions("cpu"), Conditions("gpu", bound)) == [SENTENCES[code]]
+    assert says(Conditions("cpu"), Conditions("gpu", bound, {code})) == [SENTENCES[code]], "said once"
+
+
+def test_several_reasons_have_a_sentence_each():
+    assert says(Conditions("cpu", None, {"few_threads"}), Conditions("gpu", "input", {"throttled"})) == [
+        SENTENCES["input_bound"],
+        SENTENCES["throttled"],
+        SENTENCES["few_threads"].replace("gpu", "cpu"),
+    ]
+
+
 def says(baseline, other):
     return [plain(told) for told in credit(baseline, other).says]
 

@@ -30,14 +30,14 @@ def run(name, repeat, seconds, epochs, reached=True, status="completed", **setti
     return [*told, events.trial_ended(trial, 1, status, wall=100.0, ledger={"setup": 0.0})]
 
 
-def pair(*runs, **baseline):
+def pair(*runs, baseline=None, which=1):
     cells = [PlannedCell(name, {"device": name, "batch_size": 256}, 3) for name in ("cpu", "gpu")]
     known = latest(attempts(event for one in runs for event in one).values())
-    return pairs(cells, known, baseline or {"device": "cpu"})[1]
+    return pairs(cells, known, baseline or {"device": "cpu"})[which]
 
 
-def said(*runs):
-    return [plain(told) for told in to_target(pair(*runs))]
+def said(*runs, **how):
+    return [plain(told) for told in to_target(pair(*runs, **how))]
 
 
 def test_goals_in_words():
@@ -52,7 +52,7 @@ def test_a_ratio_where_the_epochs_are_alike():
     assert said(*slow, *fast) == [
         "gpu reaches 94 % in 3 of 3 runs (95 %: 44 to 100 %), after 20.5 s of training on average.",
         "cpu reaches 94 % in 3 of 3 runs (95 %: 44 to 100 %), after 41.0 s of training on average.",
-        "To 94 % gpu is 2.00 × as fast as cpu (95 %: 1.89 to 2.11), both in as many epochs.",
+        "To 94 % gpu is 2.00 × as fast as cpu (95 %: 1.89 to 2.11): both take as many epochs.",
     ]
 
 
@@ -68,8 +68,31 @@ def test_no_ratio_where_they_are_not():
 def test_or_with_the_difference_named():
     slow = [run("cpu", repeat, 40.0 + repeat, 20) for repeat in range(3)]
     fast = [run("gpu", repeat, 20.0 + repeat, 30, precision="bf16") for repeat in range(3)]
-    assert said(*slow, *fast)[2].startswith("To 94 % gpu is 1.95 × as fast as cpu (95 %: ")
-    assert said(*slow, *fast)[2].endswith("), precision (bf16 against fp32) included.")
+    assert said(*slow, *fast)[2] == (
+        "To 94 % gpu is 1.95 × as fast as cpu (95 %: 1.77 to 2.16): it takes 1.50 × as many epochs; they also "
+        "differ in "
+        "precision (bf16 against fp32)."
+    )
+    assert said(*fast, *slow, baseline={"device": "gpu"}, which=0)[2] == (
+        "To 94 % cpu is 0.512 × as fast as gpu (95 %: 0.464 to 0.565): it takes 1.95 × as long; it takes 0.667 × as "
+        "many "
+        "epochs; they also differ in precision (fp32 against bf16)."
+    )
+
+
+def test_two_batches_are_compared_as_they_are():
+    """What is compared is named by the two sides already."""
+    batches = [(32, 20.0, 10), (64, 16.0, 14)]
+    cells = [PlannedCell(f"b{batch}", {"device": "cpu", "batch_size": batch}, 3) for batch, *_ in batches]
+    runs = [
+        run(f"b{batch}", repeat, seconds + repeat / 10, epochs, batch=batch)
+        for batch, seconds, epochs in batches
+        for repeat in range(3)
+    ]
+    known = latest(attempts(event for one in runs for event in one).values())
+    assert [plain(each) for each in to_target(pairs(cells, known, {"batch_size": 32})[1])][2] == (
+        "To 94 % batch 64 is 1.25 × as fast as batch 32 (95 %: 1.23 to 1.26): it takes 1.40 × as many epochs."
+    )
 
 
 def test_misses_are_counted_and_paid_for():

@@ -1,8 +1,13 @@
+import dataclasses
+
 from made_up_grids import cell_of, contract_events, made_up, odd, told
 
+from raybench.analysis.report import make_report
 from raybench.analysis.results import attempts, latest
+from raybench.analysis.sentences import plain
 from raybench.analysis.standing import of_journal
 from raybench.trial import events
+from raybench.trial.job import Target
 
 
 def test_labels_name_what_varies():
@@ -64,3 +69,72 @@ def test_the_metric_is_accuracy_or_what_there_is():
         if "metrics" in event:
             event["metrics"] = {"train/loss": 1.0, "val/dice": 0.5}
     assert of_journal("x", latest(attempts(made).values())).metric == "val/dice"
+
+
+def three_frameworks(profile=None):
+    """One processor in three frameworks: device names as a grid file has them, or none."""
+    made = []
+    for framework, kind, second in (("torch", "cpu", 1.0), ("tensorflow", "cpu", 2.0), ("torch_xla", "xla_cpu", 3.0)):
+        for batch in (64, 128):
+            cell = {**cell_of(kind, batch), "framework": framework}
+            cell["device"] = {**cell["device"], "model": "a processor"}
+            for repeat in range(2):
+                seconds = [second * 64 / batch + repeat / 100] * 3
+                name = profile(framework) if profile else None
+                made += told(cell, repeat, seconds, [0.5, 0.6, 0.5 + batch / 1000], profile=name)
+    return of_journal("three", latest(attempts(made).values()))
+
+
+def test_frameworks_of_one_device_are_never_folded_into_one():
+    standing = three_frameworks()
+    assert list(standing.places.values()) == ["cpu torch"] * 2 + ["cpu tensorflow"] * 2 + ["xla_cpu torch_xla"] * 2
+    report = make_report(dataclasses.replace(standing, target=Target("val/accuracy", 0.55)))
+    tables = {each.name: [[text for _, text in each.cells(row)] for row in each.records] for each in report.sections}
+    assert [row[:2] for row in tables["jobs"]] == [
+        ["cpu torch", "b128"],
+        ["cpu tensorflow", "b128"],
+        ["xla_cpu torch_xla", "b128"],
+    ]
+    assert [row[:4] for row in tables["best"]] == [
+        ["cpu torch", "b128", "0.608", "b128"],
+        ["cpu tensorflow", "b128", "0.608", "b128"],
+        ["xla_cpu torch_xla", "b128", "0.608", "b128"],
+    ]
+    assert len(tables["target"]) == 6
+
+
+def test_a_name_of_the_grid_file_says_what_a_framework_says():
+    standing = three_frameworks(lambda framework: f"my {framework}")
+    assert list(dict.fromkeys(standing.places.values())) == ["my torch", "my tensorflow", "my torch_xla"]
+    assert standing.label(standing.cells[0]) == "my torch b64", "the framework is no axis of its own"
+    assert standing.baseline == {"device": "my torch"}
+    report = make_report(standing)
+    first = [plain(paragraph[0]) for paragraph in report.verdict]
+    assert first[0].startswith("Over 2 settings my tensorflow trains katnoria_cnn ")
+    assert first[1].startswith("Over 2 settings my torch_xla trains katnoria_cnn ")
+
+
+def test_precisions_and_replicas_of_one_device_are_apart():
+    made = []
+    for precision, replicas in (("fp32", 1), ("bf16", 1), ("bf16", 8)):
+        cell = cell_of("tpu", precision=precision)
+        cell["device"] = {**cell["device"], "replicas": replicas}
+        made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="tpu")
+    standing = of_journal("x", latest(attempts(made).values()))
+    assert list(standing.places.values()) == [
+        "tpu precision=fp32 replicas=1",
+        "tpu precision=bf16 replicas=1",
+        "tpu precision=bf16 replicas=8",
+    ]
+    (jobs,) = (section for section in make_report(standing).sections if section.name == "jobs")
+    assert {row["device"] for row in jobs.records} == set(standing.places.values())
+
+
+def test_two_models_of_one_name_are_two_cells_with_two_names():
+    made = []
+    for model in ("T4", "V100"):
+        cell = cell_of("cuda")
+        cell["device"] = {**cell["device"], "model": model}
+        made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="gpu")
+    standing = of_journal("x", latest(attempts(made).values()))
+    assert [standing.label(cell) for cell in standing.cells] == ["hardware=T4", "hardware=V100"]

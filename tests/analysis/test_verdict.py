@@ -119,6 +119,11 @@ def test_how_many_runs_would_tell_and_where_the_spread_is():
     """Epochs of one process all alike, processes far apart: more epochs would not help."""
     runs = runs_of("cpu", [4.0, 5.0, 4.5], epochs=3) + runs_of("other", [4.2, 5.1, 4.4], epochs=3)
     said = told(planned("cpu", "other"), runs)
+    assert said[0] == (
+        "Whether other trains katnoria_cnn (batch 256) faster or slower than cpu is not to be told from 3 runs: "
+        "0.985 ×, "
+        "steady epochs (95 %: 0.773 to 1.26); only a difference of 39 % would have shown four times in five."
+    )
     assert said[1].startswith("To show a difference of 5 % four times in five, about 7")
     assert " runs each are needed; on other most of the spread is from process to process (" in said[1]
     assert said[1].endswith("%): more repeats would narrow it most.")
@@ -133,6 +138,14 @@ def test_a_difference_in_accuracy():
         "Accuracy after 2 epochs is 2.0 points lower on other than on cpu: 92.0 against 94.0 %, 3 runs each" in said[-1]
     )
     assert said[-1].endswith("(95 %: 1.8 to 2.2 points).")
+
+
+def test_accuracies_that_runs_do_not_tell_apart_are_not_called_the_same():
+    runs = runs_of("cpu", CPU, (0.90, 0.94, 0.92)) + runs_of("other", OTHER, (0.88, 0.93, 0.91))
+    assert told(planned("cpu", "other"), runs)[-1] == (
+        "Whether accuracy after 2 epochs differs is not to be told from 3 runs: 90.7 % on other and 92.0 % on cpu "
+        "(95 %: -6.6 to 3.9 points)."
+    )
 
 
 def test_warmup_epochs_are_not_called_steady():
@@ -151,7 +164,7 @@ def test_one_out_of_memory_and_one_not_run():
     runs = runs_of("cpu", CPU) + runs_of("other", OTHER[:1]) + [trial("other", 1, cell("other"), 1.0, status="oom")]
     said = told(planned("cpu", "other"), runs)
     assert "1 run against 3: no interval." in said[0]
-    assert said[-1] == "Of 3 runs of other 1 completed and count; 1 not run and 1 out of memory."
+    assert said[-1] == "other: of 3 runs 1 completed and counts; 1 was not run and 1 ran out of memory."
 
 
 def test_all_diverged():
@@ -173,7 +186,7 @@ def test_skipped_here_or_when_it_ran():
 
 def test_nothing_has_run():
     assert told(planned("cpu", "other"), []) == [
-        "other has no time: of 3 runs 3 not run.", "cpu has no time: of 3 runs 3 not run."
+        "other has no time: of 3 runs 3 were not run.", "cpu has no time: of 3 runs 3 were not run."
     ]  # fmt: skip
 
 

@@ -51,9 +51,39 @@ def test_a_grid_leaves_its_report_and_says_where(raybench, digits, results):
 def test_only_what_was_asked_for_last_or_everything(raybench, digits, results):
     assert raybench("grid", digits, "--inline", "--where", "batch_size=64", "--fresh").status == 0
     assert len(of_source("digits", results).standing.rows) == 1
-    assert "note: The journal has 1 trial of other cells" in "\n".join(raybench("report", "digits").lines)
+    said = raybench("report", "digits").lines
+    assert (
+        "note: The journal has 1 trial of other cells: of other machines, versions or settings; they are left aside. "
+        "`raybench report digits --all` takes them in."
+    ) in said
+    assert "note: This is a part of the grid: `--where batch_size=64` leaves out 1 of its 2 cells." in said
     assert len(of_source("digits", results, everything=True).standing.rows) == 2
-    assert raybench("report", "digits", "--all").status == 0
+    said = raybench("report", "digits", "--all")
+    assert said.status == 0
+    assert "a part of the grid" not in said.out
+
+
+def test_everything_keeps_the_baseline_of_the_grid(raybench, digits):
+    digits.write_text(digits.read_text() + "baseline: {batch_size: 32}\n")
+    assert raybench("grid", digits, "--inline").status == 0
+    assert raybench("grid", digits, "--inline", "--where", "batch_size=64", "--fresh").status == 0
+    assert "× as fast as" not in raybench("report", "digits").out, "the baseline is not in what was asked for last"
+    said = raybench("report", "digits", "--all").lines[0]
+    assert said.startswith("batch 64 trains digits_cnn ") and " × as fast as batch 32, " in said
+
+
+def test_everything_keeps_the_device_that_the_grid_compares_with(raybench, digits):
+    digits.write_text(
+        digits.read_text().replace("[cpu]", "[one, two]")
+        + "devices: {one: {kind: cpu}, two: {kind: cpu}}\nbaseline: {device: two}\n"
+        + "overrides:\n  - {when: {device: two}, set: {learning_rate: 0.02}}\n"
+    )
+    assert raybench("grid", digits, "--inline").status == 0
+    assert raybench("grid", digits, "--inline", "--where", "device=one", "--fresh").status == 0
+    said = raybench("report", "digits", "--all").out
+    for batch in (32, 64):
+        assert f"one trains digits_cnn (batch {batch}) " in said
+    assert said.count(" × as fast as two, ") == 2, "each with its own"
 
 
 def test_the_golden_journal(raybench):

@@ -10,10 +10,10 @@ from raybench.devices import Hardware
 from raybench.devices.node import Node
 from raybench.environments import Interpreter
 from raybench.plan import make_plan
-from raybench.reports import planned_cells
 from raybench.sources.beside import beside
 from raybench.spec import load_grid
 from raybench.trial import events
+from raybench.wanted import planned_cells
 
 GRIDS = sorted((Path(__file__).parents[2] / "grids").glob("*.yaml"))
 PUBLISHED = raybench.published()

@@ -1,0 +1,146 @@
+"""`raybench report published:NAME`, and the report of other results that are no journal: a CSV, a store, an entry."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import raybench as rb
+
+RESNET63 = (
+    "GTX 1080 trains resnet63 159.42 × as fast as Mac mini 2014, by the source's own rule, 3 runs each "
+    "(95 %: 158.0 to 160.8). The source says 159.42 × (the mean of calls 3 and 4)."
+)
+LITERATURE = Path(rb.__file__).parent / "sources" / "literature"
+
+CSV = """\
+trial,epoch,train_s,val/accuracy,device,batch_size,price_per_hour
+a-r0,1,5.0,0.30,slow,64,0.1
+a-r0,2,4.0,0.50,slow,64,0.1
+a-r1,1,5.0,0.31,slow,64,0.1
+a-r1,2,4.1,0.51,slow,64,0.1
+a-r2,1,5.0,0.30,slow,64,0.1
+a-r2,2,4.05,0.52,slow,64,0.1
+b-r0,1,3.0,0.30,fast,64,0.3
+b-r0,2,2.0,0.51,fast,64,0.3
+b-r1,1,3.0,0.30,fast,64,0.3
+b-r1,2,2.02,0.52,fast,64,0.3
+b-r2,1,3.0,0.30,fast,64,0.3
+b-r2,2,1.98,0.50,fast,64,0.3
+"""
+
+
+def test_a_published_result_in_the_terminal(raybench):
+    said = raybench("report", "published:resnet63")
+    assert said.status == 0
+    assert said.lines[0].startswith(RESNET63)
+    table = [line.split("  ") for line in said.lines]
+    assert any(
+        row[0] == "over all calls" and [text.strip() for text in row if text][1:] == ["8.83 ×", "3.22 ×"]
+        for row in table
+    )
+    assert "caveat: Processor time is no headline." in said.out
+    assert "source: A published table of one training script on three machines" in said.out
+
+
+def test_as_a_page_and_as_data(raybench, tmp_path):
+    said = raybench("report", "published:resnet63", "--html", tmp_path / "x.html", "--json", tmp_path / "x.json")
+    assert said.lines[-2:] == [f"written: {tmp_path / 'x.html'}", f"written: {tmp_path / 'x.json'}"]
+    page = (tmp_path / "x.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "<title>resnet63, published: raybench report</title>" in page
+    assert (
+        "<em>GTX 1080</em> trains <code>resnet63</code> <strong>159.42 × as fast</strong> as <em>Mac mini "
+        "2014</em>, by the "
+        "source&#x27;s own rule, 3 runs each (95 %: 158.0 to 160.8)."
+    ) in page
+    data = json.loads((tmp_path / "x.json").read_text())
+    assert (data["v"], data["published"], data["rule"]) == (1, "resnet63", "resnet63")
+    assert [record["rule"] for record in data["sections"]["rules"]["records"]] == [
+        "resnet63",
+        "epochs",
+        "first",
+        "resnet63_cpu",
+    ]
+    only = json.loads(raybench("report", "published:resnet63", "--json", "-").out)
+    assert only == data
+
+
+def test_all_names_and_a_wrong_one(raybench, tmp_path):
+    said = raybench("report", "published:")
+    assert said.status == 0
+    assert [line.split()[0] for line in said.lines] == [f"published:{name}" for name in rb.published()]
+    said = raybench("report", "published:resnet36")
+    assert (said.status, said.lines) == (
+        2,
+        ["published:resnet36: no such published result; did you mean resnet63?"],
+    )
+    said = raybench("report", "published:x", "--json", "-")
+    assert said.status == 2 and said.lines[0].endswith(f"there are {', '.join(rb.published())}")
+
+
+def test_a_source_of_ones_own(raybench, tmp_path):
+    shutil.copy(LITERATURE / "resnet63.yaml", tmp_path / "mine.yaml")
+    assert raybench("report", "published:mine.yaml").lines[0].startswith(RESNET63)
+
+
+def test_a_csv_of_epochs(raybench, tmp_path):
+    (tmp_path / "mine.csv").write_text(CSV)
+    said = raybench("report", "mine.csv")
+    assert said.status == 0
+    assert said.lines[0].startswith(
+        "fast trains mine (batch 64) 2.02 × as fast as slow, steady epochs, 3 runs each (95 %: 1.97 to 2.08)."
+    )
+    words = " ".join(said.out.split())
+    assert "An epoch costs 1.48 × as much on fast as on slow, at 0.3 and 0.1 an hour (95 %: 1.44 to 1.52)." in words
+    assert "nothing is said of job lengths" in words
+    (tmp_path / "mine.csv").write_text(CSV.replace("train_s", "train"))
+    said = raybench("report", "mine.csv")
+    assert said.status == 2
+    assert said.lines[0] == "mine.csv:1:1: the column train_s (or epoch_s) is missing"
+    assert said.lines[1].startswith("mine.csv:1:3: train: no column of epochs; did you mean train_s?")
+
+
+def test_a_csv_of_two_grids_wants_to_know_which(raybench, tmp_path):
+    head, *lines = CSV.splitlines()
+    two = [f"{head},grid", *(f"{line},{grid}" for grid in ("one", "two") for line in lines)]
+    (tmp_path / "two.csv").write_text("\n".join(two) + "\n")
+    said = raybench("report", "two.csv")
+    assert (said.status, said.lines) == (2, ["two.csv: results of 2 grids; say --grid, of one, two"])
+    assert raybench("report", "two.csv", "--grid", "one").status == 0
+    said = raybench("report", "two.csv", "--grid", "on")
+    assert (said.status, said.lines) == (2, ["two.csv: no results of a grid on; did you mean one?"])
+
+
+def test_an_entry_of_dawnbench(raybench, tmp_path):
+    (tmp_path / "entry.json").write_text(json.dumps({"model": "a net", "hardware": "a box"}))
+    (tmp_path / "entry.tsv").write_text("epoch\thours\ttop1Accuracy\n1\t0.1\t50\n2\t0.2\t95\n")
+    said = raybench("report", "entry.json")
+    assert said.lines[0].startswith("a box trains a net in 360 s an epoch, steady epochs, one run: no interval.")
+
+
+@pytest.fixture
+def stored(raybench, digits):
+    """A results folder with a grid in it, and its store."""
+    assert raybench("grid", digits, "--inline").status == 0
+    return digits.parent / "raybench-results"
+
+
+def test_the_store_says_what_the_journal_says(raybench, stored):
+    by_journal = raybench("report", "digits")
+    for source in (stored / "mlflow.db", f"sqlite:///{stored / 'mlflow.db'}"):
+        by_store = raybench("report", source)
+        assert by_store.status == 0
+        assert by_store.lines[0] == by_journal.lines[0]
+    assert raybench("report", stored / "mlflow.db", "--grid", "digits").lines == by_store.lines
+    said = raybench("report", stored / "mlflow.db", "--grid", "digit")
+    assert said.status == 2 and "did you mean digits?" in said.lines[0]
+
+
+def test_a_results_folder(raybench, stored):
+    assert raybench("report", stored, "--grid", "digits").lines == raybench("report", "digits").lines
+    assert raybench("report", stored).lines == raybench("report", "digits").lines, "where there is one only"
+    (stored / "other").mkdir()
+    shutil.copy(stored / "digits" / "journal.jsonl", stored / "other")
+    said = raybench("report", stored)
+    assert (said.status, said.lines) == (2, [f"{stored}: results of 2 grids; say --grid, of digits, other"])
