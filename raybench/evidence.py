@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,15 @@ class Evidence:
             roofline.NAME: self.rooflines,
             canary.NAME: self.canaries,
         }
+        self._over: dict[str, int] = {}
         for event in told:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take in an event; any but the end of a check changes nothing."""
+        """Take in an event: the end of a check or, for how far a trial has come, of an epoch."""
+        trial, epoch = event.get("trial"), event.get("epoch")
+        if event.get("event") == "epoch_ended" and isinstance(trial, str) and isinstance(epoch, int):
+            self._over[trial] = max(epoch, self._over.get(trial, 0))
         for kind in self._kinds.values():
             kind.take(event)
 
@@ -60,7 +65,7 @@ class Evidence:
             return self._kinds[work.check].complete(job, work, grid)
         for kind in self._kinds.values():
             job = kind.complete(job, work, grid)
-        return job
+        return replace(job, resume=self._over.get(job.trial))
 
 
 def about(work: Work) -> str:

@@ -46,6 +46,7 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
         exclusive=placement.exclusive,
         timeout=trial.cell.timeout,
         memory_limit=trial.cell.memory_limit,
+        checkpoint_every=trial.cell.checkpoint_every,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
         labels={

@@ -41,6 +41,7 @@ class Cell:
     timeout: float
     price_per_hour: float | None
     memory_limit: int = 0
+    checkpoint_every: int = 0
     predicted: bool = False
 
 
@@ -102,7 +103,8 @@ class Resolver:
         content = self._content(profile, resolved, place, cut)
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
-        return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price, limit)
+        every = int(resolved.get("checkpoint_every") or 0)
+        return Cell(cell_id(content), point, point["device"], content, place, skip, timeout, price, limit, every)
 
     def _fit(self, need: Need) -> Fit | str:
         if need not in self._fits:

@@ -12,6 +12,7 @@ from raybench.devices import hosted
 
 THROTTLED, LIMITED_CLOCKS, BUSY_HOST, CORES_SHARED = "throttled", "limited_clocks", "busy_host", "cores_shared"
 FEW_THREADS, CLOCK_DRIFT, STEAL, NICENESS, NO_AUDIT = "few_threads", "clock_drift", "steal", "niceness", "no_audit"
+RESUMED = "resumed"
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
 """Reasons for which a GPU slows down because it is too hot or short of power (`raybench.audit.nvidia.REASONS`)."""
@@ -202,3 +203,16 @@ def no_audit(attempt: Attempt) -> Iterator[Finding]:
     if isinstance(missing, list) and missing:
         says = "not everything around it could be read: " + "; ".join(map(str, missing))
         yield Finding(NO_AUDIT, says, "mend that, if it is to be known", {"missing": float(len(missing))})
+
+
+def resumed(attempt: Attempt) -> Iterator[Finding]:
+    """Training that another process went on with: its times are those of several, and of several loads and builds."""
+    if attempt.gaps:
+        after = " and ".join(map(str, attempt.gaps))
+        epochs = "epochs" if len(attempt.gaps) > 1 else "epoch"
+        yield Finding(
+            RESUMED,
+            f"it was resumed from a checkpoint after {epochs} {after}, in another process",
+            "run it with `--fresh`, if its times are to be those of one process",
+            {"gaps": float(len(attempt.gaps))},
+        )

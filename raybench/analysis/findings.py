@@ -24,7 +24,7 @@ __all__ = ["DOUBTS_RATIO", "NOTES", "Finding", "by_code", "codes", "findings", "
 SHORT_WARMUP, INPUT_BOUND, UNSYNCHRONISED = "short_warmup", "input_bound", "unsynchronised_clock"
 MACHINE_DRIFT, MADE_APART = "machine_drift", "made_apart"
 
-NOTES = frozenset({conditions.LIMITED_CLOCKS, conditions.NICENESS, conditions.NO_AUDIT})
+NOTES = frozenset({conditions.LIMITED_CLOCKS, conditions.NICENESS, conditions.NO_AUDIT, conditions.RESUMED})
 """Codes of what a reader should know and what changes no verdict."""
 
 DOUBTS_RATIO = frozenset(
@@ -100,7 +100,7 @@ def survey(attempts: Iterable[Attempt], drifts: Sequence[Drift] = ()) -> dict[Ke
 
 def _short_warmup(attempt: Attempt) -> Iterator[Finding]:
     """By single steps where they were timed, else by epochs."""
-    epochs = [epoch for epoch in attempt.epochs if epoch.epoch > attempt.warmup_epochs]
+    epochs = [epoch for epoch in attempt.epochs if attempt.is_steady(epoch.epoch)]
     timed = [epoch.step_s for epoch in epochs]
     by_steps = slow_start(list(chain(*timed))) if all(timed) else None
     found = by_steps or slow_start(list(map(rules.steady_seconds, epochs)))
@@ -193,6 +193,7 @@ _LOOKS: tuple[Callable[[Attempt], Iterable[Finding]], ...] = (
     conditions.limited_clocks,
     conditions.niceness,
     conditions.no_audit,
+    conditions.resumed,
 )
 
 

@@ -15,7 +15,7 @@ from raybench.trial.job import Target
 Key = tuple[str, int]
 """What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
 
-_OF_AN_ATTEMPT = ("trial_started", "epoch_ended", "trial_audited", "trial_ended")
+_OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
 
 LARGEST = 2**63
@@ -89,6 +89,7 @@ class Attempt:
         hardware: `memory_bytes` of its device, and `driver` where it has one.
         precision: the types that its weights have and its model computes in, as its epochs tell them.
         audit: what the conditions around it came to (`raybench.audit`); None where nobody looked.
+        gaps: the epochs after each of which another process went on, from a checkpoint.
         error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
     """
 
@@ -118,6 +119,7 @@ class Attempt:
     template_import: float | None = None
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
+    gaps: tuple[int, ...] = ()
     _epochs: dict[int, Epoch] = field(default_factory=dict, repr=False)
 
     @property
@@ -147,6 +149,11 @@ class Attempt:
         told = _whole(self.cell.get("warmup_epochs"))
         return 1 if told is None else told
 
+    def is_steady(self, epoch: int) -> bool:
+        """Whether an epoch counts as steady: after the warm-up and, where another process went on, after its own."""
+        again = max(1, self.warmup_epochs)
+        return epoch > self.warmup_epochs and not any(gap < epoch <= gap + again for gap in self.gaps)
+
     @property
     def only_timed(self) -> bool:
         """Whether a factored study ran it for its epoch times alone, so that what it learned is no result."""
@@ -174,6 +181,9 @@ class Attempt:
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)
+        elif kind == "trial_resumed":
+            told = event.get("gaps")
+            self.gaps = tuple(sorted(set(filter(_whole, told)))) if isinstance(told, list) else ()
         elif kind == "epoch_ended":
             self._epoch(event)
         elif kind == "trial_audited":

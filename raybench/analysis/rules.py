@@ -45,8 +45,8 @@ def steady_seconds(epoch: Epoch) -> float:
 
 def steady_epochs(attempt: Attempt) -> list[Epoch]:
     """The epochs after the warm-up or, where none comes after it, the last one."""
-    all_there_are, warmup = attempt.epochs, attempt.warmup_epochs
-    return [epoch for epoch in all_there_are if epoch.epoch > warmup] or all_there_are[-1:]
+    all_there_are = attempt.epochs
+    return [epoch for epoch in all_there_are if attempt.is_steady(epoch.epoch)] or all_there_are[-1:]
 
 
 @of_whole_steps
@@ -68,7 +68,8 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 def steady_from_warmup(attempt: Attempt) -> bool:
     """Whether `steady` had to be taken from a warm-up epoch, for want of any other."""
-    return bool(attempt.epochs) and not attempt.by_sections and attempt.epochs[-1].epoch <= attempt.warmup_epochs
+    counted = any(attempt.is_steady(epoch.epoch) for epoch in attempt.epochs)
+    return bool(attempt.epochs) and not attempt.by_sections and not counted
 
 
 @of_whole_steps

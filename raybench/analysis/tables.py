@@ -73,11 +73,10 @@ def tables(records: Iterable[Record]) -> Results:
     for record in records:
         row = _trial(record)
         trials.append(row)
-        warmup = record.attempt.warmup_epochs
         elapsed = 0.0
         for epoch in record.attempt.epochs:
             elapsed = round(elapsed + rules.epoch_seconds(epoch), 9)
-            epochs.append(_epoch(epoch, row, epoch.epoch > warmup, elapsed))
+            epochs.append(_epoch(epoch, row, record.attempt.is_steady(epoch.epoch), elapsed))
     return Results(_frame(trials, c.TRIALS), _frame(epochs, c.EPOCHS))
 
 

@@ -66,8 +66,8 @@ class Audit:
         self._thread.start()
 
     def see(self, event: Event) -> None:
-        """Take note of when epochs were: the summary is of their time."""
-        if event["event"] == "epoch_ended":
+        """Take note of when epochs were, of this process: the summary is of their time."""
+        if event["event"] == "epoch_ended" and "of_attempt" not in event:
             self._window = widen(self._window, event)
 
     def end(self) -> Event | None:

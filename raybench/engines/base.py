@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from raybench.datasets.base import Data
+from raybench.datasets.base import Array, Data
 from raybench.devices.base import Device
 from raybench.trial.job import Recipe
 from raybench.trial.ledger import Ledger
@@ -81,6 +81,19 @@ class Engine(Protocol):
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch (from 1); synchronised at its end."""
+
+    def state(self) -> Mapping[str, Array]:
+        """Between two epochs: all that the next depends on and that does not follow from the recipe and the seed.
+
+        That is the model, what the optimiser keeps, and the state of what draws random numbers in the model.
+        """
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Once it is built and before it has trained: go on as the engine that gave this state after so many epochs.
+
+        Raises:
+            ValueError: it is not the state of such a model; nothing was changed.
+        """
 
     def settle(self) -> None:
         """Copy a value that the last training step has changed to the host, and wait for it.

@@ -86,6 +86,11 @@ class Order:
             order = self._random.permutation(self.examples)
             yield from order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch)
 
+    def skip(self, epochs: int) -> None:
+        """Draw so many epochs for nothing, so that the next is the one that would have followed them."""
+        for _ in range(epochs):
+            self.epoch()
+
     def epoch(self) -> EpochOrder:
         """Draw the next epoch."""
         shape = (self.steps, self.batch)

@@ -169,6 +169,12 @@ class Settings(Strict):
         "with status timeout.",
         examples=["30m", 900],
     )
+    checkpoint_every: v.Count | None = Field(
+        default=None,
+        description="Epochs from one checkpoint of a trial to the next: a trial that is tried again goes on from the "
+        "last one instead of the beginning. By default none are made.",
+        examples=[1, 10],
+    )
     memory_limit: q.Size | None = Field(
         default=None,
         description="How much memory each process of a trial on the host's cores may take: bytes, or a text such as "

@@ -23,6 +23,7 @@ SUMMARY, FINDINGS, DESCRIPTION = "raybench.summary", "raybench.findings", "mlflo
 PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
 SMOKE_RUN = "raybench.smoke"
 BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
+RESUMED = "raybench.resumed_after"
 
 EPOCH_TIME = "time/epoch_s"
 """Every epoch that is in MLflow has this metric."""
@@ -227,6 +228,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     further[DECAY_PROOF] = attempt.decay_proof.get("says")
     further["raybench.error_phase"] = (attempt.error or {}).get("phase")
     further["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
+    further[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
     further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOUND_BY] = found_out.bound_by

@@ -83,6 +83,7 @@ def record(run: StoredRun, prices: Mapping[str | None, float]) -> Record | None:
         started=_iso(run.started),
         ended=_iso(run.ended),
         status=None if status == p.RUNNING else status,
+        gaps=tuple(int(gap) for gap in run.tags.get(p.RESUMED, "").split(", ") if gap.isdecimal()),
         _epochs={step: _epoch(step, run) for step in sorted(run.points) if p.EPOCH_TIME in run.points[step]},
     )
     known: dict[str, Any] = {"total_s": run.summary.get("summary/total_s"), "bound_by": run.tags.get(p.BOUND_BY)}

@@ -48,6 +48,15 @@ def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
     return {"v": VERSION, "event": "trial_skipped", "t": now(), "trial": trial, "cell_id": cell, "reason": reason}
 
 
+def trial_resumed(trial: str, attempt: int, **fields: Any) -> Event:
+    """Training goes on from a checkpoint of an earlier attempt; the epochs that are in it follow, as this attempt's.
+
+    `epoch`, the last of those; `gaps`, the epochs after each of which another process took over; `of_attempt`, which
+    made the checkpoint.
+    """
+    return _event("trial_resumed", trial, attempt, fields)
+
+
 def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     """An epoch is trained and evaluated: its steps, examples, ledger and metrics, and the evidence for its times.
 
@@ -56,7 +65,8 @@ def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
     that a value which depends on the last training step took to reach the host once `train` had been closed (evaluation
     has none: its sums are fetched inside its section); `step_s`, mean seconds of a step in blocks of equal length,
     where single steps are timed. `sections`, where they were asked for: seconds of data, forward, loss, backward and
-    step over all steps, with a wait for the device at every boundary.
+    step over all steps, with a wait for the device at every boundary. An epoch that is told
+    again after `trial_resumed` names the attempt that it was, `of_attempt`.
     """
     return _event("epoch_ended", trial, attempt, fields)
 

@@ -53,6 +53,9 @@ class Job:
         exclusive: whether no other trial of the grid shares its node's cores.
         timeout: seconds after which it is ended; 0: never.
         memory_limit: bytes that each of its processes may take (`raybench.trial.memory.limit`); 0: all there are.
+        checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none are made.
+        resume: how many epochs of earlier attempts are known to be over, from which it may go on; None: it begins
+            afresh, whatever checkpoints there are.
         labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
         versions: what the caller knows of versions (Ray's).
         python: the interpreter that it runs in; empty for the one raybench runs in.
@@ -74,6 +77,8 @@ class Job:
     timeout: float = 0.0
     memory_limit: int = 0
     target: Target | None = None
+    checkpoint_every: int = 0
+    resume: int | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     python: str = ""

@@ -42,6 +42,7 @@ class Ledger:
         self._spent, self._used = dict.fromkeys(SECTIONS, 0), dict.fromkeys(SECTIONS, 0)
         self._open = "setup"
         self._since, self._used_until = self.started, processor() if started is None else 0
+        self._earlier = 0
         self._spent_before, self._used_before = dict(self._spent), dict(self._used)
         self._device: dict[str, int] = {}
 
@@ -104,10 +105,32 @@ class Ledger:
         """Seconds by the device's own clock of each section since `begin_epoch`; empty where it has none."""
         return _seconds(self._device)
 
+    def state(self) -> dict[str, dict[str, int]]:
+        """Both accounts as they stand, in nanoseconds, for another process to go on from."""
+        self._switch(self._open)
+        return {"spent": dict(self._spent), "used": dict(self._used)}
+
+    def go_on(self, state: Mapping[str, Mapping[str, int]]) -> None:
+        """Go on from the accounts of a process that was lost: what this one took so far is charged to `checkpoint`.
+
+        From here on the sections, and the wall time that they add up to, are those of both processes.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not what `state` has given; nothing was changed.
+        """
+        spent, used = ({name: int(state[kind][name]) for name in SECTIONS} for kind in ("spent", "used"))
+        if min(*spent.values(), *used.values()) < 0:
+            raise ValueError("a ledger has no negative times")
+        self._switch(self._open)
+        spent["checkpoint"] += sum(self._spent.values())
+        used["checkpoint"] += sum(self._used.values())
+        self._earlier += sum(spent.values()) - sum(self._spent.values())
+        self._spent, self._used = spent, used
+
     def close(self) -> tuple[dict[str, float], float]:
         """Every section, and the wall time since the process started, in seconds."""
         self._switch(self._open)
-        return _seconds(self._spent), round((self._since - self.started) * NANO, 6)
+        return _seconds(self._spent), round((self._since - self.started + self._earlier) * NANO, 6)
 
     def cpu(self) -> dict[str, float]:
         """Processor seconds of every section up to where it was closed."""

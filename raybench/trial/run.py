@@ -21,6 +21,7 @@ from raybench.devices.host import boot_id
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
 from raybench.engines.pictures import is_array
 from raybench.trial import events, memory
+from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
 from raybench.trial.events import Event
 from raybench.trial.job import Job, Recipe
@@ -45,6 +46,8 @@ class Diverged(Exception):
 def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
     """Run one attempt and yield its events: `trial_started`, an `epoch_ended` each epoch, `trial_ended`.
 
+    Where it goes on from a checkpoint, `trial_resumed` and the epochs before it come first.
+
     Whatever happens inside becomes the status of `trial_ended`; only what stops the process itself is left for its
     supervisor to report.
 
@@ -58,6 +61,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     warnings = [*job.warnings, *([] if memory.is_kept(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     phase = Phase(Path(job.folder))
+    checkpoints = Checkpoints(job, warnings)
     status = events.COMPLETED
     error: dict[str, Any] | None = None
     try:
@@ -74,7 +78,9 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         with ledger.section("build"):
             engine.build()
         precision = engine.precision()
-        for epoch in range(1, recipe.epochs + 1):
+        resumed = checkpoints.resume(engine, ledger)
+        yield from resumed
+        for epoch in range(max(1, len(resumed)), recipe.epochs + 1):
             ledger.begin_epoch()
             phase.enter(TRAIN)
             trained = engine.train_epoch(epoch)
@@ -83,7 +89,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             judged, shapes = evaluate(engine, device, ledger, warnings)
             metrics = _named("train", trained.metrics) | _named("val", judged)
             sections, cpu, by_device = ledger.epoch(), ledger.epoch_cpu(), ledger.epoch_device()
-            yield events.epoch_ended(
+            ended = events.epoch_ended(
                 job.trial,
                 job.attempt,
                 epoch=epoch,
@@ -101,10 +107,13 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 recompiles=trained.new_shapes + shapes,
                 precision=precision,
             )
+            yield ended
             if not math.isfinite(metrics["train/loss"]):
                 raise Diverged(f"the loss is {metrics['train/loss']} in epoch {epoch}")
             if recipe.stop_at_target and job.target and job.target.reached(metrics):
                 break
+            if epoch < recipe.epochs:
+                checkpoints.after(ended, engine, ledger)
     except Diverged as caught:
         status, error = events.DIVERGED, {"type": "Diverged", "message": str(caught)}
     except Exception as caught:
@@ -120,6 +129,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             write_sheet(workload, job.cell["framework"], engine, data.val, Path(job.folder))
         except Exception as caught:
             warnings.append(f"no picture of predictions: {type(caught).__name__}: {caught}")
+    if status in (events.COMPLETED, events.DIVERGED):
+        checkpoints.remove()
     sections, wall = ledger.close()
     yield events.trial_ended(
         job.trial,

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from raybench.datasets.base import Data, Split
+from raybench.datasets.base import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, EpochOrder, Order
@@ -57,7 +57,7 @@ class TensorFlowEngine:
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
-        self._traces, self._step, self._judged = 0, 0, 0
+        self._traces, self._step, self._judged, self._begun = 0, 0, 0, False
 
     def load(self, data: Data) -> None:
         """Pad, and move both splits to the device or keep them on the host.
@@ -110,6 +110,36 @@ class TensorFlowEngine:
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
         self._device.synchronize()
+
+    def state(self) -> Mapping[str, Array]:
+        """Every variable of the model, those of its random draws too, and of the optimiser; on each device its own."""
+        return {name: part.numpy() for name, part in self._parts().items()}
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Go on from a state after so many epochs.
+
+        Raises:
+            ValueError: it is not the state of such a model; nothing was changed.
+        """
+        parts = self._parts()
+        shapes = {name: tuple(part.shape) for name, part in parts.items()}
+        if shapes != {name: array.shape for name, array in state.items()}:
+            raise ValueError("it belongs to a model or an optimizer of another shape")
+        for name, part in parts.items():
+            part.assign(state[name].view(part.dtype.as_numpy_dtype))
+        self._step = epochs * self._order.steps
+        self._order.skip(epochs)
+        self._device.synchronize()
+
+    def _parts(self) -> dict[str, tf.Variable]:
+        """What changes from step to step, by its place and the device's."""
+        rooms = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.kept}
+        return {
+            f"{room}/{place}/{device}": part
+            for room, variables in rooms.items()
+            for place, variable in enumerate(variables)
+            for device, part in enumerate(self._strategy.experimental_local_results(variable))
+        }
 
     def precision(self) -> dict[str, str]:
         """The types of the weights and of what the layers that have some compute in."""
@@ -182,7 +212,8 @@ class TensorFlowEngine:
         epoch is one call, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls = Steps(self._device, first=epoch == 1)
+        calls = Steps(self._device, first=not self._begun)
+        self._begun = True
         total = self._order.steps
         most = min(self._recipe.steps_per_execution, total)
         self._device.synchronize()

@@ -24,6 +24,9 @@ class Optimizer(Protocol):
     schedule costs neither a new trace nor precision.
     """
 
+    kept: list[tf.Variable]
+    """What it keeps from step to step."""
+
     def scalars(self, rates: Sequence[float], step: int) -> Array:
         """The numbers [steps, …] that `apply` wants, for learning rates from step `step` (counted from 0) on."""
 
@@ -68,7 +71,7 @@ class Sgd(_Decaying):
     ) -> None:
         super().__init__(variables, weight_decay, coupled)
         self._momentum, self._nesterov = momentum, nesterov
-        self._velocities = _zeros(variables) if momentum else []
+        self.kept = self._velocities = _zeros(variables) if momentum else []
 
     def scalars(self, rates: Sequence[float], step: int) -> Array:
         """The rate: [steps, 1]."""
@@ -101,6 +104,7 @@ class Adam(_Decaying):
         super().__init__(variables, weight_decay, coupled)
         self._betas, self._eps = betas, eps
         self._first, self._second = _zeros(variables), _zeros(variables)
+        self.kept = [*self._first, *self._second]
         # The operation takes 1 - β from a rounded β, for .999 in float32 wrong by 1e-5; the same β here cancels that.
         kind = variables[0].dtype.as_numpy_dtype if variables else np.float32
         self._exact = [float(kind(beta)) for beta in betas]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import torch
 
-from raybench.datasets.base import Data, Split
+from raybench.datasets.base import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, Order
@@ -19,6 +19,7 @@ from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
 from raybench.engines.torch.replicas import group_batch_norms
+from raybench.engines.torch.state import RandomStates, read_state, write_state
 from raybench.engines.torch.together import Together
 from raybench.trial.job import DEVICES
 
@@ -132,6 +133,23 @@ class TorchEngine:
         """The model that is trained."""
         return self._model
 
+    def state(self) -> Mapping[str, Array]:
+        """Parameters, buffers, what the optimiser and the scaler keep, and the random states."""
+        return read_state(self._model, self._optimizer, self._scaler, self._random_states())
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Go on from a state after so many epochs.
+
+        Raises:
+            ValueError: it is not the state of such a model; nothing was changed.
+        """
+        random = self._random_states()
+        write_state(state, self._model, self._optimizer, self._scaler, random)
+        self._step = epochs * self._order.steps
+        self._order.skip(epochs)
+        self._synchronize()
+        random.write(state)
+
     def precision(self) -> dict[str, str]:
         """The types of the weights and, where autocast is really on, of its products; autocast may refuse a type."""
         weights = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in self._model.parameters()})
@@ -158,6 +176,9 @@ class TorchEngine:
 
     def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
         return steps_of(epoch)
+
+    def _random_states(self) -> RandomStates:
+        return RandomStates.on(self._on)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe

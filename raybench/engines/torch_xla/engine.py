@@ -18,10 +18,12 @@ from torch_xla.core import xla_model
 from torch_xla.debug import metrics
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
+from raybench.datasets.base import Array
 from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.steps import Steps
 from raybench.engines.torch.engine import Sums, TorchEngine
 from raybench.engines.torch.pictures import Drawn
+from raybench.engines.torch.state import RandomStates
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 from raybench.engines.torch_xla.together import XlaTogether
 from raybench.trial.job import SPMD
@@ -93,6 +95,25 @@ class XlaEngine(TorchEngine):
     def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
         for self._pick in picks(len(epoch.index)):
             yield epoch.each(self._pick)
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Go on from a state after so many epochs.
+
+        Raises:
+            ValueError: it is not the state of such a model, or the model is spread over devices; nothing was changed.
+        """
+        if self._mesh:
+            raise ValueError("a model that XLA spreads over devices cannot go on from one")
+        super().restore(state, epochs)
+
+    def _random_states(self) -> RandomStates:
+        def read() -> torch.Tensor:
+            return torch.tensor(list(xla_model.get_rng_state().to_bytes(8, "big")), dtype=torch.uint8)
+
+        def write(state: torch.Tensor) -> None:
+            xla_model.set_rng_state(int.from_bytes(bytes(state.tolist()), "big"))
+
+        return RandomStates({"host": (torch.get_rng_state, torch.set_rng_state), "device": (read, write)})
 
     def _make_optimizer(self) -> XlaOptimizer:
         recipe = self._recipe

@@ -1,0 +1,115 @@
+"""What training in PyTorch goes on from, as arrays by name, and back: model, optimiser, scaler, random states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+
+from raybench.datasets.base import Array
+
+
+@dataclass(frozen=True)
+class RandomStates:
+    """What draws random numbers in a model, such as dropout: for each by its name, how its state is read and set."""
+
+    of: Mapping[str, tuple[Callable[[], torch.Tensor], Callable[[torch.Tensor], object]]]
+
+    @classmethod
+    def on(cls, device: torch.device) -> RandomStates:
+        """The host's, and the device's own where it has one."""
+        found: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
+        module = torch.get_device_module(device)
+        if hasattr(module, "get_rng_state"):
+            found["device"] = (module.get_rng_state, module.set_rng_state)
+        return cls(found)
+
+    def write(self, state: Mapping[str, Array]) -> None:
+        """Put back the states that `read_state` has read; last of all, for work on a device may move them on."""
+        for name, (_, write) in self.of.items():
+            write(torch.from_numpy(state[f"random/{name}"]))
+
+
+def as_array(tensor: torch.Tensor) -> Array:
+    """A tensor as an array on the host; NumPy has no bfloat16, which goes as its bits."""
+    there = tensor.detach().cpu()
+    return np.asarray((there.view(torch.int16) if there.dtype == torch.bfloat16 else there).numpy())
+
+
+def as_tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
+    """The tensor of that type which `as_array` made an array of."""
+    tensor = torch.from_numpy(array)
+    return tensor.view(dtype) if dtype == torch.bfloat16 and tensor.dtype == torch.int16 else tensor
+
+
+def read_state(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    random: RandomStates,
+) -> dict[str, Array]:
+    """Every parameter and buffer, what the optimiser keeps of each parameter by its place, and the rest by its name."""
+    found = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
+    for place, parameter in enumerate(_trained(optimizer)):
+        kept = optimizer.state.get(parameter, {})
+        found |= {f"optimizer/{place}/{name}": as_array(value) for name, value in kept.items() if value is not None}
+    found |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
+    return found | {f"random/{name}": as_array(read()) for name, (read, _) in random.of.items()}
+
+
+def write_state(
+    state: Mapping[str, Array],
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    random: RandomStates,
+) -> None:
+    """Put back what `read_state` has given, in a model and an optimiser that are as they were made; `random` is left.
+
+    Raises:
+        ValueError: it is not the state of such a model; nothing was changed.
+    """
+    rooms: dict[str, dict[str, Array]] = {room: {} for room in ("model", "optimizer", "scaler", "random")}
+    for path, array in state.items():
+        room, _, name = path.partition("/")
+        if room not in rooms:
+            raise ValueError(f"it has {path}, which no model in PyTorch has")
+        rooms[room][name] = array
+    tensors, trained = dict(_of_model(model)), _trained(optimizer)
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if shapes != {name: array.shape for name, array in rooms["model"].items()}:
+        raise ValueError("it belongs to a model of another shape")
+    kept: dict[int, dict[str, torch.Tensor]] = {}
+    for path, array in rooms["optimizer"].items():
+        number, _, name = path.partition("/")
+        if not number.isdecimal() or int(number) >= len(trained):
+            raise ValueError("it belongs to another optimizer")
+        kept.setdefault(int(number), {})[name] = _kept(array, trained[int(number)])
+    if rooms["scaler"].keys() != scaler.state_dict().keys() or rooms["random"].keys() != random.of.keys():
+        raise ValueError("it was made on another device, or in another precision")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            tensor.copy_(as_tensor(rooms["model"][name], tensor.dtype))
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": kept})
+    if rooms["scaler"]:
+        scaler.load_state_dict({name: array.item() for name, array in rooms["scaler"].items()})
+
+
+def _of_model(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    return chain(model.named_parameters(), model.named_buffers())
+
+
+def _trained(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _kept(array: Array, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """What an optimiser keeps of a parameter, on the host; what has its shape, in its memory format too."""
+    tensor = as_tensor(array, parameter.dtype)
+    if tensor.shape != parameter.shape:
+        return tensor
+    return torch.empty_like(parameter, device="cpu", dtype=tensor.dtype, requires_grad=False).copy_(tensor)

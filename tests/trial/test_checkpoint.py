@@ -1,0 +1,198 @@
+"""A trial that was lost goes on from its last checkpoint, as if nothing had been."""
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frameworks import call
+
+from raybench.analysis import rules
+from raybench.analysis.findings import NOTES, findings
+from raybench.analysis.results import attempts
+from raybench.tracking import projection
+from raybench.trial.checkpoint import FOLDER
+
+ADAM = {"optimizer": "adamw", "learning_rate": 0.003}
+FALLING = {"schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [2, 1], [6, 0]]}}
+WITHOUT_DRAWS = {"model": {"dropout": 0.0}}
+EVERY = {
+    "torch": {
+        "sgd": {},
+        "adamw": ADAM | FALLING,
+        "streamed": {"input": "host", "steps_per_epoch": 5},
+        "bf16": {"precision": "bf16"},
+    },
+    "tensorflow": {"sgd": {}, "adamw": ADAM | FALLING, "streamed": {"input": "host", "steps_per_execution": 4}},
+    # Waiting for the first step of a process moves torch_xla on to its next seed: from there on dropout draws others.
+    "torch_xla": {"sgd": WITHOUT_DRAWS, "adamw": WITHOUT_DRAWS | ADAM | FALLING},
+}
+CASES = [(framework, name) for framework, of in EVERY.items() for name in of]
+
+
+def attempt(framework, folder, number=1, **how):
+    return call(framework, "checkpoint_side:attempt", by=framework, folder=str(folder), number=number, **how)
+
+
+def losses(found):
+    return {e["epoch"]: (e["metrics"]["train/loss"], e["metrics"]["val/loss"]) for e in epochs(found)}
+
+
+def epochs(found):
+    return [event for event in found["told"] if event["event"] == "epoch_ended"]
+
+
+def end(found):
+    (last,) = [event for event in found["told"] if event["event"] == "trial_ended"]
+    return last
+
+
+@pytest.mark.parametrize(("framework", "name"), CASES, ids=map("-".join, CASES))
+def test_a_trial_that_was_lost_goes_on_with_the_same_losses_bit_for_bit(framework, name, tmp_path):
+    how = EVERY[framework][name]
+    whole = attempt(framework, tmp_path / "whole", every=0, **how)
+    assert (end(whole)["status"], whole["files"]) == ("completed", [])
+    lost = attempt(framework, tmp_path / "lost", lost_in=4, **how)
+    assert lost["files"] == ["epoch-000002.rank-0.npz", "epoch-000003.rank-0.npz"]
+    assert losses(lost) == {epoch: value for epoch, value in losses(whole).items() if epoch <= 4}
+    again = attempt(framework, tmp_path / "lost", 2, resume=4, **how)
+    assert losses(again) == losses(whole)
+    assert (end(again)["status"], end(again)["warnings"], again["files"]) == ("completed", [], [])
+    assert not (tmp_path / "lost" / FOLDER).exists()
+    assert [e["event"] for e in again["told"][:3]] == ["trial_started", "trial_resumed", "epoch_ended"]
+    assert again["told"][1]["epoch"] == 3
+    assert [e.get("of_attempt") for e in epochs(again)] == [1, 1, 1, None, None, None]
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory):
+    """A trial in PyTorch that was lost in its fourth epoch, and what it would have come to."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    whole = attempt("torch", folder / "whole", every=0)
+    return folder / "lost", attempt("torch", folder / "lost", lost_in=4), whole
+
+
+@pytest.fixture
+def left(lost, tmp_path):
+    """A copy of what it left."""
+    return Path(shutil.copytree(lost[0], tmp_path / "trial"))
+
+
+def test_the_ledger_is_right_across_the_gap(lost, left):
+    first, again = lost[1], attempt("torch", left, 2, resume=4)
+    over = end(again)
+    assert sum(over["ledger"].values()) == pytest.approx(over["wall"], abs=max(0.005, 0.01 * over["wall"]))
+    assert epochs(again)[:3] == [{**e, "attempt": 2, "of_attempt": 1} for e in epochs(first)[:3]]
+    for name in ("train", "evaluate", "compile"):
+        told = sum(event["ledger"].get(name, 0.0) for event in epochs(again))
+        assert over["ledger"][name] == pytest.approx(told, abs=2e-5), name
+    # Loading, building and what else the second process needed first is the price of going on, and no setup again.
+    assert over["ledger"]["checkpoint"] > 0
+    assert over["ledger"]["build"] < over["ledger"]["checkpoint"]
+    assert epochs(again)[3]["ledger"]["compile"] > 0, "the first step of the new process is no steady one"
+
+
+def test_what_is_told_of_a_resumed_trial(left):
+    again = attempt("torch", left, 2, resume=4)
+    told = attempts(again["told"])[("t-r0", 2)]
+    assert told.gaps == (3,)
+    assert [epoch.epoch for epoch in rules.steady_epochs(told)] == [2, 3, 5, 6]
+    (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
+    assert note.says == "it was resumed from a checkpoint after epoch 3, in another process"
+    assert note.code in NOTES
+    assert projection.tags(told, "g")["raybench.resumed_after"] == "3"
+
+
+def test_lost_again_and_again(lost, left):
+    attempt("torch", left, 2, resume=4, lost_in=5)
+    again = attempt("torch", left, 3, resume=5)
+    assert losses(again) == losses(lost[2])
+    resumed = again["told"][1]
+    assert (resumed["epoch"], resumed["gaps"], resumed["of_attempt"]) == (4, [3, 4], 2)
+    assert [event.get("of_attempt") for event in epochs(again)] == [1, 1, 1, 2, None, None]
+    assert [e.epoch for e in rules.steady_epochs(attempts(again["told"])[("t-r0", 3)])] == [2, 3, 6]
+
+
+def test_afresh_uses_none_and_leaves_none(lost, left):
+    again = attempt("torch", left, 2, resume=None)
+    assert [event["event"] for event in again["told"][:2]] == ["trial_started", "epoch_ended"]
+    assert losses(again) == losses(lost[2])
+    assert again["files"] == []
+
+
+def torn(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("model/0.weight.npy")
+    data[entry.header_offset + 300] ^= 4
+    path.write_bytes(data)
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def pickled(path):
+    np.savez(path, about=np.array([{"trial": "t-r0"}], dtype=object))
+
+
+@pytest.mark.parametrize("damage", [torn, flipped, emptied, pickled], ids=lambda damage: damage.__name__)
+def test_a_damaged_one_is_told_and_the_one_before_is_used(damage, lost, left):
+    damage(left / FOLDER / "epoch-000003.rank-0.npz")
+    again = attempt("torch", left, 2, resume=4)
+    assert again["told"][1]["epoch"] == 2
+    (warning,) = end(again)["warnings"]
+    assert warning.startswith("checkpoint of epoch 3 not used: it is damaged")
+    assert losses(again) == losses(lost[2])
+
+
+def test_another_trials_is_told_and_not_used(lost, left):
+    again = attempt("torch", left, 2, trial="other-r0", resume=4)
+    assert end(again)["warnings"][:2] == [
+        "checkpoint of epoch 3 not used: it belongs to the trial t-r0",
+        "checkpoint of epoch 2 not used: it belongs to the trial t-r0",
+    ]
+    assert "begun again from epoch 1" in end(again)["warnings"][2]
+    assert losses(again) == losses(lost[2])
+
+
+def test_another_models_is_told_and_changes_nothing(lost, left):
+    for path in (left / FOLDER).iterdir():
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
+        np.savez(path, **{name: array[:1] if name == "model/5.bias" else array for name, array in arrays.items()})
+    again = attempt("torch", left, 2, resume=4)
+    assert end(again)["warnings"][0] == "checkpoint of epoch 3 not used: it belongs to a model of another shape"
+    assert losses(again) == losses(lost[2])
+
+
+def test_where_there_is_none_it_begins_again_and_says_so(lost, left):
+    shutil.rmtree(left / FOLDER)
+    again = attempt("torch", left, 2, resume=4)
+    (warning,) = end(again)["warnings"]
+    assert warning == f"no checkpoint of epoch 4 to go on from on {os.uname().nodename}: begun again from epoch 1"
+    assert losses(again) == losses(lost[2])
+
+
+def test_one_that_cannot_be_written_ends_nothing(lost, tmp_path):
+    (tmp_path / FOLDER).write_text("in the way")
+    found = attempt("torch", tmp_path)
+    assert end(found)["status"] == "completed"
+    assert len(end(found)["warnings"]) == 5
+    assert end(found)["warnings"][0].startswith("checkpoint of epoch 1 not written: ")
+    assert losses(found) == losses(lost[2])
+
+
+def test_nothing_but_arrays_and_json_is_in_one(lost):
+    with np.load(lost[0] / FOLDER / "epoch-000003.rank-0.npz", allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    about = json.loads(arrays["about"].tobytes())
+    assert (about["trial"], about["epoch"], len(about["told"])) == ("t-r0", 3, 3)
+    assert {name.split("/")[0] for name in arrays} == {"about", "model", "optimizer", "random"}
