@@ -82,5 +82,7 @@ def credit(baseline: Conditions, other: Conditions) -> Credit:
         did, measured = MEASURED[code]
         names = [side.name for side in sides if code in side.reasons]
         both = (name(names[0]), " and ", name(names[1]), " both ") if len(names) > 1 else (name(names[0]), " ")
+        if len(names) > 1 and did.startswith("was "):
+            did = f"were {did.removeprefix('was ')}"
         says.append(sentence(*both, f"{did}: this measures {measured}."))
     return Credit(reasons, tuple(says))

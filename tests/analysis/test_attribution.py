@@ -26,6 +26,7 @@ SENTENCES = {
     "short_warmup": "gpu was still getting faster when counting began: this measures a part of its warm-up, not its "
     "steady "
     "pace.",
+    "made_apart": "gpu was made at another time or on other software: this measures that too, not only the devices.",
     "machine_drift": "gpu changed while the grid ran: this measures the machine at different times, not only the "
     "devices.",
 }
@@ -37,8 +38,9 @@ def test_each_reason_has_its_sentence_of_one_side_and_of_both(code):
     assert says(Conditions("cpu"), Conditions("gpu", None, {code})) == [SENTENCES[code]]
     assert says(Conditions("gpu", None, {code}), Conditions("cpu")) == [SENTENCES[code]]
     _, found = SENTENCES[code].split("gpu ", 1)
+    plural = f"were {found.removeprefix('was ')}" if found.startswith("was ") else found
     both = says(Conditions("cpu", None, {code}), Conditions("gpu", None, {code}))
-    assert both == [f"gpu and cpu both {found}"]
+    assert both == [f"gpu and cpu both {plural}"]
 
 
 @pytest.mark.parametrize(("bound", "code"), [("input", "input_bound"), ("overhead, memory", "overhead_bound")])
