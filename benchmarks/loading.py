@@ -1,11 +1,13 @@
-"""How long do results take to load? raybench beside MLflow's own client, on one store; and a long journal.
+"""How long do results take to load and to report? raybench beside MLflow's own client, on one store; long journals.
 
     python benchmarks/loading.py [--runs 1000] [--epochs 24] [--mlflow-runs 1000] [--trials 10000] [--json FILE]
 
 A real sqlite store of MLflow is filled by bulk insert with what raybench writes of each run: parameters, tags, the
 metrics of every epoch and the summary. It is loaded by `raybench.load`, and by MLflow's `search_runs` and
 `get_metric_history` for every metric of an epoch, in turn; the latter, where asked, for fewer of the runs. Then a
-journal is written and loaded.
+journal is written and loaded. Last, journals of as many trials as the store has and as the journal has are reported:
+what `raybench report FILE --html PAGE` does once it has started, from the reading of the journal to the page with its
+figures, the data and the text of the terminal.
 """
 
 from __future__ import annotations
@@ -18,10 +20,15 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import raybench
+from raybench import reports
 from raybench.analysis.results import Attempt, attempts
+from raybench.cli.verdict import show_report
 from raybench.tracking import projection as p
 from raybench.tracking.store import Store, at
 from raybench.trial import events
@@ -33,18 +40,25 @@ GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "journal.jsonl"
 
 
 def told(trials: int, epochs: int, seed: int = 0) -> Iterator[events.Event]:
-    """The events of so many trials: the contract's, with other numbers."""
+    """The events of so many trials: the contract's, with other numbers; three of a cell, and cells on two devices.
+
+    One trial after another, as on one machine.
+    """
     started, _, second, ended = (json.loads(line) for line in GOLDEN.read_text().splitlines())
     chance = random.Random(seed)
     for number in range(trials):
         cell = json.loads(json.dumps(started["cell"]))
-        cell["settings"]["batch_size"] = 2 ** (number % 8)
-        cell["settings"]["weight_decay"] = number // 24 * 1e-5
-        trial = f"{number // 3:012x}-r{number % 3}"
+        place, repeat = divmod(number, 3)
+        profile = ("box", "rack")[place % 2]
+        cell["device"]["model"] = f"a {profile}"
+        cell["settings"]["batch_size"] = 2 ** (place // 2 % 8)
+        cell["settings"]["weight_decay"] = place // 16 * 1e-5
+        trial = f"{place:012x}-r{repeat}"
         own = {"trial": trial, "attempt": 1}
         target = {"metric": "val/accuracy", "at_least": 0.9, "at_most": None}
-        labels = {"label": f"net box {trial}", "profile": "box", "grid": GRID, "target": target}
-        yield {**started, **own, **labels, "cell": cell}
+        labels = {"label": f"net {profile} {trial}", "profile": profile, "grid": GRID, "target": target}
+        begun = START / 1000 + number * 5.2 * epochs
+        yield {**started, **own, **labels, "cell": cell, "t": clock(begun)}
         for epoch in range(1, epochs + 1):
             ledger = {
                 "compile": 0.6 if epoch == 1 else 0.0,
@@ -53,8 +67,13 @@ def told(trials: int, epochs: int, seed: int = 0) -> Iterator[events.Event]:
                 "evaluate": 0.4,
             }
             metrics = {name: round(chance.random(), 6) for name in second["metrics"]}
-            yield {**second, **own, "epoch": epoch, "ledger": ledger, "metrics": metrics}
-        yield {**ended, **own, "wall": 5.0 * epochs}
+            yield {**second, **own, "epoch": epoch, "t": clock(begun + 5 * epoch), "ledger": ledger, "metrics": metrics}
+        yield {**ended, **own, "wall": 5.0 * epochs, "t": clock(begun + 5.1 * epochs)}
+
+
+def clock(seconds: float) -> str:
+    """A time since 1970 as a journal has it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def fill(folder: Path, runs: int, epochs: int) -> Store:
@@ -136,6 +155,21 @@ def by_mlflow(store: Store, most: int) -> dict[str, dict[str, list[float]]]:
     }
 
 
+def write(path: Path, trials: int, epochs: int) -> int:
+    """A journal of so many trials; its size in bytes."""
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(event) + "\n" for event in told(trials, epochs)))
+    return path.stat().st_size
+
+
+def reported(path: Path) -> dict[str, str]:
+    """Everything that `raybench report` makes of a journal."""
+    report = reports.of_source(str(path), path.parent)
+    with redirect_stdout(StringIO()) as screen:
+        show_report(report)
+    return {**reports.files(report), "screen": screen.getvalue()}
+
+
 def timed(work, *arguments):
     """Wall seconds and processor seconds, of which others on the machine cost less, and the result."""
     begun = time.perf_counter(), time.process_time()
@@ -159,7 +193,13 @@ def main() -> None:
     options = parser.parse_args()
     import pandas  # noqa: F401 — loading it is no part of loading results
 
-    seconds: dict[str, list[list[float]]] = {"raybench": [], "mlflow": [], "journal": []}
+    seconds: dict[str, list[list[float]]] = {
+        "raybench": [],
+        "mlflow": [],
+        "journal": [],
+        "report": [],
+        "long_report": [],
+    }
     with tempfile.TemporaryDirectory() as folder:
         store = fill(Path(folder), options.runs, options.epochs)
         asked = min(options.mlflow_runs, options.runs)
@@ -174,13 +214,20 @@ def main() -> None:
                     if trial in histories:
                         assert list(epochs["epoch_s"]) == histories[trial]["time/epoch_s"]
         path = Path(folder) / "long" / "journal.jsonl"
-        path.parent.mkdir()
-        path.write_text("".join(json.dumps(event) + "\n" for event in told(options.trials, options.epochs)))
+        size = write(path, options.trials, options.epochs)
         for _ in range(options.rounds):
             took, results = timed(raybench.load, path)
             seconds["journal"].append(took)
             assert len(results.epochs) == options.trials * options.epochs
-        size = path.stat().st_size
+        short = Path(folder) / "short" / "journal.jsonl"
+        write(short, options.runs, options.epochs)
+        pages = {}
+        for which, journal, trials in (("report", short, options.runs), ("long_report", path, options.trials)):
+            for _ in range(options.rounds):
+                took, files = timed(reported, journal)
+                seconds[which].append(took)
+                pages[which] = len(files[reports.HTML])
+                assert len(json.loads(files[reports.DATA])["cells"]) == -(-trials // 3)
     print(f"a store of {options.runs} runs × {options.epochs} epochs")
     print(f"  raybench.load: {shown(seconds['raybench'])} (median of {options.rounds})")
     print(f"  search_runs + get_metric_history: {shown(seconds['mlflow'])}, for {asked} of the runs, once")
@@ -188,6 +235,9 @@ def main() -> None:
     print(f"  processor time of a run: {each:.0f} × as much")
     print(f"a journal of {options.trials} trials × {options.epochs} epochs, {size / 1e6:.0f} MB")
     print(f"  raybench.load: {shown(seconds['journal'])} (median of {options.rounds})")
+    for which, trials in (("report", options.runs), ("long_report", options.trials)):
+        print(f"the report of {trials} trials × {options.epochs} epochs, a page of {pages[which] / 1e6:.1f} MB")
+        print(f"  from its journal to page, data and screen: {shown(seconds[which])} (median of {options.rounds})")
     if options.json:
         about = {name: value for name, value in vars(options).items() if name != "json"}
         options.json.write_text(json.dumps(about | {"journal_bytes": size, "seconds": seconds}, indent=1) + "\n")

@@ -171,11 +171,12 @@ def of_source(
         told = list(read(journal, damaged))
     except OSError as error:
         raise UsageError(f"{journal}: cannot be read: {error.strerror or error}") from None
-    if not attempts(told):
+    known = attempts(told)
+    if not known:
         what = f"{journal}:{damaged[0]}: no event of a journal" if damaged else f"{journal}: no trial in it yet"
         raise UsageError(what)
     lines = f"{len(damaged)} damaged lines of the journal are left out" if damaged else ""
-    name = next((run.grid for run in attempts(told).values() if run.grid), None) or journal.absolute().parent.name
+    name = next((run.grid for run in known.values() if run.grid), None) or journal.absolute().parent.name
     return of_events(name, told, last_wanted(journal, told), filter(None, [lines]), everything)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -134,10 +135,12 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
     }
     one = np.ones((len(runs), 1))
     design = np.hstack([one, *blocks.values()])
-    cells = list(dict.fromkeys(tuple(place[axis] for axis in axes) for place, _ in runs))
-    within = np.array([[tuple(place[axis] for axis in axes) == cell for cell in cells] for place, _ in runs], float)
+    cells: dict[tuple[Hashable, ...], list[float]] = {}
+    for (place, _), number in zip(runs, numbers, strict=True):
+        cells.setdefault(tuple(place[axis] for axis in axes), []).append(float(number))
     total, (rest, rank) = float(numbers @ numbers), _fit(design, numbers)
-    unexplained, _ = _fit(within, numbers)
+    means = {place: fmean(mine) for place, mine in cells.items()}
+    unexplained = sum((number - means[place]) ** 2 for place, mine in cells.items() for number in mine)
     free = len(runs) - len(cells)
     luck = math.sqrt(max(unexplained / free, floor)) if free else None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import raybench
+from raybench import reports
 
 RUNS, EPOCHS = 60, 24
 
@@ -35,3 +36,16 @@ def test_a_store_loads_several_times_as_fast_as_by_mlflow_s_own_client(benchmark
         assert list(epochs["epoch_s"]) == histories[trial]["time/epoch_s"]
         assert list(epochs["val/accuracy"]) == histories[trial]["val/accuracy"]
     assert theirs > 3 * ours, "processor time, so that a busy machine does not decide it"
+
+
+def test_a_report_of_eight_times_as_many_trials_takes_no_more_than_twice_eight_times_as_long(benchmark, tmp_path):
+    """What looks at every cell for each cell takes 64 times as long."""
+    took = []
+    for trials in (150, 1200):
+        journal = tmp_path / str(trials) / "journal.jsonl"
+        benchmark.write(journal, trials, epochs=2)
+        begun = time.process_time()
+        report = reports.of_source(str(journal), tmp_path)
+        took.append(time.process_time() - begun)
+        assert len(report.comparisons) == trials / 3
+    assert took[1] < 16 * took[0], "processor time"
