@@ -4,21 +4,23 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from made_up_grids import made_up, odd
+from matplotlib.text import Text
 
 from raybench.analysis import figures
+from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.figures import NothingToShowError, draw, pictures, svg
+from raybench.analysis.figures.style import fitted
 from raybench.analysis.standing import Standing
 
 
 def words(figure):
     """Every text of a figure."""
-    from matplotlib.text import Text
-
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
@@ -90,7 +92,8 @@ def test_curves_have_a_line_a_cell_and_units():
     figure = draw("accuracy_by_time", odd())
     assert {"training time, s", "val/accuracy"} <= set(words(figure))
     shown = [panel for panel in figure.axes if panel.get_visible()]
-    assert [panel.get_title("left") for panel in shown] == ["b256", "b512"]
+    titles = ["b256\ngpu wd0: diverged", "b512\ncpu wd0: 1 not run\ngpu wd5e-4: oom\ntpu wd0: skipped"]
+    assert [panel.get_title("left") for panel in shown] == titles
     lines = [line for line in shown[0].lines if not line.get_label().startswith("_")]
     assert {line.get_label() for line in lines} >= {"cpu wd0", "tpu wd5e-4"}
     looks = {(line.get_marker(), str(line.get_linestyle()), line._dash_pattern[1] is not None) for line in lines}
@@ -115,10 +118,103 @@ def test_the_crossover_ends_at_the_steady_speed_up():
     assert panel.get_xlabel() == "length of the job, epochs"
 
 
+def test_an_interval_wider_than_the_page_has_no_band_and_the_others_have():
+    panel = draw("crossover", made_up(("cpu", "gpu", "tpu"), (256, 512), repeats=2, noise=0.3)).axes[0]
+    low, high = panel.get_ylim()
+    ends = {line.get_label(): line.get_ydata()[-1] for line in panel.lines if not line.get_label().startswith("_")}
+    assert len(ends) == 4 and low < 1 < max(ends.values()) < high < 10 * max(ends.values())
+    assert 0 < len(panel.collections) < 4, "two runs of these spread leave some intervals from 0.1 to 100"
+    assert len(draw("crossover", made_up(("cpu", "gpu", "tpu"))).axes[0].collections) == 2
+
+
+def test_a_cell_has_one_look_in_every_figure():
+    def look(name, label):
+        line = next(line for panel in draw(name, grid).axes for line in panel.lines if line.get_label() == label)
+        return line.get_color(), line.get_marker()
+
+    grid = made_up(("cpu", "gpu", "tpu"))
+    for device in ("gpu", "tpu"):
+        assert len({look(name, device) for name in ("accuracy_by_epoch", "accuracy_by_time", "crossover")}) == 1
+        assert look("time_and_cost", device) == look("crossover", device)
+    grid = made_up(("cpu", "gpu"), (256, 512))
+    assert len({look(name, "gpu b512") for name in ("accuracy_by_epoch", "accuracy_by_time", "crossover")}) == 1
+
+
+LONG = {
+    "cpu": "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz, 96 cores",
+    "gpu": "NVIDIA H100 80GB HBM3 (one of eight, NVLink off)",
+    "tpu": "a_very_long_device_name_without_any_space_in_it_v5litepod-16",
+}
+
+
+def long_names():
+    grid = made_up(tuple(LONG), (256, 512))
+    cells = [replace(cell, axes={**cell.axes, "device": LONG[cell.axes["device"]]}) for cell in grid.cells]
+    return replace(grid, cells=cells, baseline={"device": LONG["cpu"]})
+
+
+GRIDS = {
+    "odd": odd,
+    "long names": long_names,
+    "twelve on an axis": lambda: made_up(("cpu", "gpu"), tuple(2**n for n in range(12))),
+    "two runs": lambda: made_up(("cpu", "gpu", "tpu"), (256, 512), (0.0, 5e-4), repeats=2, noise=0.3),
+}
+
+
+def out_of_view(figure):
+    """Texts that nobody sees: of panels and labels that are not shown, and of ticks beyond the ends of an axis."""
+    for panel in figure.axes:
+        if not panel.get_visible():
+            yield from panel.findobj(Text)
+        for axis in (panel.xaxis, panel.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                yield from (label for label in (tick.label1, tick.label2) if not label.get_visible())
+                if not low <= tick.get_loc() <= high:
+                    yield from (tick.label1, tick.label2)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_no_text_is_cut_or_stands_on_another(grid):
+    standing = GRIDS[grid]()
+    for name in figures.FIGURES:
+        figure = draw(name, standing)
+        figure.draw_without_rendering()
+        whole, shown = figure.bbox, []
+        hidden = set(out_of_view(figure))
+        for text in figure.findobj(Text):
+            if not text.get_text() or text in hidden:
+                continue
+            box = text.get_window_extent()
+            assert box.x0 > whole.x0 - 1 and box.x1 < whole.x1 + 1, (name, text.get_text())
+            assert box.y0 > whole.y0 - 1 and box.y1 < whole.y1 + 1, (name, text.get_text())
+            shown.append((text.get_text(), box))
+        for number, (text, box) in enumerate(shown):
+            for other, there in shown[:number]:
+                over = box.intersection(box, there)
+                assert over is None or min(over.width, over.height) < 2, (name, text, other)
+
+
+def test_a_long_name_keeps_what_tells_it_from_others():
+    assert fitted("gpu b512 wd5e-4") == "gpu b512 wd5e-4"
+    short = [fitted(f"{LONG['cpu']} {batch}", 30) for batch in ("b256", "b512")]
+    assert short == ["Intel(R) Xeon(R)…6 cores b256", "Intel(R) Xeon(R)…6 cores b512"]
+
+
+def test_a_run_that_was_only_timed_has_no_curve():
+    grid = made_up(("cpu", "gpu"))
+    for run in grid.latest.values():
+        if run.profile == "gpu":
+            run.cell = {**run.cell, TIMED_FOR: 24}
+    for name in ("accuracy_by_epoch", "accuracy_by_time"):
+        (panel,) = draw(name, grid).axes
+        assert [line.get_label() for line in panel.lines if not line.get_label().startswith("_")] == ["cpu"]
+
+
 def test_time_and_cost():
     figure = draw("time_and_cost", made_up())
     assert {"cpu", "gpu"} <= set(words(figure))
-    assert figure.axes[0].get_ylabel() == "price of a run"
+    assert figure.axes[0].get_ylabel() == "price of a run (unit of price_per_hour)"
     bare = made_up()
     without = Standing("x", "y", [type(c)(c.cell_id, c.axes, c.repeats) for c in bare.cells], bare.latest, {})
     with pytest.raises(NothingToShowError, match="price_per_hour"):

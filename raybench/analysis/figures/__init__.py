@@ -61,8 +61,8 @@ FIGURES: Mapping[str, Kind] = {
     ),
     "accuracy_map": Kind(
         "What each setting came to",
-        "After the last epoch: mean over runs ± their standard deviation; darker is higher. Hatched cells have no "
-        "number, and say why.",
+        "After the last epoch: mean over runs ± their standard deviation; a fuller grey is higher. Hatched cells "
+        "have no number, and say why.",
         maps.accuracy_map,
     ),
     "time_and_cost": Kind(
@@ -72,8 +72,8 @@ FIGURES: Mapping[str, Kind] = {
     ),
     "crossover": Kind(
         "From which length on it holds",
-        "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; the "
-        "band is the 95 % interval.",
+        "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; of "
+        "many cells, the fastest of each device. The band is the 95 % interval; one wider than the page is left out.",
         money.crossover,
     ),
     "ledger": Kind(

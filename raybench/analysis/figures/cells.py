@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis import rules
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.figures.style import GREY, NothingToShowError, legend, log_where_wide, marks, new
+from raybench.analysis.figures.style import GREY, NothingToShowError, fitted, legend, log_where_wide, marks, new
 from raybench.analysis.sentences import digits
 from raybench.analysis.standing import Standing
 
@@ -66,7 +66,7 @@ def times(standing: Standing) -> Figure:
     if not any(line.runs for line in lines):
         raise NothingToShowError("no run has completed")
     figure = _intervals(lines)
-    figure.axes[0].set_xlabel("steady epoch, s (less is faster)")
+    figure.axes[0].set_xlabel("steady epoch, s (less is faster)", loc="right")
     return figure
 
 
@@ -90,7 +90,7 @@ def speedups(standing: Standing) -> Figure:
     figure = _intervals(lines, around=1.0)
     panel = figure.axes[0]
     panel.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel("times as fast as the baseline (× ; 1 is as fast)")
+    panel.set_xlabel("times as fast as the baseline (1 × is as fast)", loc="right")
     return figure
 
 
@@ -128,7 +128,7 @@ def ledger(standing: Standing) -> Figure:
             panel.text(1, place, standing.trouble(cell), va="center", fontsize=8.5, style="italic")
     _names(panel, [standing.label(cell) for cell in cells])
     panel.set_xlim(0, 100)
-    panel.set_xlabel("share of a run's wall time, % (right: all of it)")
+    panel.set_xlabel("share of a run's wall time, % (right: all of it)", loc="right")
     legend(figure, *panel.get_legend_handles_labels(), handlelength=1.6, columnspacing=1.2)
     return figure
 
@@ -179,15 +179,16 @@ def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
         if line.value is not None:
             panel.plot([line.value], [place], marker, color="black", markersize=4.5)
         if line.trouble:
-            alone = line.value is None
-            where = 0.02 if alone else 1.0
+            # Where no number stands: at the left of one that lies in the right half.
+            left = line.value is None or panel.transData.transform((line.value, 0))[0] > _middle(panel)
+            where = 0.02 if left else 1.0
             panel.text(
                 where,
                 place,
                 line.trouble,
                 transform=panel.get_yaxis_transform(),
                 va="center",
-                ha="left" if alone else "right",
+                ha="left" if left else "right",
                 style="italic",
                 fontsize=8.5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75},
@@ -196,9 +197,13 @@ def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
     return figure
 
 
+def _middle(panel: Axes) -> float:
+    return float(panel.transAxes.transform((0.5, 0))[0])
+
+
 def _names(panel: Axes, names: Sequence[str]) -> None:
     """Names at the left, the first line on top, with faint rules to lead the eye."""
-    panel.set_yticks(range(len(names)), [name if len(name) <= 34 else name[:33] + "…" for name in names])
+    panel.set_yticks(range(len(names)), list(map(fitted, names)))
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.tick_params(axis="y", length=0)
     panel.grid(axis="y", linewidth=0.3, color="#cccccc")

@@ -9,7 +9,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.figures.style import GREY, NothingToShowError, legend, log_where_wide, marks, new
+from raybench.analysis.figures.looks import looks
+from raybench.analysis.figures.style import GREY, NothingToShowError, fitted, legend, log_where_wide, new
 from raybench.analysis.results import Attempt
 from raybench.analysis.rules import epoch_seconds
 from raybench.analysis.standing import Standing, worded
@@ -24,6 +25,9 @@ LINES = 6
 
 PANELS = 9
 """Panels of a figure; where more would be needed, the cells that ended best are shown instead."""
+
+HEAD = 0.16
+"""Inches of a line above a panel."""
 
 Panel = tuple[str, list[tuple[str, PlannedCell]]]
 """A title, and each line's name and cell."""
@@ -54,12 +58,15 @@ def accuracy_by_time(standing: Standing) -> Figure:
 
 
 def _by_epoch(run: Attempt, metric: str) -> Curve:
+    """Nothing of a run that was only timed: what it learned is no result."""
+    if run.only_timed:
+        return [], []
     told = [(epoch.epoch, epoch.metrics[metric]) for epoch in run.epochs if metric in epoch.metrics]
     return [float(number) for number, _ in told], [value for _, value in told]
 
 
 def _by_time(run: Attempt, metric: str) -> Curve:
-    if run.by_sections:
+    if run.only_timed or run.by_sections:
         return [], []
     spent = accumulate(map(epoch_seconds, run.epochs))
     told = [(at, epoch.metrics[metric]) for at, epoch in zip(spent, run.epochs, strict=True) if metric in epoch.metrics]
@@ -75,13 +82,19 @@ def _curves(standing: Standing, curve: Callable[[Attempt, str], Curve], unit: st
     columns = 1 if len(groups) == 1 else 2
     rows = -(-len(groups) // columns)
     figure, panels = new(2.9 if columns == 1 else 2.1 * rows + 0.5, rows, columns, sharex=True, sharey=True)
-    looks = dict(zip(_names(groups), marks(len(_names(groups))), strict=True))
+    first: dict[str, PlannedCell] = {}
+    for _, cells in groups:
+        for name, cell in cells:
+            first.setdefault(name, cell)
+    look = dict(zip(first, looks(standing, list(first.values())), strict=True))
     reached: list[float] = []
+    heads = 1
     for panel, (title, cells) in zip(panels, groups, strict=False):
         for name, cell in cells:
-            reached += _draw(panel, standing, cell, looks[name], name, curve)
-        _trouble(panel, standing, cells)
-        panel.set_title(title, loc="left", fontsize=8.5)
+            reached += _draw(panel, standing, cell, look[name], name, curve)
+        told = [fitted(title), *_trouble(standing, cells)]
+        heads = max(heads, len(told))
+        panel.set_title("\n".join(filter(None, told)), loc="left", fontsize=8)
         if standing.target:
             bound = standing.target.at_least if standing.target.at_least is not None else standing.target.at_most
             if standing.target.metric == standing.metric and bound is not None:
@@ -95,6 +108,8 @@ def _curves(standing: Standing, curve: Callable[[Attempt, str], Curve], unit: st
         panels[0].xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     else:
         log_where_wide(panels[0], reached, times=12.0)
+    if heads > 1:
+        figure.set_figheight(figure.get_figheight() + HEAD * (heads - 1) * rows)
     figure.supxlabel(unit, fontsize=9.5)
     figure.supylabel(standing.metric, fontsize=9.5)
     handles, names = _legend(panels)
@@ -134,14 +149,10 @@ def _draw(
     return points
 
 
-def _trouble(panel: Axes, standing: Standing, cells: Sequence[tuple[str, PlannedCell]]) -> None:
-    """In a corner what has no line, or not of all its runs, and why."""
-    told = [f"{name or 'runs'}: {standing.trouble(cell)}" for name, cell in cells if standing.trouble(cell)]
-    if told:
-        lines = [*told[:4], *([f"and {len(told) - 4} more"] if len(told) > 4 else [])]
-        panel.text(
-            0.98, 0.04, "\n".join(lines), transform=panel.transAxes, ha="right", va="bottom", fontsize=7, style="italic"
-        )
+def _trouble(standing: Standing, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
+    """What has no line, or not of all its runs, and why: a line each, above the panel, where no curve is."""
+    told = [f"{fitted(name or 'runs', 20)}: {standing.trouble(cell)}" for name, cell in cells if standing.trouble(cell)]
+    return [*told[:3], *([f"and {len(told) - 3} more"] if len(told) > 3 else [])]
 
 
 def _panels(standing: Standing, lines_of: Sequence[str]) -> list[Panel]:
@@ -178,10 +189,6 @@ def _best(standing: Standing, together: bool) -> list[Panel]:
         (f"{device}: the best {LINES}", [(standing.label(cell, without=("device",)), cell) for cell in mine[:LINES]])
         for device, mine in sorted(devices.items())
     ]
-
-
-def _names(groups: Sequence[Panel]) -> list[str]:
-    return list(dict.fromkeys(name for _, cells in groups for name, _ in cells))
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:

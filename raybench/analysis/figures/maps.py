@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.figures.style import NothingToShowError, new
+from raybench.analysis.figures.style import NothingToShowError, fitted, new
 from raybench.analysis.standing import Standing, worded
 from raybench.plan import short
 
@@ -17,11 +18,31 @@ if TYPE_CHECKING:
 
 BATCH, DECAY = "batch_size", "weight_decay"
 PANELS = 12
-COLUMNS = 8
-"""Values on an axis of a map whose numbers can still be read."""
+COLUMNS, ROWS = 8, 24
+"""Values along the two sides of a map whose numbers can still be read."""
+
+DARKEST = 0.4
+"""Of matplotlib's greys: black numbers are read on it as well as on white."""
 
 TROUBLE = "////"
 """The hatch of a cell that has no number."""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An axis of the grid along a side of the map."""
+
+    axis: str
+    values: Sequence[Any]
+    label: str
+
+    def place(self, cell: PlannedCell) -> int:
+        return self.values.index(cell.axes.get(self.axis))
+
+    @property
+    def ticks(self) -> tuple[list[float], list[str]]:
+        words = [short(value) if value is not None else "" for value in self.values]
+        return [place + 0.5 for place in range(len(words))], words
 
 
 def accuracy_map(standing: Standing) -> Figure:
@@ -46,20 +67,22 @@ def accuracy_map(standing: Standing) -> Figure:
         if not cell.again and cell.axes:
             title = " ".join(worded(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
             panels.setdefault(title, []).append(cell)
-    rows, columns = _order(standing, BATCH), _order(standing, DECAY)
-    if len(panels) > PANELS or max(len(rows), len(columns)) > COLUMNS:
+    rows, columns = _side(standing, BATCH, "batch size"), _side(standing, DECAY, "weight decay λ")
+    if len(columns.values) > COLUMNS:
+        rows, columns = columns, rows
+    if len(panels) > PANELS or len(columns.values) > COLUMNS or len(rows.values) > ROWS:
         raise NothingToShowError("there are more cells than a map can show")
-    across = 2 if len(columns) <= 2 and len(panels) > 1 else 1
+    across = 2 if len(columns.values) <= 2 and len(panels) > 1 else 1
     down = -(-len(panels) // across)
-    figure, axes = new(down * (0.36 * len(rows) + 0.75) + 0.2, down, across)
+    figure, axes = new(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)
     scale = (min(every), max(every) if max(every) > min(every) else min(every) + 1e-9)
     for panel, (title, cells) in zip(axes, panels.items(), strict=False):
         _map(panel, standing, cells, values, rows, columns, scale)
-        panel.set_title(title, loc="left")
+        panel.set_title(fitted(title, 26 if across > 1 else 56), loc="left")
     for panel in axes[len(panels) :]:
         panel.set_visible(False)
-    figure.supxlabel("weight decay λ" if decays else "", fontsize=9.5)
-    figure.supylabel("batch size" if batches else "", fontsize=9.5)
+    figure.supxlabel(columns.label, fontsize=9.5)
+    figure.supylabel(rows.label, fontsize=9.5)
     return figure
 
 
@@ -68,8 +91,8 @@ def _map(
     standing: Standing,
     cells: Sequence[PlannedCell],
     values: dict[str, list[float]],
-    rows: Sequence[Any],
-    columns: Sequence[Any],
+    rows: _Side,
+    columns: _Side,
     scale: tuple[float, float],
 ) -> None:
     from matplotlib import colormaps
@@ -77,11 +100,11 @@ def _map(
 
     greys = colormaps["Greys"]
     for cell in cells:
-        place = (columns.index(cell.axes.get(DECAY)), rows.index(cell.axes.get(BATCH)))
+        place = columns.place(cell), rows.place(cell)
         found = values[cell.cell_id]
         share = (fmean(found) - scale[0]) / (scale[1] - scale[0]) if found else 0.0
         box: dict[str, Any] = {
-            "facecolor": greys(0.05 + 0.6 * share) if found else "white",
+            "facecolor": greys(0.05 + DARKEST * share) if found else "white",
             "edgecolor": "black",
             "linewidth": 0.6,
         }
@@ -96,23 +119,21 @@ def _map(
             va="center",
             fontsize=8.5 if not more else 7,
             linespacing=1.05,
-            color="white" if found and share > 0.75 else "black",
             bbox=None if found else {"facecolor": "white", "edgecolor": "none", "pad": 1.2},
         )
-    panel.set_xlim(0, len(columns))
-    panel.set_ylim(len(rows), 0)
-    panel.set_xticks(
-        [place + 0.5 for place in range(len(columns))], [short(v) if v is not None else "" for v in columns]
-    )
-    panel.set_yticks([place + 0.5 for place in range(len(rows))], [short(v) if v is not None else "" for v in rows])
+    panel.set_xlim(0, len(columns.values))
+    panel.set_ylim(len(rows.values), 0)
+    panel.set_xticks(*columns.ticks)
+    panel.set_yticks(*rows.ticks)
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
 
 
-def _order(standing: Standing, axis: str) -> list[Any]:
-    """The values of an axis, sorted where they are numbers; one unnamed where it does not vary."""
-    values = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
-    return sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
+def _side(standing: Standing, axis: str, label: str) -> _Side:
+    """A side of a map, sorted where its values are numbers; without a label where it does not vary."""
+    values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
+    ordered = sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
+    return _Side(axis, ordered, label if axis in standing.axes else "")
 
 
 def _words(found: Sequence[float]) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybench.analysis import rules
 from raybench.analysis.comparison import PlannedCell, origins
 from raybench.analysis.crossover import Process, of_attempt
+from raybench.analysis.figures.looks import devices, looks
 from raybench.analysis.figures.style import (
     GREY,
     NothingToShowError,
+    fitted,
     label_points,
     legend,
     log,
@@ -48,18 +51,19 @@ def time_and_cost(standing: Standing) -> Figure:
     if not points:
         raise NothingToShowError("no run on a device with a price has completed")
     figure, (panel, *_) = new(3.3)
-    devices = list(dict.fromkeys(str(cell.axes.get("device")) for cell, *_ in points))
-    for device, (colour, marker, _) in zip(devices, marks(len(devices)), strict=True):
+    every = devices(standing)
+    for device, (colour, marker, _) in zip(every, marks(len(every)), strict=True):
         mine = [(x, y) for cell, x, y in points if str(cell.axes.get("device")) == device]
-        panel.plot(*zip(*mine, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2)
+        if mine:
+            panel.plot(*zip(*mine, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2)
     log_where_wide(panel, [x for _, x, _ in points])
     log_where_wide(panel, [y for *_, y in points], "y")
     fastest_first = sorted(points, key=lambda point: point[1])
-    label_points(panel, [(standing.label(cell), x, y) for cell, x, y in fastest_first])
-    panel.set_xlabel("a whole run, s (loading the framework included)")
-    panel.set_ylabel("price of a run")
-    if len(devices) > 1:
+    panel.set_xlabel("a whole run, s (loading the framework included)", loc="right")
+    panel.set_ylabel("price of a run (unit of price_per_hour)")
+    if len(panel.lines) > 1:
         legend(figure, *panel.get_legend_handles_labels())
+    label_points(figure, panel, [(fitted(standing.label(cell), 24), x, y) for cell, x, y in fastest_first])
     return figure
 
 
@@ -101,21 +105,32 @@ def crossover(standing: Standing) -> Figure:
     lengths = [longest ** (place / 60) for place in range(61)]
     panel.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     every = [1.0]
-    for (cell, base, other), (colour, marker, dash) in zip(pairs, marks(len(pairs)), strict=True):
-        found = [speedup(base.seconds(n), other.seconds(n)) for n in lengths]
-        ratios = [each.ratio for each in found if each]
-        every += ratios
-        style = {"color": colour, "linestyle": dash, "marker": marker, "markevery": 15, "markersize": 4}
-        panel.plot(lengths, ratios, label=standing.label(cell), linewidth=1.3, **style)
+    curves = [[speedup(base.seconds(n), other.seconds(n)) for n in lengths] for _, base, other in pairs]
+    ratios = [[each.ratio for each in found if each] for found in curves]
+    known = [1.0, *chain(*ratios)]
+    # As far as an interval may stretch the page: two runs far apart have one that says nothing.
+    room = max(1.15, (max(known) / min(known)) ** 0.5)
+    page = (min(known) / room, max(known) * room)
+    every = list(known)
+    for (cell, *_), look, found, mine in zip(
+        pairs, looks(standing, [cell for cell, *_ in pairs]), curves, ratios, strict=True
+    ):
+        colour, marker, dash = look
+        style: dict[str, Any] = {"color": colour, "linestyle": dash}
+        marked: dict[str, Any] = {"marker": marker, "markevery": 15, "markersize": 4, "linewidth": 1.3}
+        panel.plot(lengths, mine, label=standing.label(cell), **style, **marked)
         ends = [(each.low, each.high) for each in found if each and each.low is not None and each.high is not None]
-        if len(ends) == len(lengths):
+        if len(ends) == len(lengths) and (page[0] < ends[-1][0] or ends[-1][1] < page[1]):
             low, high = zip(*ends, strict=True)
-            panel.fill_between(lengths, low, high, color=colour, alpha=0.15, linewidth=0)
+            panel.fill_between(lengths, low, high, color=colour, alpha=0.1, linewidth=0)
+            for edge in (low, high):
+                panel.plot(lengths, edge, linewidth=0.5, **style)
+            every += [end for end in (*low, *high) if page[0] < end < page[1]]
     log(panel, 1, longest)
     if not log_where_wide(panel, every, "y"):
         room = 0.1 * ((max(every) - min(every)) or 1.0)
         panel.set_ylim(max(0.0, min(every) - room), max(every) + room)
-    panel.set_xlabel("length of the job, epochs")
+    panel.set_xlabel("length of the job, epochs", loc="right")
     panel.set_ylabel("times as fast (×)")
     legend(figure, *panel.get_legend_handles_labels(), handlelength=3.2)
     return figure

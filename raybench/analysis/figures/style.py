@@ -101,6 +101,18 @@ def marks(number: int) -> list[tuple[str, str, Any]]:
     return list(islice(found, number))
 
 
+def fitted(name: str, most: int = 34) -> str:
+    """A name no longer than a figure has room for: what is left out lies before its end, which tells cells apart.
+
+    Args:
+        most: letters.
+    """
+    if len(name) <= most:
+        return name
+    tail = most * 2 // 5
+    return f"{name[: most - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+
+
 def log_where_wide(panel: Axes, values: Sequence[float], which: str = "x", times: float = 8.0) -> bool:
     """A logarithmic scale where values lie so many times apart, else one that begins at 0; whether it is that."""
     positive = [value for value in values if value > 0]
@@ -123,13 +135,15 @@ def log(panel: Axes, low: float, high: float, which: str = "x") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def label_points(panel: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float, float]]) -> None:
     """A name at each point, as far as there is room: one that would stand on another is left out.
 
     Args:
+        figure: with its legend and its labels, for they decide where the panel lies.
         panel: with its scales and limits as they are to be.
         points: name, x and y, the most important first.
     """
+    figure.draw_without_rendering()
     to_page = panel.transData.transform
     marks_at = [to_page((x, y)) for _, x, y in points]
     begin, end = (float(panel.transAxes.transform((share, 0))[0]) for share in (0, 1))
@@ -139,7 +153,9 @@ def label_points(panel: Axes, points: Sequence[tuple[str, float, float]]) -> Non
         for left in (at_x + GAP, at_x - GAP - wide):
             inside = left > begin and left + wide < end
             box = (left, left + wide, at_y)
-            free = all(abs(at_y - mark_y) > 7 or not box[0] < mark_x < box[1] for mark_x, mark_y in marks_at)
+            free = all(
+                abs(at_y - mark_y) > 7 or not box[0] - MARK < mark_x < box[1] + MARK for mark_x, mark_y in marks_at
+            )
             if inside and free and all(abs(at_y - b[2]) > 10 or b[1] < box[0] or box[1] < b[0] for b in taken):
                 taken.append(box)
                 ha = "left" if left > at_x else "right"
@@ -148,11 +164,19 @@ def label_points(panel: Axes, points: Sequence[tuple[str, float, float]]) -> Non
                 break
 
 
-GAP, LETTER = 7.0, 5.6
-"""Pixels of a figure at its own 100 to the inch: from a mark to its name, and a letter of that name."""
+GAP, LETTER, MARK = 7.0, 5.6, 5.0
+"""Pixels of a figure at its own 100 to the inch: from a mark to its name, a letter of that name, half a mark."""
+
+
+ROWS, ROW = 2, 0.18
+"""Rows of a legend for which a figure has room, and inches for each further one."""
 
 
 def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **how: Any) -> None:
     """A legend above the panels, in as many columns as its names leave room for."""
+    names = list(map(fitted, names))
     columns = max(1, min(len(names), int(60 / (max(map(len, names)) + 8))))
+    more = -(-len(names) // columns) - ROWS
+    if more > 0:
+        figure.set_figheight(figure.get_figheight() + more * ROW)
     figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False, **how)
