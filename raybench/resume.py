@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.execution.dispatch import Work
 from raybench.plan import Plan
+from raybench.tracking.elsewhere import look
 from raybench.tracking.journal import Journal, attempts_in, damage_told, read
 from raybench.tracking.recover import recover
+from raybench.tracking.store import Store, StoreError
 from raybench.trial import events
 from raybench.trial.events import Event
 
@@ -80,11 +83,49 @@ def _damage(path: Path, lines: Sequence[int]) -> str:
     return f"{path}: left out {many} ({shown})"
 
 
-def missing(plan: Plan, known: Iterable[Attempt], wishes: Wishes) -> list[Work]:
-    """What is still to be run, in the plan's order, each with the number of its next attempt."""
+def completed_elsewhere(
+    plan: Plan, journal: Path, earlier: Earlier, store: Store, wishes: Wishes
+) -> tuple[Earlier, Mapping[str, int], str]:
+    """What the store has of the trials that the journal lacks, taken into the journal: that is not run again.
+
+    A store that cannot be reached has nothing to say; its writer tells a person of that.
+
+    Returns:
+        What is known now; the highest number of an attempt at each trial that the store has; in words, what came from
+        it.
+    """
+    wanted = {work.trial.trial_id for work in missing(plan, earlier.attempts.values(), wishes)}
+    if not wanted:
+        return earlier, {}, ""
+    try:
+        found = look(store, plan.spec.name, wanted, earlier.attempts.keys())
+    except StoreError:
+        return earlier, {}, ""
+    if wishes.fresh or not found.events:
+        return earlier, found.taken, ""
+    with Journal(journal) as kept:
+        for event in found.events:
+            kept.append(event)
+    every = [*earlier.events, *found.events]
+    new = attempts(found.events)
+    count = f"{len(new)} attempts were" if len(new) > 1 else "1 attempt was"
+    where = f" on {', '.join(found.hosts)}" if found.hosts else ""
+    words = f"{count} made elsewhere{where}: taken over from {store}"
+    return replace(earlier, events=every, attempts=attempts(every)), found.taken, words
+
+
+def missing(
+    plan: Plan, known: Iterable[Attempt], wishes: Wishes, taken: Mapping[str, int] = MappingProxyType({})
+) -> list[Work]:
+    """What is still to be run, in the plan's order, each with the number of its next attempt.
+
+    Args:
+        known: every attempt that the journal tells of.
+        taken: the highest number of an attempt at a trial that is known from elsewhere.
+    """
     known = list(known)
     stands = latest(known)
-    highest: dict[str, int] = {}
+    highest = dict(taken)
     for attempt in known:
         highest[attempt.trial] = max(attempt.attempt, highest.get(attempt.trial, 0))
     again = events.AGAIN_NEXT_TIME | {None} | set(wishes.retry)

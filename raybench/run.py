@@ -22,7 +22,7 @@ from raybench.jobs import make_job
 from raybench.plan import Plan, make_plan
 from raybench.proofs import Proof
 from raybench.reports import files, keep_page, of_events, page_is_current
-from raybench.resume import Earlier, missing, recovered, told
+from raybench.resume import Earlier, completed_elsewhere, missing, recovered, told
 from raybench.spec import GridSpec
 from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, Journal
@@ -146,8 +146,11 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results, f"the grid {spec.name}"):
             earlier = recovered(folder / JOURNAL)
+            earlier, taken, words = completed_elsewhere(plan, folder / JOURNAL, earlier, store, options)
+            if words:
+                view.note(words)
             session = _Session(plan, folder, root, store, earlier, options.fresh)
-            session.run(missing(plan, earlier.attempts.values(), options), executor, view)
+            session.run(missing(plan, earlier.attempts.values(), options, taken), executor, view)
             return session.outcome(options.skip_missing)
 
 

@@ -19,6 +19,9 @@ class View(Protocol):
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch a missing data set."""
 
+    def note(self, words: str) -> None:
+        """Something that a person should know before anything runs."""
+
     def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
         """Trials are about to run."""
 
@@ -38,10 +41,15 @@ class Silent:
     def __init__(self) -> None:
         self.todo: list[Work] = []
         self.events: list[Event] = []
+        self.notes: list[str] = []
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch it without a word."""
         dataset.fetch(root)
+
+    def note(self, words: str) -> None:
+        """Remember it."""
+        self.notes.append(words)
 
     def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
         """Remember what is to be run."""

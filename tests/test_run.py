@@ -2,14 +2,17 @@
 
 import json
 import os
+import platform
 import shutil
 import sqlite3
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from raybench.analysis.sentences import plain
+from raybench.analysis import rules
 from raybench.cli.summary import show
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
@@ -35,6 +38,7 @@ def grid(tmp_path, monkeypatch):
         path.write_text(text)
         view = Silent()
         outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(results=tmp_path / "results", **options))
+        run.notes = view.notes
         return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
 
     return run
@@ -230,6 +234,33 @@ def test_the_report_reaches_the_store_and_can_be_read_there(grid):
         assert fetched[name].decode().split("<svg")[1] in fetched["report.html"].decode()
 
 
+@pytest.mark.parametrize("artifacts", [True, False])
+def test_what_another_machine_ran_into_the_same_store_is_not_run_again(grid, tmp_path, artifacts):
+    uri = f"sqlite:///{tmp_path}/shared.db"
+    first, _ = grid(DIGITS, tracking_uri=uri)
+    (tmp_path / "results").rename(tmp_path / "of the other machine")
+    if not artifacts:
+        shutil.rmtree(tmp_path / "mlartifacts")
+    second, started = grid(DIGITS + "repeats: 2\n", tracking_uri=uri)
+    assert len(started) == 2, "the second repeat"
+    (note,) = grid.notes
+    assert note == f"2 attempts were made elsewhere on {platform.node()}: taken over from {uri}"
+    for ours, theirs in zip(second.rows, first.rows, strict=True):
+        assert ours.status == "2/2 completed"
+        numbers = {attempt.repeat: attempt for attempt in second.latest.values() if attempt.cell_id == ours.cell_id}
+        (other,) = (attempt for attempt in first.latest.values() if attempt.cell_id == theirs.cell_id)
+        mine = numbers[0]
+        assert (rules.steady(mine), mine.epochs[-1].metrics) == (rules.steady(other), other.epochs[-1].metrics)
+        assert rules.total(mine) == pytest.approx(rules.total(other), abs=1e-6)
+        assert mine.cell == other.cell and mine.label == other.label
+    assert dict(Counter(status for _, status in runs_in(second.store))) == {"FINISHED": 6}
+    _, nothing = grid(DIGITS + "repeats: 2\n", tracking_uri=uri)
+    assert (nothing, grid.notes) == ([], []), "the journal has it now"
+    again, one = grid(DIGITS, tracking_uri=uri, fresh=True, where=[("batch_size", "64")])
+    assert len(one) == 1
+    assert [attempt.attempt for attempt in again.latest.values()] == [2]
+
+
 def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     from raybench.engines.torch import engine
 
@@ -259,6 +290,7 @@ def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
     proof, probed, *_ = first.journal.read_text().splitlines(keepends=True)
     first.journal.write_text(proof + probed)
     shutil.rmtree(first.folder / "trials")
+    first.store.path.unlink()
     resumed, started = grid(DIGITS)
     assert len(started) == 2
     assert resumed.journal.read_text().count('"check":"canary"') == 2

@@ -124,6 +124,10 @@ class Display:
         """Fetch with a bar."""
         fetch_with_progress(dataset, root)
 
+    def note(self, words: str) -> None:
+        """Say it in a line."""
+        self._console.print(words, highlight=False, markup=False, soft_wrap=True)
+
     def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
         """Show the empty bar."""
         self._plan, self._total = plan, len(todo)

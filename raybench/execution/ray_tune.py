@@ -38,6 +38,7 @@ from raybench.errors import ExecutionError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher, Placement
+from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.trial import events
 from raybench.trial.job import Job
@@ -149,6 +150,7 @@ class RayTuneExecutor:
     def __init__(self, address: str | None = None) -> None:
         self._address = address
         self._scratch: Scratch | None = None
+        self._reaper: Reaper | None = None
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """Every node of the cluster, or this machine as one: each asked on the spot, also for its environments.
@@ -184,11 +186,13 @@ class RayTuneExecutor:
                 raise ExecutionError(f"no Ray cluster at {self._address}: {error}") from error
             return
         self._scratch = Scratch()
+        self._reaper = Reaper(self._scratch.path)
         folder, cores = str(self._scratch.path), probe_node().cores
         try:
             ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=folder, **quiet)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise ExecutionError(f"Ray did not start on this machine: {error}") from error
+        self._reaper.ray_is_up()
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
         """Run through Tune until nothing is left."""
@@ -229,6 +233,9 @@ class RayTuneExecutor:
         """Leave the cluster, or end our own Ray and its folder."""
         if ray.is_initialized():
             ray.shutdown()
+        if self._reaper:
+            self._reaper.close()
+            self._reaper = None
         if self._scratch:
             self._scratch.close()
             self._scratch = None

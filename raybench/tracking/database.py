@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import contextmanager
 from textwrap import shorten
 from typing import Any
-from urllib.parse import unquote, urlparse
-from urllib.request import url2pathname
 
 import sqlalchemy as sa
 
 from raybench.tracking import projection as p
 from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text
-from raybench.tracking.stored import StoredRun
+from raybench.tracking.stored import ListedRun, StoredRun, folder_of, listed_run
 
 
 def _table(name: str, columns: str) -> Any:
     return sa.table(name, *map(sa.column, columns.split()))
 
 
-_RUNS = _table("runs", "run_uuid name start_time end_time lifecycle_stage experiment_id artifact_uri")
+_RUNS = _table("runs", "run_uuid name status start_time end_time lifecycle_stage experiment_id artifact_uri")
 _EXPERIMENTS = _table("experiments", "experiment_id name lifecycle_stage")
 _TAGS = _table("tags", "run_uuid key value")
 _PARAMS = _table("params", "run_uuid key value")
@@ -41,13 +39,40 @@ def read(store: Store, grid: str | None) -> tuple[list[StoredRun], dict[str, Any
     Raises:
         StoreError: it cannot be reached, or is no database of MLflow.
     """
+    with _connected(store) as connection:
+        return _read(connection, grid)
+
+
+def listed(store: Store, grid: str) -> list[ListedRun]:
+    """The runs of a grid's trials, in one query.
+
+    Raises:
+        StoreError: it cannot be reached, or is no database of MLflow.
+    """
+    told: dict[tuple[str, str, str | None], dict[str, str]] = {}
+    wanted = (
+        sa.select(_RUNS.c.run_uuid, _RUNS.c.status, _RUNS.c.artifact_uri, _TAGS.c.key, _TAGS.c.value)
+        .join(_EXPERIMENTS, _RUNS.c.experiment_id == _EXPERIMENTS.c.experiment_id)
+        .join(_TAGS, _RUNS.c.run_uuid == _TAGS.c.run_uuid)
+        .where(_TAGS.c.key.in_([p.TRIAL, p.ATTEMPT, p.STATUS]), _EXPERIMENTS.c.name == grid)
+        .where(_RUNS.c.lifecycle_stage == "active", _EXPERIMENTS.c.lifecycle_stage == "active")
+    )
+    with _connected(store) as connection:
+        for run, state, artifacts, name, value in connection.execute(wanted):
+            told.setdefault((run, state or "", artifacts), {})[name] = value or ""
+    found = (listed_run(run, state, tags, artifacts) for (run, state, artifacts), tags in told.items())
+    return [run for run in found if run is not None]
+
+
+@contextmanager
+def _connected(store: Store) -> Iterator[sa.Connection]:
     if store.path is not None and not store.path.is_file():
         raise StoreError(f"MLflow store {store}: there is no such file")
     try:
         engine = sa.create_engine(store.uri)
         try:
             with engine.connect() as connection:
-                return _read(connection, grid)
+                yield connection
         finally:
             engine.dispose()
     except (sa.exc.SQLAlchemyError, ImportError) as error:
@@ -99,12 +124,12 @@ def _read(connection: sa.Connection, grid: str | None) -> tuple[list[StoredRun],
 def _effective(executions: Iterator[tuple[str, str | None]]) -> Iterator[tuple[str, Any]]:
     """What executions say of their grids, of those whose artifacts are files that can be read from here."""
     for grid, uri in executions:
-        parts = urlparse(uri or "")
-        if parts.scheme in ("file", ""):
-            path = Path(url2pathname(parts.path)) if parts.scheme else Path(unquote(parts.path))
-            try:
-                told = json.loads((path / p.EFFECTIVE).read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            if isinstance(told, Mapping):
-                yield grid, told
+        folder = folder_of(uri)
+        if folder is None:
+            continue
+        try:
+            told = json.loads((folder / p.EFFECTIVE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, Mapping):
+            yield grid, told

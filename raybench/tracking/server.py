@@ -12,7 +12,7 @@ from typing import Any
 from raybench.tracking import projection as p
 from raybench.tracking.mlflow import PAGE, client_of, page_of, telling
 from raybench.tracking.store import Store
-from raybench.tracking.stored import NOT_OF_EPOCHS, StoredRun
+from raybench.tracking.stored import NOT_OF_EPOCHS, ListedRun, StoredRun, listed_run
 
 BULK = "/ajax-api/2.0/mlflow/metrics/get-history-bulk"
 """Where the pages of MLflow's UI get their curves from; a server that has no such page is asked run by run."""
@@ -63,6 +63,31 @@ def read(store: Store, grid: str | None) -> tuple[list[StoredRun], dict[str, Any
                     runs[run_id].add(name, value, step, t)
         last = {experiments[run.info.experiment_id]: run for run in found if p.SUMMARY in run.data.tags}
         return list(runs.values()), {grid: _effective(client, run.info.run_id) for grid, run in last.items()}
+
+
+def listed(store: Store, grid: str) -> list[ListedRun]:
+    """The runs of a grid's trials, in a search for each thousand of them.
+
+    Raises:
+        StoreError: the server cannot be reached or used.
+    """
+    with telling(store):
+        client = client_of(store)
+        experiments = [one.experiment_id for one in _experiments(client, grid)]
+        runs = list(_runs(client, experiments)) if experiments else []
+    # A server's own folder is not this machine's, even where it has the same name.
+    found = (listed_run(run.info.run_id, run.info.status, run.data.tags, None) for run in runs)
+    return [run for run in found if run is not None]
+
+
+def fetch(store: Store, run: str, name: str, folder: Path) -> Path | None:
+    """An artifact of a run, brought into a new folder; None where it is not to be had."""
+    folder.mkdir()
+    # MLflow's errors and those of whatever keeps the artifacts: what is missing can be made of the run.
+    try:
+        return Path(client_of(store).download_artifacts(run, name, str(folder)))
+    except Exception:
+        return None
 
 
 def _experiments(client: Any, grid: str | None) -> list[Any]:

@@ -7,12 +7,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
+from urllib.request import url2pathname
 
 from raybench.analysis.columns import TEXT, TRIALS
-from raybench.analysis.results import Attempt, Epoch
+from raybench.analysis.results import Attempt, Epoch, Key
 from raybench.analysis.tables import Record
 from raybench.tracking import projection as p
+from raybench.trial import events
 from raybench.trial.job import Target
 
 TEXTS = frozenset(column.leaf for column in TRIALS if column.leaf and column.dtype == TEXT) - {"workload.version"}
@@ -21,6 +25,9 @@ of a shipped workload is a number."""
 
 NOT_OF_EPOCHS = ("summary/", "roofline/", "system/", "trials/")
 """Beginnings of the names of series that do not have a point an epoch."""
+
+ENDED = ("FINISHED", "FAILED", "KILLED")
+"""MLflow's own last statuses of a run."""
 
 _SECTIONS = ("train", "evaluate", "compile")
 _OWN = frozenset({p.EPOCH_TIME, p.THROUGHPUT, p.MEMORY, *(f"time/{name}_s" for name in _SECTIONS)})
@@ -59,33 +66,56 @@ class StoredRun:
                 self.times[step] = t
 
 
+@dataclass(frozen=True)
+class ListedRun:
+    """What a store says first of a trial's run.
+
+    Attributes:
+        status: how its attempt ended; `running` where it has not.
+        ended: whether it came to an end of its own, and MLflow has its last status, and so all of it.
+        artifacts: the folder of its artifacts, where that is one of this machine's.
+    """
+
+    run_id: str
+    trial: str
+    attempt: int
+    status: str
+    ended: bool
+    artifacts: Path | None = None
+
+    @property
+    def key(self) -> Key:
+        """What names the attempt."""
+        return self.trial, self.attempt
+
+
+def listed_run(run_id: str, state: str, tags: Mapping[str, str], artifact_uri: str | None) -> ListedRun | None:
+    """A run as it is listed; None for one that is no trial's."""
+    trial, number = tags.get(p.TRIAL), tags.get(p.ATTEMPT, "")
+    if not trial or not number.isdecimal():
+        return None
+    ended = state in ENDED and tags.get(p.STATUS) in (*events.RESULTS, events.FAILED)
+    return ListedRun(run_id, trial, int(number), tags.get(p.STATUS, ""), ended, folder_of(artifact_uri))
+
+
+def folder_of(uri: str | None) -> Path | None:
+    """The folder that a URI of artifacts names; None where it is no file's."""
+    parts = urlparse(uri or "")
+    if not uri or parts.scheme not in ("file", ""):
+        return None
+    return Path(url2pathname(parts.path)) if parts.scheme else Path(unquote(parts.path))
+
+
 def record(run: StoredRun, prices: Mapping[str | None, float]) -> Record | None:
     """A run as a row of the tables; None for one that is no trial's.
 
     Args:
         prices: what an hour of each device of its grid costs, by the device's name.
     """
-    trial, number = run.tags.get(p.TRIAL), run.tags.get(p.ATTEMPT, "")
-    if not trial or not number.isdecimal():
+    attempt = attempt_of(run)
+    if attempt is None:
         return None
-    status, profile = run.tags.get(p.STATUS), run.tags.get(p.PROFILE)
-    attempt = Attempt(
-        trial,
-        int(number),
-        cell=cell(run.params),
-        seed=_whole(run.params.get("seed")),
-        label=run.name.removesuffix(f" a{number}"),
-        grid=run.tags.get(p.GRID) or run.experiment,
-        profile=profile,
-        target=_target(run.tags.get(p.TARGET)),
-        decay_proof={"says": run.tags.get(p.DECAY_PROOF), "factor": run.summary.get("summary/decay_factor")},
-        host={"name": run.tags.get(p.HOST)},
-        started=_iso(run.started),
-        ended=_iso(run.ended),
-        status=None if status == p.RUNNING else status,
-        gaps=tuple(int(gap) for gap in run.tags.get(p.RESUMED, "").split(", ") if gap.isdecimal()),
-        _epochs={step: _epoch(step, run) for step in sorted(run.points) if p.EPOCH_TIME in run.points[step]},
-    )
+    profile = attempt.profile
     known: dict[str, Any] = {"total_s": run.summary.get("summary/total_s"), "bound_by": run.tags.get(p.BOUND_BY)}
     known["findings"] = run.tags.get(p.FINDINGS)
     known |= {f"{name}_share": run.summary.get(f"roofline/{name}_share") for name in ("compute", "memory", "input")}
@@ -95,6 +125,31 @@ def record(run: StoredRun, prices: Mapping[str | None, float]) -> Record | None:
     if profile in prices:
         known["price_per_hour"] = prices[profile]
     return Record(attempt, run.experiment, known)
+
+
+def attempt_of(run: StoredRun) -> Attempt | None:
+    """The attempt that a run is of; None for one that is no trial's."""
+    trial, number = run.tags.get(p.TRIAL), run.tags.get(p.ATTEMPT, "")
+    if not trial or not number.isdecimal():
+        return None
+    status = run.tags.get(p.STATUS)
+    return Attempt(
+        trial,
+        int(number),
+        cell=cell(run.params),
+        seed=_whole(run.params.get("seed")),
+        label=run.name.removesuffix(f" a{number}"),
+        grid=run.tags.get(p.GRID) or run.experiment,
+        profile=run.tags.get(p.PROFILE),
+        target=_target(run.tags.get(p.TARGET)),
+        decay_proof={"says": run.tags.get(p.DECAY_PROOF), "factor": run.summary.get("summary/decay_factor")},
+        host={"name": run.tags.get(p.HOST)},
+        started=_iso(run.started),
+        ended=_iso(run.ended),
+        status=None if status == p.RUNNING else status,
+        gaps=tuple(int(gap) for gap in run.tags.get(p.RESUMED, "").split(", ") if gap.isdecimal()),
+        _epochs={step: _epoch(step, run) for step in sorted(run.points) if p.EPOCH_TIME in run.points[step]},
+    )
 
 
 def cell(params: Mapping[str, str]) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""Whoever started Ray on this machine may be killed: a process that outlives him ends what Ray leaves, and his folders.
+
+Ray's own processes go with their driver, but its agents take seconds to see that, and on a busy machine many. Runs as
+`python -m raybench.execution.reaper DRIVER FOLDER`, as the driver's child, until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import raybench
+from raybench.trial.scratch import sweep
+
+EVERY = 0.3
+"""Seconds between two looks while Ray starts; once it is up there is none until the end, for a trial would pay it."""
+
+Known = dict[int, str]
+"""Processes, each with when it began: numbers are given out again."""
+
+
+class Reaper:
+    """The driver's side of it. Start it before Ray.
+
+    Args:
+        folder: in which Ray keeps what is temporary; its processes have that in their command lines.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        package = str(Path(raybench.__file__).parent.parent)
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "raybench.execution.reaper", str(os.getpid()), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+
+    def ray_is_up(self) -> None:
+        """Have it take note of what there is now, and look no more."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Have it end what is left of Ray, and wait for that."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every process that there is, with its parent and when it began; none where /proc does not tell."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            # The second field, a name, may hold anything.
+            fields = stat.read_text(errors="replace").rpartition(") ")[2].split()
+            found[int(stat.parent.name)] = int(fields[1]), fields[19]
+    return found
+
+
+def of_ray(driver: int, folder: str) -> Known:
+    """The children of a driver that have Ray's folder in their command lines, and all that descend from them."""
+    there = processes()
+    found = {pid for pid, (parent, _) in there.items() if parent == driver and _names(pid, folder)}
+    while more := {pid for pid, (parent, _) in there.items() if parent in found} - found:
+        found |= more
+    return {pid: there[pid][1] for pid in found}
+
+
+def _names(pid: int, folder: str) -> bool:
+    try:
+        return folder.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def main(driver: int, folder: str) -> None:
+    """Take note of what Ray starts for a driver; when that has gone, or is done, end what is left."""
+    known: Known = {}
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    pause: float | None = EVERY * 1000
+    while True:
+        if poll.poll(pause):
+            if not os.read(0, 1):
+                break
+            pause = None
+        # Once the driver has gone, its number may be another's.
+        found = of_ray(driver, folder)
+        if os.getppid() == driver:
+            known |= found
+    known.pop(os.getpid(), None)  # its own command line has the folder, too
+    there = processes()
+    for pid, began in known.items():
+        if pid in there and there[pid][1] == began:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    sweep()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
