@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from raybench.analysis.sentences import plain
 from raybench.analysis import rules
+from raybench.analysis.sentences import plain
 from raybench.cli.summary import show
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError

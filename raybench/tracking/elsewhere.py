@@ -100,6 +100,8 @@ def _as_events(attempt: Attempt, total: float | None) -> list[Event]:
     }
     opening |= {"target": asdict(attempt.target)} if attempt.target else {}
     made = [events.trial_started(*key, **opening, decay_proof=dict(attempt.decay_proof))]
+    if attempt.gaps:
+        made.append(events.trial_resumed(*key, gaps=list(attempt.gaps)))
     for epoch in attempt.epochs:
         told = {name: value for name, value in asdict(epoch).items() if value not in (None, {}, ())}
         made.append(events.epoch_ended(*key, **told))

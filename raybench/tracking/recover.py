@@ -43,6 +43,7 @@ def _missing(attempt: Attempt, own: list[Event]) -> list[Event]:
         event
         for event in own
         if (event["event"] == "trial_started" and attempt.started is None)
+        or (event["event"] == "trial_resumed" and not attempt.gaps)
         or (event["event"] == "epoch_ended" and event.get("epoch") not in there)
         or (event["event"] == "trial_audited" and attempt.audit is None)
         or event["event"] == "trial_ended"
