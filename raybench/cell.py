@@ -41,6 +41,11 @@ LATER: Mapping[str, Any] = {
     "steps_per_execution": 1,
     "model": {},
     "sections": False,
+    "label_smoothing": 0.0,
+    "lookahead": False,
+    "master_weights": True,
+    "parameter_groups": [],
+    "test_time_augmentation": [],
 }
 """Settings that came after the first form of a cell: in it only where they differ from this."""
 
@@ -74,12 +79,23 @@ def settings_of(resolved: Mapping[str, Any]) -> dict[str, Any]:
         "steps_per_epoch": resolved["steps_per_epoch"],
         "weight_decay": float(resolved["weight_decay"]),
     }
-    return settings | {key: resolved[key] for key, default in LATER.items() if resolved.get(key, default) != default}
+    later = {key: resolved.get(key, default) for key, default in LATER.items()}
+    later["label_smoothing"] = float(later["label_smoothing"])
+    later["parameter_groups"] = [_group(group) for group in later["parameter_groups"]]
+    if later["lookahead"]:
+        slow = later["lookahead"]
+        later["lookahead"] = {"every": slow["every"]} | {key: float(slow.get(key, 0.0)) for key in ("decay", "power")}
+    return settings | {key: value for key, value in later.items() if value != LATER[key]}
+
+
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    factors = {key: float(group.get(key, 1.0)) for key in ("rate_factor", "decay_factor")}
+    return {"match": group["match"], **factors, **({"epochs": group["epochs"]} if "epochs" in group else {})}
 
 
 def _augmentation(item: Any) -> Any:
     if isinstance(item, Mapping):
-        return dict(item)
+        return "flip" if item == {"flip": "random"} else dict(item)
     return {item: AUGMENTATION_SIZES[item]} if item in AUGMENTATION_SIZES else item
 
 

@@ -44,6 +44,20 @@ def check_target(spec: GridSpec, info: WorkloadInfo) -> None:
         raise UsageError(f"{where}target.metric: {info.name} has no {spec.target.metric!r}; did you mean {near[0]}?")
 
 
+def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
+    """What a cell's settings and its workload say of each other.
+
+    Raises:
+        UsageError: they do not go together.
+    """
+    if resolved.get("label_smoothing") and info.own_loss:
+        words = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
+        raise UsageError(f"{place(spec, 'label_smoothing')}{words}")
+    if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
+        words = f"master_weights: false goes with optimizer sgd; {resolved['optimizer']} needs its weights in fp32"
+        raise UsageError(f"{place(spec, 'master_weights')}{words}")
+
+
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """What a grid has chosen of a workload's model, less what is the default, each in its default's type.
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, engines, smoke
-from raybench.cell import DEFAULTS, make_cell
-from raybench.checks import model_options, place
+from raybench.cell import DEFAULTS, LATER, make_cell
+from raybench.checks import check_training, model_options, place
 from raybench.devices import frameworks, hosted
 from raybench.devices.node import Node
 from raybench.errors import UsageError
@@ -53,6 +53,9 @@ def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, in
     status = dataset.status(root)
     return status.digest or dataset.official_digest, dataset.examples
 
+
+FLOAT32 = ("fp32", "tf32")
+"""Precisions whose weights are float32 in any case."""
 
 BY_PROFILE = ("framework", "replicas", "replication", "threads", "cpus", "memory_limit")
 """The settings that a device's profile may have."""
@@ -151,7 +154,10 @@ class Resolver:
             return f"{self._info.name} has no {framework} model"
         if resolved.get("sections") and framework in engines.ONE_GRAPH:
             return f"sections: {framework} compiles a whole step into one program, which has no sections to time"
-        return None
+        told = {name: resolved.get(name, LATER[name]) for name in engines.WITHOUT[framework] - without_effect(resolved)}
+        wanted = {name: value for name, value in sorted(told.items()) if value != LATER[name]}
+        words = [f"{name}: false" if value is False else name for name, value in wanted.items()]
+        return f"raybench's {framework} engine has no {' and no '.join(words)}" if words else None
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
         return Need(
@@ -185,9 +191,8 @@ class Resolver:
         }
         if place and place.replication.form:
             device |= {"replication": place.replication.form, "devices": place.replication.devices}
-        without_effect = engines.WITHOUT_EFFECT.get(framework, frozenset())
-        if resolved["replicas"] == 1:
-            without_effect |= {"decay_rule"}
+        unfelt = without_effect(resolved)
+        check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in unfelt})
         engine = {
             "name": framework,
             "version": engines.VERSIONS.get(framework),
@@ -204,7 +209,7 @@ class Resolver:
             },
             device=device,
             engine=engine,
-            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in without_effect},
+            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in unfelt},
             seed=self._spec.seed,
             target=target.model_dump(exclude_none=True) if target else None,
             isolation=self._isolation,
@@ -235,6 +240,13 @@ class Resolver:
             at = place(self._spec, "batch_size")
             raise UsageError(f"{at}batch_size {batch} is larger than the {train} examples there are to train on")
         return counts
+
+
+def without_effect(resolved: Mapping[str, Any]) -> frozenset[str]:
+    """The settings of a cell that change nothing beside its others, and so are no part of it."""
+    alone = {"decay_rule"} if resolved["replicas"] == 1 else set()
+    exact = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
+    return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | alone | exact
 
 
 def said(settings: Settings | DeviceProfile, only: Iterable[str] | None = None) -> dict[str, Any]:

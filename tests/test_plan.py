@@ -342,6 +342,52 @@ def test_a_batch_that_does_not_divide_into_devices_is_refused_too(plan_of):
         )
 
 
+def test_what_an_engine_has_not_got_is_skipped_with_its_reason(plan_of):
+    both = replace(LAPTOP, packages={"torch": "2.13.0+cpu", "tensorflow": "2.21.0"})
+    grid = "name: g\nworkload: digits_cnn\nlookahead: {every: 5, decay: 0.5}\nprecision: bf16\nmaster_weights: false\n"
+    plan = plan_of(grid + "axes: {framework: [torch, tensorflow], device: [cpu]}\n", [both])
+    assert [cell.skip for cell in plan.cells] == [
+        None,
+        "raybench's tensorflow engine has no lookahead and no master_weights: false",
+    ]
+
+
+def test_what_does_not_go_together_is_refused_with_its_line(plan_of):
+    with pytest.raises(
+        UsageError, match=r"grid\.yaml:3: label_smoothing is for cross-entropy, and imdb_cnn has a loss"
+    ):
+        plan_of("name: g\nworkload: imdb_cnn\nlabel_smoothing: 0.1\n")
+    grid = "name: g\nworkload: digits_cnn\noptimizer: adam\nmaster_weights: false\n"
+    with pytest.raises(
+        UsageError, match=r"grid\.yaml:4: master_weights: false goes with optimizer sgd; adam needs its"
+    ):
+        plan_of(grid + "precision: bf16\n")
+    assert plan_of(grid).cells[0].skip is None, "in fp32 it says nothing"
+
+
+def test_settings_that_came_later_make_no_other_cell_at_their_defaults(plan_of):
+    plain = "name: g\nworkload: digits_cnn\nepochs: 2\nprecision: bf16\naugmentation: [flip]\n"
+    said = (
+        plain.replace("epochs: 2", "epochs: 2.0").replace("[flip]", "[{flip: random}]")
+        + "lookahead: false\nmaster_weights: true\nparameter_groups: []\n"
+        + "test_time_augmentation: []\nlabel_smoothing: 0\n"
+    )
+    assert plan_of(said).cells[0].content == plan_of(plain).cells[0].content
+    changes = (
+        "epochs: 2.5",
+        "lookahead: {every: 5, decay: 0.5}",
+        "master_weights: false",
+        "parameter_groups: [{match: '*.bias', rate_factor: 2}]",
+        "test_time_augmentation: [flip]",
+        "label_smoothing: 0.1",
+        "augmentation: [{flip: alternating}]",
+    )
+    for change in changes:
+        name = change.split(":")[0]
+        others = "".join(f"{line}\n" for line in plain.splitlines() if not line.startswith(f"{name}:"))
+        assert plan_of(others + change + "\n").cells[0].cell_id != plan_of(plain).cells[0].cell_id, change
+
+
 def test_settings_without_effect_make_no_other_cell(plan_of):
     def cell(profile, more=""):
         return plan_of(PROFILES.replace("PROFILE", profile) + more).cells[0].cell_id

@@ -82,7 +82,7 @@ _CELL = [
     Column("channels_last", YES_NO, "", "whether pictures had their channels last in memory", "settings.channels_last"),
     Column("input", TEXT, "", "device: the data set lived there; host: it was streamed", "settings.input"),
     Column("augmentation", TEXT, "", "what was done to pictures, as JSON", "settings.augmentation"),
-    Column("epochs", WHOLE, "epochs", "asked for", "settings.epochs"),
+    Column("epochs", NUMBER, "epochs", "asked for", "settings.epochs"),
     Column("steps_per_epoch", WHOLE, "steps", "asked for; none for all there are", "settings.steps_per_epoch"),
     Column("steps_per_execution", WHOLE, "steps", "in one call of the framework", "settings.steps_per_execution"),
     Column(

@@ -150,9 +150,16 @@ class Attempt:
         return 1 if told is None else told
 
     def is_steady(self, epoch: int) -> bool:
-        """Whether an epoch counts as steady: after the warm-up and, where another process went on, after its own."""
+        """Whether an epoch counts as steady: whole, after the warm-up and, where another process went on, its own."""
         again = max(1, self.warmup_epochs)
-        return epoch > self.warmup_epochs and not any(gap < epoch <= gap + again for gap in self.gaps)
+        early = epoch <= self.warmup_epochs or any(gap < epoch <= gap + again for gap in self.gaps)
+        return not early and not self.is_part(epoch)
+
+    def is_part(self, epoch: int) -> bool:
+        """Whether an epoch is the last of a run whose epochs are no whole number, such as 9.9, and so is shorter."""
+        settings = self.cell.get("settings")
+        asked = settings.get("epochs") if isinstance(settings, Mapping) else None
+        return isinstance(asked, (int, float)) and epoch > asked
 
     @property
     def only_timed(self) -> bool:

@@ -44,9 +44,14 @@ def steady_seconds(epoch: Epoch) -> float:
 
 
 def steady_epochs(attempt: Attempt) -> list[Epoch]:
-    """The epochs after the warm-up or, where none comes after it, the last one."""
-    all_there_are = attempt.epochs
-    return [epoch for epoch in all_there_are if attempt.is_steady(epoch.epoch)] or all_there_are[-1:]
+    """The epochs after the warm-up or, where none comes after it, the last one.
+
+    Where the epochs asked for are no whole number, such as 9.9, the last one is shorter than the others, and its time
+    is no epoch's: it does not count, unless there is no other.
+    """
+    steady = [epoch for epoch in attempt.epochs if attempt.is_steady(epoch.epoch)]
+    whole = [epoch for epoch in attempt.epochs if not attempt.is_part(epoch.epoch)]
+    return steady or whole[-1:] or attempt.epochs[-1:]
 
 
 @of_whole_steps

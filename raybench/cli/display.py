@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -185,7 +186,7 @@ class Display:
         running = self._running[trial] = _Running(
             label=str(event.get("label", trial)),
             device=str(cell["device"]["model"]),
-            epochs=cell["settings"]["epochs"],
+            epochs=math.ceil(cell["settings"]["epochs"]),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )

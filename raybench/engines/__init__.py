@@ -59,6 +59,13 @@ ONE_GRAPH = frozenset({"torch_xla", "tensorflow"})
 """The frameworks under which a whole step is one compiled program, so that its sections cannot be timed: a step in
 pieces would be another program."""
 
+WITHOUT: Mapping[str, frozenset[str]] = {
+    "torch": frozenset(),
+    "torch_xla": frozenset({"lookahead", "master_weights", "parameter_groups"}),
+    "tensorflow": frozenset({"lookahead", "master_weights", "parameter_groups"}),
+}
+"""Settings that a framework's engine has not got: a cell that wants one of them cannot be run with it."""
+
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
 
@@ -120,6 +127,7 @@ __all__ = [
     "REPLICATIONS",
     "SPREAD_ON_HOST",
     "VERSIONS",
+    "WITHOUT",
     "WITHOUT_EFFECT",
     "Engine",
     "EngineParts",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +14,33 @@ from raybench.datasets.base import Array
 def is_pictures(inputs: Array) -> bool:
     """Whether an array is what a workload calls pictures: uint8 [N, height, width, channels]."""
     return inputs.dtype == np.uint8 and inputs.ndim == 4
+
+
+@dataclass(frozen=True)
+class Views:
+    """As what a picture is looked at in evaluation, beside as it is: test-time augmentation.
+
+    The outputs are averaged. With `shift`, a half of the average is the picture as it is, and a quarter each a view of
+    it that is moved by so many pixels up and left, and down and right. With `mirror`, each of those is seen as it is
+    and mirrored, and the two count alike.
+    """
+
+    mirror: bool = False
+    shift: int = 0
+
+    @classmethod
+    def from_settings(cls, settings: Sequence[Any]) -> Self:
+        """Read a cell's list, such as `["flip", {"shift": 1}]`."""
+        shifts = [item["shift"] for item in settings if isinstance(item, Mapping)]
+        return cls("flip" in settings, *shifts)
+
+    def __bool__(self) -> bool:
+        return self.mirror or self.shift > 0
+
+    @property
+    def windows(self) -> tuple[tuple[float, int], ...]:
+        """Weight and corner (row and column alike) of each window in the picture with `shift` pixels of border."""
+        return ((0.5, self.shift), (0.25, 0), (0.25, 2 * self.shift)) if self.shift else ((1.0, 0),)
 
 
 def reflect(inputs: Array, border: int) -> Array:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: int) -> Callable[[int], float]:
-    """The factor for each step (counted from 0) of a run.
+def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: float) -> Callable[[int], float]:
+    """The factor for each step (counted from 0) of a run of so many epochs, which need not be a whole number.
 
     - `constant`: 1.
     - `piecewise_linear`: `points` are [epoch, factor], joined by straight lines and constant beyond the last; with

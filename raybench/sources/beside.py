@@ -15,7 +15,7 @@ from raybench.identity import leaves
 from raybench.sources.publications import RULES, SHIPPED, Publication, Run, of_name
 from raybench.trial import events
 
-PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch")
+PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch", "settings.compile")
 """What a cell of the grid has to share with a source, where that tells it, for its number to stand beside."""
 
 WHOLE_RUN = "settings.epochs"

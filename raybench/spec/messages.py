@@ -8,9 +8,11 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+from raybench.spec.augmentation import Crop, Cutout, Flip, Shift
 from raybench.spec.models import DeviceProfile, GridSpec, Override, Target
+from raybench.spec.optimization import ParameterGroup, SlowWeights
 from raybench.spec.settings import Settings
-from raybench.spec.values import Crop, Cutout, Examples, Exponential, PiecewiseLinear
+from raybench.spec.values import Examples, Exponential, PiecewiseLinear
 from raybench.spec.yaml_lines import Path
 
 _SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
@@ -23,6 +25,9 @@ _MISSING = {
     "set": "say what holds there, such as `set: {precision: bf16}`",
     "points": "give points [epoch, factor], such as `points: [[0, 0], [5, 1], [24, 0]]`",
     "decay_steps": "say after how many steps, such as `decay_steps: 2000`",
+    "match": "say which parameters, such as `match: '*.bias'`",
+    "every": "say after how many steps, such as `every: 5`",
+    "decay": "say how much of the slow weights stays, such as `decay: 0.5`",
 }
 
 
@@ -156,5 +161,12 @@ def known_keys(path: Path) -> list[str]:
         case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
             return ["device", *Settings.model_fields]
     names = [step for step in path if isinstance(step, str)]
-    maps = {"schedule": (PiecewiseLinear, Exponential), "augmentation": (Crop, Cutout), "examples": (Examples,)}
+    maps: dict[str, tuple[Any, ...]] = {
+        "schedule": (PiecewiseLinear, Exponential),
+        "augmentation": (Crop, Flip, Cutout),
+        "test_time_augmentation": (Shift,),
+        "parameter_groups": (ParameterGroup,),
+        "lookahead": (SlowWeights,),
+        "examples": (Examples,),
+    }
     return list(dict.fromkeys(key for one in maps.get(names[-1], ()) for key in one.__annotations__))

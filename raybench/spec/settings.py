@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from raybench.spec import augmentation as a
+from raybench.spec import optimization as o
 from raybench.spec import quantities as q
 from raybench.spec import values as v
 
@@ -33,8 +35,11 @@ class Settings(Strict):
     framework: v.Framework | None = Field(
         default=None, description="The framework that trains the model.", examples=["torch", "torch_xla", "tensorflow"]
     )
-    epochs: v.Count | None = Field(
-        default=None, description="How often training goes through the training set.", examples=[10, 24]
+    epochs: v.Epochs | None = Field(
+        default=None,
+        description="How often training goes through the training set; the last epoch is shorter where it is not a "
+        "whole number.",
+        examples=[10, 9.9],
     )
     batch_size: v.Count | None = Field(
         default=None,
@@ -84,6 +89,23 @@ class Settings(Strict):
         "published tutorial did: it acts as replicas × λ.",
         examples=["mean", "sum_over_replicas"],
     )
+    parameter_groups: o.ParameterGroups | None = Field(
+        default=None,
+        description="Parameters that have a learning rate, a weight decay or a time of their own, by their names in "
+        "the model.",
+        examples=[[{"match": "*.bias", "decay_factor": 0.0}]],
+    )
+    lookahead: o.Lookahead | None = Field(
+        default=None,
+        description="Slow weights that follow the trained ones every few steps, and to which these go back; the run "
+        "ends with them. false where there are none.",
+        examples=[{"every": 5, "decay": 0.5}, False],
+    )
+    label_smoothing: v.Fraction | None = Field(
+        default=None,
+        description="The part of each target that is spread over all classes, in the loss that is trained with.",
+        examples=[0.1],
+    )
     schedule: v.Schedule | None = Field(
         default=None,
         description="How the learning rate changes, step by step: not at all, in straight lines, or exponentially.",
@@ -91,6 +113,12 @@ class Settings(Strict):
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = Field(
         default=None, description="The number format of the heavy arithmetic.", examples=["fp32", "bf16"]
+    )
+    master_weights: v.Bool | None = Field(
+        default=None,
+        description="Keep weights in fp32 whatever the precision (the default). false: weights and gradients have the "
+        "precision too, but for those of batch norms, and the loss is summed, so that small gradients are not lost.",
+        examples=[True, False],
     )
     channels_last: v.Bool | None = Field(
         default=None,
@@ -107,10 +135,16 @@ class Settings(Strict):
         description="Where the data set lives: on the device, or streamed from the host's memory batch by batch.",
         examples=["device", "host"],
     )
-    augmentation: v.Augmentations | None = Field(
+    augmentation: a.Augmentations | None = Field(
         default=None,
         description="Random changes to training pictures, in order; crop and cutout may be given a size in pixels.",
         examples=[["crop", "flip", {"cutout": 8}]],
+    )
+    test_time_augmentation: a.Views | None = Field(
+        default=None,
+        description="Further views of each picture in evaluation, over which the model's outputs are averaged: flip "
+        "adds mirrored ones, shift such as are moved.",
+        examples=[["flip", {"shift": 1}]],
     )
     evaluation_batch_size: v.Count | None = Field(
         default=None,

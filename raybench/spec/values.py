@@ -55,7 +55,7 @@ def wanted(words: str) -> WrapValidator:
     return WrapValidator(check)
 
 
-def _one_of(meant: Callable[[Any], str | None], words: str) -> BeforeValidator:
+def one_of(meant: Callable[[Any], str | None], words: str) -> BeforeValidator:
     """Says what belongs there where a value is none of the alternatives; else one of them is meant, and judges."""
 
     def check(value: Any) -> Any:
@@ -91,6 +91,8 @@ CountOrNull = Annotated[
 ]
 Number = Annotated[float, wanted("a number")]
 Positive = Annotated[float, Field(gt=0), wanted("a number above 0")]
+# 10 and 10.0 are the same; what is whole is written so.
+Epochs = Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)]
 NotNegative = Annotated[float, Field(ge=0), wanted("a number of at least 0")]
 Fraction = Annotated[float, Field(ge=0, lt=1), wanted("a number of at least 0 and below 1")]
 Betas = Annotated[
@@ -148,7 +150,7 @@ Environment = Annotated[
         Tag("<runtime_env>"),
     ],
     Discriminator(_environment_meant),
-    _one_of(
+    one_of(
         _environment_meant,
         f"a built environment ({', '.join(RECIPES)}), the path of a Python or of a virtual environment, or a map: "
         "a Ray runtime_env",
@@ -228,53 +230,13 @@ Schedule = Annotated[
     | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
     | Annotated[Exponential, Tag("<exponential>")],
     Discriminator(_schedule_meant),
-    _one_of(
+    one_of(
         _schedule_meant,
         "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
     ),
 ]
 
-# Augmentation and examples ------------------------------------------------------------------------------------------
-
-
-@with_config(STRICT)
-class Crop(TypedDict):
-    """A random crop of the picture padded on each side."""
-
-    crop: Annotated[Count, Field(description="Pixels of reflected padding on each side.", examples=[4])]
-
-
-@with_config(STRICT)
-class Cutout(TypedDict):
-    """A random square set to 0."""
-
-    cutout: Annotated[Count, Field(description="Side of the square in pixels.", examples=[8])]
-
-
-def _augmentation_meant(value: Any) -> str | None:
-    if isinstance(value, dict):
-        return {("crop",): "<crop>", ("cutout",): "<cutout>"}.get(tuple(value))
-    return "<word>" if isinstance(value, str) else None
-
-
-Augmentation = Annotated[
-    Annotated[Literal["crop", "flip", "cutout"], Tag("<word>")]
-    | Annotated[Crop, Tag("<crop>")]
-    | Annotated[Cutout, Tag("<cutout>")],
-    Discriminator(_augmentation_meant),
-    _one_of(_augmentation_meant, "crop, flip, cutout, {crop: pixels} or {cutout: pixels}"),
-]
-
-
-def _each_once(items: list[Any]) -> list[Any]:
-    kinds = [item if isinstance(item, str) else next(iter(item)) for item in items]
-    for kind in kinds:
-        if kinds.count(kind) > 1:
-            raise complaint(f"{kind} is said more than once")
-    return items
-
-
-Augmentations = Annotated[list[Augmentation], AfterValidator(_each_once)]
+# Examples -----------------------------------------------------------------------------------------------------------
 
 
 @with_config(STRICT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -93,7 +93,13 @@ RULES = ("coupled", "decoupled")
 
 
 def judge(
-    measured: Array, start: Array, rule: str, optimizer: Mapping[str, Any], decay: float, expected: float = 1.0
+    measured: Array,
+    start: Array,
+    rule: str,
+    optimizer: Mapping[str, Any],
+    decay: float | Array,
+    expected: float = 1.0,
+    until: Array | None = None,
 ) -> Verdict:
     """Compare measured weights with a declared rule and, where they do not follow it, find what they do follow.
 
@@ -101,21 +107,26 @@ def judge(
         measured: the weights after each step, [steps, weights].
         start: the weights before, [weights].
         rule: the declared one.
-        optimizer: its settings, as a cell has them, with the rate that was used.
-        decay: λ.
+        optimizer: its settings, as a cell has them, with the rate that was used: one, or each weight's own, [weights].
+        decay: λ; likewise.
         expected: the multiple of λ that the declared rule is to act with.
+        until: after how many steps each weight stays as it is, [weights]; None where none does.
     """
-    fits = {name: _fit(measured, start, name, optimizer, decay) for name in (rule, *(r for r in RULES if r != rule))}
-    deviation = float(_deviations(measured, start, rule, optimizer, decay * np.array([expected]))[0])
-    followed = next((name for name, (_, apart) in fits.items() if apart <= TOLERANCE), None)
+
+    def apart(name: str) -> Callable[[Array], Array]:
+        return lambda strengths: _deviations(measured, start, name, optimizer, decay, strengths, until)
+
+    fits = {name: _fit(apart(name)) for name in (rule, *(other for other in RULES if other != rule))}
+    deviation = float(apart(rule)(np.array([expected]))[0])
+    followed = next((name for name, (_, deviates) in fits.items() if deviates <= TOLERANCE), None)
     return Verdict(deviation <= TOLERANCE, deviation, fits[followed or rule][0], followed)
 
 
-def _fit(measured: Array, start: Array, rule: str, optimizer: Mapping[str, Any], decay: float) -> tuple[float, float]:
+def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
     """The multiple of λ whose closed form comes nearest, and its deviation: a grid that closes in on the best place."""
     strengths = STRENGTHS
     while True:
-        apart = _deviations(measured, start, rule, optimizer, decay * strengths)
+        apart = deviations(strengths)
         best = int(apart.argmin())
         low, high = strengths[max(best - 1, 0)], strengths[min(best + 1, len(strengths) - 1)]
         if high - low <= 1e-7 * max(abs(low), abs(high), 1e-3):
@@ -123,9 +134,20 @@ def _fit(measured: Array, start: Array, rule: str, optimizer: Mapping[str, Any],
         strengths = np.linspace(low, high, 33)
 
 
-def _deviations(measured: Array, start: Array, rule: str, optimizer: Mapping[str, Any], decays: Array) -> Array:
-    """For each λ [strengths] the largest difference from its closed form, as a share of what that makes of it."""
-    formed = weights(rule, optimizer, start, decays[:, None], len(measured))
+def _deviations(
+    measured: Array,
+    start: Array,
+    rule: str,
+    optimizer: Mapping[str, Any],
+    decay: float | Array,
+    strengths: Array,
+    until: Array | None,
+) -> Array:
+    """For each multiple of λ [strengths] the largest difference from its closed form, as a share of what that does."""
+    formed = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
+    for last in np.unique(until) if until is not None else ():
+        ended = until == last
+        formed[last:, :, ended] = formed[last - 1][:, ended]
     change = np.abs(formed - start).max(axis=0) + UNSEEN * np.abs(start)
     apart: Array = (np.abs(measured[:, None, :] - formed) / change).max(axis=(0, 2))
     return np.where(np.isfinite(apart), apart, np.inf)

@@ -101,7 +101,13 @@ class Recipe:
     """The settings of a cell as an engine reads them; what a cell leaves out stands at its default here.
 
     Attributes:
+        epochs: a whole number, or else the last epoch is shorter (`raybench.engines.order.total_steps`).
         decay_rule: `mean`, or `SUM_OVER_REPLICAS`.
+        label_smoothing: the part of each target that is spread over all classes, in training.
+        lookahead: `every`, `decay` and `power`; None where there are no slow weights.
+        master_weights: whether weights are float32 whatever the precision.
+        parameter_groups: each with `match`, `rate_factor`, `decay_factor` and, where it stops, `epochs`.
+        test_time_augmentation: the further views of a picture in evaluation (`raybench.engines.pictures.Views`).
         steps_per_execution: steps that one call of a compiled function takes, where a framework has that.
         sections: whether the sections of every step are timed apart, which makes it slower.
         replicas: groups of the global batch with batch statistics of their own.
@@ -110,7 +116,7 @@ class Recipe:
         devices: how many devices the trial computes on.
     """
 
-    epochs: int
+    epochs: float
     batch_size: int
     optimizer: Mapping[str, Any]
     weight_decay: float
@@ -130,12 +136,18 @@ class Recipe:
     replicas: int = 1
     replication: str = ""
     devices: int = 1
+    label_smoothing: float = 0.0
+    lookahead: Mapping[str, Any] | None = None
+    master_weights: bool = True
+    parameter_groups: tuple[Mapping[str, Any], ...] = ()
+    test_time_augmentation: tuple[Any, ...] = ()
 
     @classmethod
     def from_cell(cls, cell: Mapping[str, Any]) -> Self:
         """The recipe in a cell's settings."""
         settings = dict(cell["settings"])
-        settings["augmentation"] = tuple(settings["augmentation"])
+        lists = ("augmentation", "parameter_groups", "test_time_augmentation")
+        settings |= {name: tuple(settings[name]) for name in lists if name in settings}
         settings["stop_at_target"] = "stop_at_target" in settings
         settings.pop("model", None)  # what is trained, not how: `raybench.trial.run.workload_of`
         device = cell["device"]

@@ -8,6 +8,7 @@ can be compared without a framework.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def measure(job: Job) -> dict[str, Any]:
     for number, group in enumerate(_groups(data.train, workload)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
     inspection.write_weights(model, weights)  # the gradients' forward passes have moved the running statistics
-    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, recipe.epochs + 1)]
+    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
     arrays["losses"] = np.array(losses, np.float64)
     arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
     arrays |= _prefixed("steps", _moved(weights, inspection.read_weights(model)))

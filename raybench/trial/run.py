@@ -80,7 +80,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         precision = engine.precision()
         resumed = checkpoints.resume(engine, ledger)
         yield from resumed
-        for epoch in range(max(1, len(resumed)), recipe.epochs + 1):
+        for epoch in range(max(1, len(resumed)), math.ceil(recipe.epochs) + 1):
             ledger.begin_epoch()
             phase.enter(TRAIN)
             trained = engine.train_epoch(epoch)

@@ -12,6 +12,7 @@ from typing import Any
 from raybench.datasets.base import Data
 
 Function = Callable[[Any, Any], Any]
+Initialize = Callable[[Any, Callable[[int], tuple[Any, Any]]], object]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Workload:
         options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
             what builds it.
         data_options: those of the options that `prepare` takes as well, by name.
+        initialize: called with the fresh model and a function from n to the first n training examples (inputs as the
+            model takes them, without augmentation, and targets), both on the device: for weights that are worked out
+            from the data. Part of `build`. For several frameworks, {framework: function or "module:function"}.
         prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
         name: how it is called; in a person's file, the variable's name.
         version: raised when the same settings would give other results.
@@ -64,11 +68,12 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
     data_options: tuple[str, ...] = ()
+    initialize: Initialize | str | Mapping[str, str | Initialize] | None = None
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload names either a dataset or a data function of its own")
-        for name in ("data", "loss", "metrics"):
+        for name in ("data", "loss", "metrics", "initialize"):
             given = getattr(self, name)
             several = name != "data" and isinstance(given, Mapping)
             if given is not None and not all(map(_is_function, given.values() if several else [given])):
@@ -94,6 +99,13 @@ class Workload:
         given = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
         found: Function | None = _function(given)
         return found
+
+    def initialize_model(self, framework: str, model: Any, examples: Callable[[int], tuple[Any, Any]]) -> None:
+        """Have the workload set the weights of a fresh model that it works out from the data; see `initialize`."""
+        given = self.initialize.get(framework) if isinstance(self.initialize, Mapping) else self.initialize
+        initialize = _function(given)
+        if initialize:
+            initialize(model, examples)
 
     def prepare_data(self, data: Data) -> Data:
         """The data as the model takes them."""

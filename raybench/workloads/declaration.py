@@ -30,6 +30,7 @@ class Declaration:
     examples: Mapping[str, int]
     held_out: int
     options: Mapping[str, Any]
+    own_loss: bool
 
 
 def read_declaration(content: bytes, file: str, attribute: str) -> tuple[str, Declaration]:
@@ -130,6 +131,7 @@ class _Reader:
             examples=self._examples(),
             held_out=self._held_out(),
             options=self._options(),
+            own_loss="loss" in given,
         )
 
     def _read(self, name: str, wanted: str, *kinds: type) -> Any:

@@ -40,6 +40,7 @@ class WorkloadInfo:
         held_out: how many examples at the end of the training set are the validation set; 0: the test set is.
         frameworks: those it has a model for.
         options: what a grid may choose of the model, with the defaults.
+        own_loss: whether it has another loss than cross-entropy.
         metric_names: what a shipped workload is judged by, beside its loss.
         source: the text of a person's file.
         file: its path, as found.
@@ -57,6 +58,7 @@ class WorkloadInfo:
     frameworks: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     metric_names: tuple[str, ...] = ("accuracy",)
+    own_loss: bool = False
     source: str | None = None
     file: str | None = None
     attribute: str = "WORKLOAD"
@@ -117,6 +119,7 @@ def read_reference(text: str, base: Path) -> WorkloadInfo:
         frameworks=workload.frameworks,
         options=dict(workload.options),
         metric_names=workload.metric_names,
+        own_loss=workload.loss is not None,
     )
 
 
@@ -138,6 +141,7 @@ def _read_file(file: str, attribute: str, base: Path) -> WorkloadInfo:
         held_out=declared.held_out,
         frameworks=declared.frameworks,
         options=declared.options,
+        own_loss=declared.own_loss,
         source=source,
         file=str(path),
         attribute=attribute,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from raybench.analysis import rules
@@ -49,6 +51,21 @@ def test_steady_is_the_median_after_the_warm_up():
     told = attempt((9, 9, None), (9, 9, None), (0, 1, None), (0, 2, None), (0, 6, None), warmup=2)
     assert rules.steady(told) == 2.5
     assert rules.mean_steady(told) == 3.5
+
+
+def test_a_shorter_epoch_at_the_end_is_no_steady_epoch():
+    """9.9 epochs: the tenth has fewer steps. Rules that add epochs up count it."""
+    told = attempt((9, 9, None), (0, 2, None), (0, 4, None), (0, 1, 0.9))
+    assert rules.steady(told) == 2.5
+    short = replace(told, cell=told.cell | {"settings": {"epochs": 3.9}})
+    assert rules.steady(short) == rules.mean_steady(short) == 3.5
+    assert rules.epochs(short) == rules.epochs(told) == 9 + 16 + 4 * 0.5
+    assert rules.airbench(short) == 16 + 4 * 0.5 + 0.25
+    alone = attempt((9, 9, None), (0, 1, None))
+    cut = replace(alone, cell=alone.cell | {"settings": {"epochs": 1.5}})
+    assert rules.steady(cut) == 9.5 and rules.steady_from_warmup(cut), "a cold epoch rather than a part of one"
+    half = replace(attempt((0, 1, None)), cell={"settings": {"epochs": 0.5}})
+    assert rules.steady(half) == 1.5
 
 
 def test_without_an_epoch_after_the_warm_up_the_last_one_stands_in_and_says_so():

@@ -1,5 +1,6 @@
 """What the tests of the TensorFlow engine do in a TensorFlow process; plain values in and out."""
 
+import math
 import time
 
 import keras
@@ -12,11 +13,12 @@ from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.order import Augmentation, EpochOrder, Order
-from raybench.engines.pictures import reflect
+from raybench.engines.pictures import Views, reflect
 from raybench.engines.tensorflow import replicas
+from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.inputs import HostInput
 from raybench.engines.tensorflow.optimizers import build_optimizer
-from raybench.engines.tensorflow.pictures import Pictures, draws_of
+from raybench.engines.tensorflow.pictures import Pictures, draws_of, views
 from raybench.trial.job import Recipe
 from raybench.trial.ledger import Ledger
 from raybench.workloads.base import Workload
@@ -52,13 +54,14 @@ MODELS = {
 DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
 
 
-def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, **changes):
+def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, initialize=None, **changes):
     recipe = Recipe(**(RECIPE | changes | {"augmentation": tuple(changes.get("augmentation", ())), "devices": devices}))
     device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
     device.hide_others()
     device.open(recipe.precision)
     build = MODELS[model] if isinstance(model, str) else model
-    workload = Workload({"tensorflow": build}, "digits", mean=MEAN, std=STD, loss=loss, metrics=metrics, name="test")
+    how = {"loss": loss, "metrics": metrics, "initialize": initialize}
+    workload = Workload({"tensorflow": build}, "digits", mean=MEAN, std=STD, name="test", **how)
     ledger = Ledger()
     engine = open_engine("tensorflow", EngineParts(recipe, workload, device, ledger, SEED))
     engine.load(data or DATA["pictures"]())
@@ -322,3 +325,33 @@ def loaded_by_a_trial(job):
     *_, last = run(Job.from_json(job))
     assert last["status"] == "completed", last["error"]
     return sorted(name for name in set(sys.modules) - before if "workload" not in name)
+
+
+def cross_entropy_of(outputs, targets, smoothing):
+    """The loss of each example."""
+    return cross_entropy(tf.constant(outputs, tf.float32), tf.constant(targets), smoothing).numpy().tolist()
+
+
+def a_fraction(epochs, **changes):
+    """Steps, examples and new shapes of each epoch of a run."""
+    engine, _ = make_engine(epochs=epochs, **changes)
+    found = [engine.train_epoch(epoch) for epoch in range(1, math.ceil(epochs) + 1)]
+    return [[one.steps, one.examples, one.new_shapes] for one in found]
+
+
+def views_of(inputs, mirror, shift):
+    """Each view of pictures with its weight."""
+    seen = views(tf.constant(inputs, tf.float32), Views(mirror, shift))
+    return [(weight, view.numpy().tolist()) for weight, view in seen]
+
+
+def initialized(count):
+    """What a workload is given to set weights from, and whether the model has what it set."""
+    given = []
+
+    def initialize(model, examples):
+        given.append(examples(count)[0].numpy())
+        model.layers[-1].bias.assign([3.0, 4.0])
+
+    engine, _ = make_engine(initialize=initialize, augmentation=("flip", {"crop": 2}))
+    return {"inputs": given[0].tolist(), "kept": engine.model.layers[-1].bias.numpy().tolist() == [3.0, 4.0]}

@@ -1,7 +1,9 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from raybench.engines.order import Augmentation, Order
+from raybench.engines.order import Augmentation, Order, total_steps
 
 
 def order(examples=100, batch=32, steps=None, augmentation=(), seed=0):
@@ -48,3 +50,52 @@ def test_draws_stay_inside():
 def test_a_batch_larger_than_the_set_is_refused():
     with pytest.raises(ValueError, match="batch_size 64 is larger than the 10 examples"):
         order(examples=10, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "total"),
+    [(48, 9.9, 476), (48, 10, 480), (30, 0.1, 3), (10, 0.7, 7), (6, 2.5, 15), (1, 0.01, 1)],
+)
+def test_steps_of_epochs_that_are_no_whole_number(steps, epochs, total):
+    assert total_steps(steps, epochs) == total
+
+
+def test_only_the_last_epoch_of_a_run_is_shorter():
+    stream = Order(100, 32, None, (8, 8), Augmentation(), 0, epochs=1.5)
+    assert (stream.total, stream.next_steps) == (5, 3)
+    assert [len(stream.epoch().index) for _ in range(3)] == [3, 2, 3], "and one more would be whole"
+
+
+def test_an_alternating_flip_shows_each_picture_the_other_way_round_in_every_pass():
+    stream = order(examples=96, augmentation=[{"flip": "alternating"}])
+    passes = []
+    for _ in range(4):
+        drawn = stream.epoch()
+        seen = np.empty(96, int)
+        seen[drawn.index.ravel()] = drawn.flip.ravel()
+        passes.append(seen)
+    assert 20 < passes[0].sum() < 76, "by chance at first"
+    for before, after in pairwise(passes):
+        assert (after == 1 - before).all()
+
+
+def test_an_alternating_flip_goes_by_passes_not_by_epochs():
+    whole, parts = (order(96, 32, steps, [{"flip": "alternating"}]) for steps in (3, 2))
+    long = [whole.epoch() for _ in range(2)]
+    short = [parts.epoch() for _ in range(3)]
+    for name in ("index", "flip"):
+        joined = [np.concatenate([getattr(one, name) for one in some]) for some in (long, short)]
+        assert (joined[0] == joined[1]).all(), name
+
+
+def test_what_other_flips_draw_is_as_it_was():
+    plain, named = order(augmentation=["flip"]).epoch(), order(augmentation=[{"flip": "random"}]).epoch()
+    assert (plain.flip == named.flip).all() and (plain.index == named.index).all()
+
+
+def test_an_epoch_is_filled_with_its_last_step():
+    drawn = order(augmentation=["flip"]).epoch()
+    filled = drawn.filled(5)
+    assert (filled.index[:3] == drawn.index).all() and (filled.flip[3:] == drawn.flip[2]).all()
+    assert (len(filled.index), filled.top) == (5, None)
+    assert len(drawn.filled(2).index) == 3

@@ -46,11 +46,11 @@ ONE_FAULT = {
     "epochs: 1\nepochs: 2": "4:1: epochs: said twice (first on line 3); keep one",
     "? [a]\n: 1": "3:3: a key must be plain text, such as batch_size",
     # values
-    "epochs: 1.5": "3:9: epochs: wanted a whole number of at least 1, not 1.5",
-    "epochs: true": "3:9: epochs: wanted a whole number of at least 1, not true",
-    "epochs: '3'": "3:9: epochs: wanted a whole number of at least 1, not the text '3'",
-    "epochs: 1_000": "3:9: epochs: wanted a whole number of at least 1, not the text '1_000'",
-    "epochs: 0": "3:9: epochs: wanted a whole number of at least 1, not 0",
+    "batch_size: 1.5": "3:13: batch_size: wanted a whole number of at least 1, not 1.5",
+    "epochs: true": "3:9: epochs: wanted a number above 0, not true",
+    "epochs: '3'": "3:9: epochs: wanted a number above 0, not the text '3'",
+    "epochs: 1_000": "3:9: epochs: wanted a number above 0, not the text '1_000'",
+    "epochs: 0": "3:9: epochs: wanted a number above 0, not 0",
     "epochs:": "3:8: epochs: nothing is given; give a value or leave the line out",
     "nesterov: yes": "3:11: nesterov: wanted true or false, not the text 'yes'",
     "learning_rate: .inf": "3:16: learning_rate: wanted a number above 0, not inf",
@@ -87,8 +87,27 @@ ONE_FAULT = {
     "not the list [xla]",
     "augmentation: [corp]": "3:16: augmentation[0]: 'corp' is not one of crop, flip, cutout; did you mean crop?",
     "augmentation: [{crop: 2}, crop]": "3:15: augmentation: crop is said more than once",
-    "augmentation: [{flip: 2}]": "3:16: augmentation[0]: wanted crop, flip, cutout, {crop: pixels} or "
-    "{cutout: pixels}, not the map {flip: 2}",
+    "augmentation: [{turn: 2}]": "3:16: augmentation[0]: wanted crop, flip, cutout, {crop: pixels}, "
+    "{flip: alternating} or {cutout: pixels}, not the map {turn: 2}",
+    "augmentation: [{flip: alternate}]": "3:23: augmentation[0].flip: 'alternate' is not one of random, alternating; "
+    "did you mean alternating?",
+    "augmentation: [flip, {flip: random}]": "3:15: augmentation: flip is said more than once",
+    "test_time_augmentation: [mirror]": "3:26: test_time_augmentation[0]: 'mirror' is not one of flip",
+    "test_time_augmentation: [{shift: 0}]": "3:34: test_time_augmentation[0].shift: wanted a whole number of at least "
+    "1, not 0",
+    "test_time_augmentation: [3]": "3:26: test_time_augmentation[0]: wanted flip or {shift: pixels}, not 3",
+    "lookahead: true": "3:12: lookahead: wanted false, or a map such as {every: 5, decay: 0.5}, not true",
+    "lookahead: {every: 5}": "3:12: lookahead.decay: missing; say how much of the slow weights stays, "
+    "such as `decay: 0.5`",
+    "lookahead: {every: 5, decay: 1}": "3:30: lookahead.decay: wanted a number of at least 0 and below 1, not 1",
+    "lookahead: {every: 5, decay: 0.5, pow: 3}": "3:35: lookahead.pow: unknown name; did you mean power?",
+    "parameter_groups: [{rate_factor: 2}]": "3:20: parameter_groups[0].match: missing; say which parameters, such "
+    "as `match: '*.bias'`",
+    "parameter_groups: [{match: a, rate: 2}]": "3:31: parameter_groups[0].rate: unknown name; known here: match, "
+    "rate_factor, decay_factor, epochs",
+    "parameter_groups: [{match: a, epochs: 1.5}]": "3:39: parameter_groups[0].epochs: wanted a whole number of at "
+    "least 1, not 1.5",
+    "label_smoothing: 1": "3:18: label_smoothing: wanted a number of at least 0 and below 1, not 1",
     "target: {metric: a}": "3:9: target: wanted one bound, at_least or at_most",
     "target: {metric: a, at_least: 1, at_most: 2}": "3:9: target: wanted one bound, at_least or at_most",
     "description: [a, null, {b: 'two words'}]": "3:14: description: "

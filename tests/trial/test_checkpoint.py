@@ -19,14 +19,32 @@ from raybench.trial.checkpoint import FOLDER
 ADAM = {"optimizer": "adamw", "learning_rate": 0.003}
 FALLING = {"schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [2, 1], [6, 0]]}}
 WITHOUT_DRAWS = {"model": {"dropout": 0.0}}
+PART = {
+    "epochs": 5.5,
+    "augmentation": ["crop", {"flip": "alternating"}],
+    "label_smoothing": 0.1,
+    "test_time_augmentation": ["flip", {"shift": 1}],
+}
 EVERY = {
     "torch": {
         "sgd": {},
         "adamw": ADAM | FALLING,
         "streamed": {"input": "host", "steps_per_epoch": 5},
         "bf16": {"precision": "bf16"},
+        "slow": PART
+        | {
+            "lookahead": {"every": 5, "decay": 0.8, "power": 1},
+            "parameter_groups": [{"match": "1.bias", "rate_factor": 4}, {"match": "0.*", "epochs": 2}],
+            "precision": "bf16",
+            "master_weights": False,
+        },
     },
-    "tensorflow": {"sgd": {}, "adamw": ADAM | FALLING, "streamed": {"input": "host", "steps_per_execution": 4}},
+    "tensorflow": {
+        "sgd": {},
+        "adamw": ADAM | FALLING,
+        "streamed": {"input": "host", "steps_per_execution": 4},
+        "part": PART,
+    },
     # Waiting for the first step of a process moves torch_xla on to its next seed: from there on dropout draws others.
     "torch_xla": {"sgd": WITHOUT_DRAWS, "adamw": WITHOUT_DRAWS | ADAM | FALLING},
 }

@@ -13,7 +13,7 @@ from torch import nn
 
 from raybench import datasets, workloads
 from raybench.engines.torch import flops
-from raybench.engines.torch.engine import cross_entropy
+from raybench.engines.torch.losses import cross_entropy
 
 
 @pytest.fixture(params=MODELS)

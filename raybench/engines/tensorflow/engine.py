@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import keras
@@ -13,12 +14,12 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, EpochOrder, Order
-from raybench.engines.pictures import is_pictures, plain, reflect
+from raybench.engines.pictures import Views, is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.steps import Steps
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
-from raybench.engines.tensorflow.pictures import Pictures
+from raybench.engines.tensorflow.pictures import Pictures, views
 from raybench.engines.tensorflow.replicas import (
     average,
     average_running_statistics,
@@ -35,9 +36,16 @@ Rows = Mapping[str, tf.Tensor]
 """The draws and the optimiser's numbers of an epoch, each [steps, …], or of one of its steps."""
 
 
-def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
+    """The loss of each example [batch] from logits [batch, classes] and classes [batch].
+
+    The target of an example is 1 - smoothing at its class, and smoothing ÷ classes more at every one.
+    """
+    of_class = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
+    if not smoothing:
+        return of_class
+    of_all = -tf.reduce_mean(tf.nn.log_softmax(outputs), axis=-1)
+    return (1.0 - smoothing) * of_class + smoothing * of_all
 
 
 def accuracy(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -54,6 +62,9 @@ class TensorFlowEngine:
         self._strategy = self._device.strategy()
         self._several = self._strategy.num_replicas_in_sync > 1
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
+        smoothing = parts.recipe.label_smoothing
+        self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
+        self._views = Views.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
@@ -63,7 +74,8 @@ class TensorFlowEngine:
         """Pad, and move both splits to the device or keep them on the host.
 
         Raises:
-            ValueError: augmentation asked for what is not pictures, or a batch larger than the training set.
+            ValueError: augmentation or further views asked for what is not pictures, or a batch larger than the
+                training set.
         """
         recipe, workload = self._recipe, self._workload
         augmentation = Augmentation.from_settings(recipe.augmentation)
@@ -72,17 +84,18 @@ class TensorFlowEngine:
             size = (train.inputs.shape[1], train.inputs.shape[2])
             pictures = Pictures(workload.mean, workload.std, size, augmentation)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
-        elif augmentation:
+        elif augmentation or self._views:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
-        self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
+        steps, epochs = recipe.steps_per_epoch, recipe.epochs
+        self._order = Order(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
+        self._pictures, self._unchanged = pictures, data.train
         self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
         self._examples = len(val)
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._strategy)
         else:
             self._input = HostInput(train, val, pictures, self._ledger)
-        first = tf.constant(plain(val.inputs[:2]))
-        self._sample = pictures.finish(first) if pictures else first, tf.constant(plain(val.targets[:2]))
+        self._sample = self._first_of(val, 2)
         self._device.synchronize()
 
     def build(self) -> None:
@@ -96,6 +109,7 @@ class TensorFlowEngine:
         keras.utils.set_random_seed(self._seed)
         with self._strategy.scope():
             self.model = self._workload.build_model("tensorflow")
+            self._workload.initialize_model("tensorflow", self.model, partial(self._first_of, self._unchanged))
             self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == GROUPED:
                 group_batch_norms(self.model, recipe.replicas)
@@ -105,7 +119,7 @@ class TensorFlowEngine:
             self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
             self._optimizer = build_optimizer(self._variables, recipe.optimizer, recipe.acting_decay, recipe.decay)
         self._rate = float(recipe.optimizer["learning_rate"])
-        self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
+        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(recipe.compile)
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
@@ -141,6 +155,11 @@ class TensorFlowEngine:
             for device, part in enumerate(self._strategy.experimental_local_results(variable))
         }
 
+    def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The first examples of a split as the model takes them, and their targets."""
+        inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
+        return self._pictures.finish(inputs) if self._pictures else inputs, targets
+
     def precision(self) -> dict[str, str]:
         """The types of the weights and of what the layers that have some compute in."""
         weights = sorted({variable.dtype.name for variable in self._variables})
@@ -148,9 +167,15 @@ class TensorFlowEngine:
         return {"weights": ", ".join(weights), "compute": ", ".join(compute)}
 
     def _forward(self, inputs: Any, targets: Any, training: bool) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        outputs = self.model(inputs, training=training)
+        if training or not self._views:
+            outputs = self.model(inputs, training=training)
+        else:
+            seen = [(weight, self.model(view, training=False)) for weight, view in views(inputs, self._views)]
+            if any(not isinstance(outputs, tf.Tensor) or len(outputs.shape) > 2 for _, outputs in seen):
+                raise ValueError("test_time_augmentation is for models whose outputs are classes, [batch, classes]")
+            outputs = tf.add_n([weight * tf.cast(outputs, tf.float32) for weight, outputs in seen])
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
-        losses = self._loss(outputs, targets)
+        losses = (self._trained_loss if training else self._loss)(outputs, targets)
         values = {"loss": losses, **self._metrics(outputs, targets)}
         one_number_an_example(values, targets.shape[0])
         return losses, values
@@ -214,13 +239,14 @@ class TensorFlowEngine:
         traces, sums = self._traces, tf.zeros([len(self._names)])
         calls = Steps(self._device, first=not self._begun)
         self._begun = True
-        total = self._order.steps
-        most = min(self._recipe.steps_per_execution, total)
+        total = self._order.next_steps
+        most = min(self._recipe.steps_per_execution, self._order.steps)
         self._device.synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            rows = self._rows(order)
-            for start, fed in zip(range(0, total, most), self._input.calls(order, most), strict=True):
+            filled = order.filled(self._order.steps)  # a shorter epoch would be another shape, and traced anew
+            rows = self._rows(filled)
+            for start, fed in zip(range(0, total, most), self._input.calls(filled, most), strict=False):
                 steps = min(most, total - start)
                 calls.begin()
                 sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
@@ -237,9 +263,9 @@ class TensorFlowEngine:
 
     def _rows(self, order: EpochOrder) -> Rows:
         """The epoch's draws and the optimiser's numbers on the device: one copy each, so that no step waits for one."""
-        steps = range(self._step, self._step + self._order.steps)
+        steps = range(self._step, self._step + len(order.index))
         scalars = self._optimizer.scalars([self._rate * self._factor(step) for step in steps], self._step)
-        self._step += self._order.steps
+        self._step += len(order.index)
         rows = self._input.rows(order) | {"scalars": scalars.astype(np.float32)}
         return {name: tf.constant(values) for name, values in rows.items()}
 

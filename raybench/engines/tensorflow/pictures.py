@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from raybench.datasets.base import Array
 from raybench.engines.order import Augmentation, EpochOrder
+from raybench.engines.pictures import Views
 
 DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
@@ -16,6 +17,20 @@ DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 def draws_of(order: EpochOrder) -> dict[str, Array]:
     """Those draws of an epoch that are on, each [steps, batch]."""
     return {name: drawn for name in DRAWS if (drawn := getattr(order, name)) is not None}
+
+
+def views(pictures: tf.Tensor, what: Views) -> Iterator[tuple[float, tf.Tensor]]:
+    """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
+    _, height, width, _ = pictures.shape
+    border = [what.shift, what.shift]
+    padded = tf.pad(pictures, [[0, 0], border, border, [0, 0]], "REFLECT")
+    for weight, corner in what.windows:
+        view = padded[:, corner : corner + height, corner : corner + width]
+        if what.mirror:
+            yield weight / 2, view
+            yield weight / 2, tf.reverse(view, [2])
+        else:
+            yield weight, view
 
 
 class Pictures:

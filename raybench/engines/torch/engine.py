@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -11,56 +12,29 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
 from raybench.engines.order import Augmentation, Order
-from raybench.engines.pictures import is_pictures, reflect
+from raybench.engines.pictures import Views, is_pictures, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.sections import StepSections, WholeSteps
 from raybench.engines.steps import Steps
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
-from raybench.engines.torch.optimizers import build_optimizer
-from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
+from raybench.engines.torch.lookahead import Lookahead
+from raybench.engines.torch.losses import accuracy, cross_entropy
+from raybench.engines.torch.optimizers import build_optimizer, end_groups, groups_of, trained_to_the_end
+from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
+from raybench.engines.torch.precision import LOW_PRECISION, lower
 from raybench.engines.torch.replicas import group_batch_norms
 from raybench.engines.torch.state import RandomStates, read_state, write_state
+from raybench.engines.torch.sums import Sums
 from raybench.engines.torch.together import Together
+from raybench.engines.torch.views import averaged
 from raybench.trial.job import DEVICES
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
-LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
-
-
-def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The loss of each example [batch] from logits [batch, classes] and classes [batch]."""
-    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
-
-
-def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
-    """1 for each example whose largest logit is its class, else 0; shape [batch]."""
-    return {"accuracy": (outputs.argmax(-1) == targets).to(torch.float32)}
 
 
 def graphs() -> int:
     """How many graphs `torch.compile` has captured and compiled in this process, as it counts them itself."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
-
-
-class Sums:
-    """Sums of numbers an example has, kept on the device until an epoch ends."""
-
-    def __init__(self, device: torch.device, together: Together) -> None:
-        self._device, self._together = device, together
-        self._names: list[str] = []
-
-    def add(self, values: Mapping[str, torch.Tensor]) -> None:
-        """Add what each example has, [batch]; the same names each time."""
-        if not self._names:
-            self._names = list(values)
-            self._sums = torch.zeros(len(values)).to(self._device)
-        now = [values[name].detach().to(torch.float32).sum() for name in self._names]
-        self._sums = self._sums + torch.stack(now)
-
-    def means(self, examples: int) -> dict[str, float]:
-        """The sums over so many examples of all ranks, on the host: waits for the device."""
-        values = self._together.add_up(self._sums).tolist()  # the one copy to the host
-        return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
 
 class TorchEngine:
@@ -76,6 +50,9 @@ class TorchEngine:
         self._together = self._meet()
         self._sections = StepSections(self._device.synchronize) if self._recipe.sections else WholeSteps()
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
+        smoothing = parts.recipe.label_smoothing
+        self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
+        self._views = Views.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
         self._step = 0
@@ -84,8 +61,8 @@ class TorchEngine:
         """Pad, and move both splits to the device or keep them on the host.
 
         Raises:
-            ValueError: augmentation asked for what is not pictures, a batch larger than the training set or one that
-                does not divide into the replicas, or fewer examples to evaluate than ranks.
+            ValueError: augmentation or further views asked for what is not pictures, a batch larger than the training
+                set or one that does not divide into the replicas, or fewer examples to evaluate than ranks.
         """
         recipe, workload = self._recipe, self._workload
         if recipe.batch_size % recipe.replicas:
@@ -97,9 +74,11 @@ class TorchEngine:
             layout = recipe.channels_last
             pictures = Pictures(workload.mean, workload.std, size, augmentation, self._on, layout)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
-        elif augmentation:
+        elif augmentation or self._views:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
-        self._order = Order(len(train), recipe.batch_size, recipe.steps_per_epoch, size, augmentation, self._seed)
+        steps, epochs = recipe.steps_per_epoch, recipe.epochs
+        self._order = Order(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
+        self._pictures, self._unchanged = pictures, data.train
         self._examples = len(data.val)
         val = self._part(data.val)
         self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
@@ -110,7 +89,11 @@ class TorchEngine:
         self._synchronize()
 
     def build(self) -> None:
-        """The model from its seed, in its memory format, and its optimiser."""
+        """The model from its seed, in its memory format and with what its workload makes of the data; its optimiser.
+
+        Raises:
+            ValueError: a parameter group that no parameter is in.
+        """
         recipe = self._recipe
         torch.manual_seed(self._seed)
         model = self._workload.build_model("torch")
@@ -118,11 +101,17 @@ class TorchEngine:
             model = group_batch_norms(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
-        self._smallest = min((p for p in self._model.parameters() if p.requires_grad), key=torch.Tensor.numel)
+        with torch.no_grad():
+            self._workload.initialize_model("torch", self._model, self._first_examples)
+        lower(self._model, self._stored_low)
+        self._groups = groups_of(self._model, recipe.parameter_groups)
+        self._dropped: list[torch.nn.Parameter] = []
+        self._smallest = min(trained_to_the_end(self._model, self._groups), key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
-        self._rate = float(recipe.optimizer["learning_rate"])
-        self._factor = schedule(recipe.schedule, self._order.steps, recipe.epochs)
-        self._scaler = torch.amp.GradScaler(self._on.type, enabled=recipe.precision == "fp16")
+        self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
+        scaled = recipe.precision == "fp16" and recipe.master_weights
+        self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
+        self._lookahead = Lookahead(self._model, recipe.lookahead, self._order.total) if recipe.lookahead else None
         call = self._together.model(self._model)
         self._call = torch.compile(call) if recipe.compile else call
         self._graphs = graphs if recipe.compile else None
@@ -135,7 +124,8 @@ class TorchEngine:
 
     def state(self) -> Mapping[str, Array]:
         """Parameters, buffers, what the optimiser and the scaler keep, and the random states."""
-        return read_state(self._model, self._optimizer, self._scaler, self._random_states())
+        slow = self._lookahead.slow if self._lookahead else ()
+        return read_state(self._model, self._optimizer, self._scaler, self._random_states(), slow)
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
         """Go on from a state after so many epochs.
@@ -144,7 +134,8 @@ class TorchEngine:
             ValueError: it is not the state of such a model; nothing was changed.
         """
         random = self._random_states()
-        write_state(state, self._model, self._optimizer, self._scaler, random)
+        slow = self._lookahead.slow if self._lookahead else ()
+        write_state(state, self._model, self._optimizer, self._scaler, random, slow)
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
         self._synchronize()
@@ -154,6 +145,8 @@ class TorchEngine:
         """The types of the weights and, where autocast is really on, of its products; autocast may refuse a type."""
         weights = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in self._model.parameters()})
         found = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
+        if self._stored_low:
+            found["compute"] = str(self._stored_low).removeprefix("torch.")
         with self._autocast():
             if torch.is_autocast_enabled(self._on.type):
                 found["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
@@ -180,23 +173,46 @@ class TorchEngine:
     def _random_states(self) -> RandomStates:
         return RandomStates.on(self._on)
 
+    def _first_examples(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The first examples to train on, as the model takes them, and their targets; on the device."""
+        split = self._unchanged
+        inputs, targets = (as_tensor(values[:count]).to(self._on) for values in (split.inputs, split.targets))
+        return self._pictures.finish(inputs) if self._pictures else inputs, targets
+
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
-        fused = True if recipe.precision == "fp16" and self._on.type == "cuda" else None
-        parameters = self._model.parameters()
-        return build_optimizer(parameters, recipe.optimizer, recipe.acting_decay, recipe.decay, fused)
+        fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
+        # The gradient of a loss that is summed over a rank's part of the batch is that many times as large.
+        times = 1 if recipe.master_weights else recipe.batch_size // self._rank.count
+        settings = {**recipe.optimizer, "learning_rate": recipe.optimizer["learning_rate"] / times}
+        decay, parameters = times * recipe.acting_decay, self._model.parameters()
+        made = build_optimizer(parameters, settings, decay, recipe.decay, fused, self._groups)
+        self._rates = [group["lr"] for group in made.param_groups]
+        return made
+
+    @property
+    def _stored_low(self) -> torch.dtype | None:
+        """The type below float32 that the model is kept in, where it is."""
+        return None if self._recipe.master_weights else LOW_PRECISION.get(self._recipe.precision)
 
     def _autocast(self) -> torch.autocast:
-        low = LOW_PRECISION.get(self._recipe.precision)
+        low = LOW_PRECISION.get(self._recipe.precision) if self._recipe.master_weights else None
         return torch.autocast(self._on.type, dtype=low, enabled=low is not None)
 
-    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+    def _outputs(self, inputs: torch.Tensor) -> Any:
+        if self._stored_low and inputs.is_floating_point():
+            inputs = inputs.to(self._stored_low)
         with self._autocast():
             outputs = self._call(inputs)
         self._sections.enter("loss")
-        outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
-        losses = self._loss(outputs, targets)
+        return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
+
+    def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+        training = self._model.training
+        look = training or not self._views
+        outputs = self._outputs(inputs) if look else averaged(self._outputs, inputs, self._views)
+        losses = (self._trained_loss if training else self._loss)(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
     def _is_new(self, kind: str, batch: int) -> bool:
@@ -210,7 +226,7 @@ class TorchEngine:
         losses, values = self._forward(inputs, targets)
         if check:
             one_number_an_example(values, len(targets))
-        loss = self._scaler.scale(losses.mean())
+        loss = self._scaler.scale(losses.mean() if self._recipe.master_weights else losses.sum())
         enter("backward")
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
@@ -223,11 +239,15 @@ class TorchEngine:
 
     def _update(self) -> None:
         """Take the optimiser's step with the gradients there are."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._rate * self._factor(self._step)
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * self._factor(self._step)
+        for parameter in self._dropped:
+            parameter.grad = None
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._step += 1
+        if self._lookahead:
+            self._lookahead.after(self._step)
 
     def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
         _, values = self._forward(inputs, targets)
@@ -243,6 +263,8 @@ class TorchEngine:
         sums, check = Sums(self._on, self._together), self._is_new("train", self._order.batch)
         steps = Steps(self._device, check, self._graphs)
         self._model.train()
+        over = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
+        self._dropped = over if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
         self._synchronize()
         with self._ledger.section("train"):
             self._sections.begin()
@@ -257,7 +279,8 @@ class TorchEngine:
             steps.over()
             sections = self._sections.end()
         self._charge(steps, "train")
-        return EpochResult(self._order.steps, order.index.size, means, steps.compilations, steps.blocks(), sections)
+        taken, examples = len(order.index), order.index.size
+        return EpochResult(taken, examples, means, steps.compilations, steps.blocks(), sections)
 
     def _charge(self, steps: Steps, section: str) -> None:
         steps.charge(self._ledger, section)

@@ -18,7 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from raybench.datasets.base import Array
 from raybench.engines.conversion import STATISTICS, Weights, renamed, role
-from raybench.engines.torch.engine import cross_entropy
+from raybench.engines.torch.losses import cross_entropy
 
 Loss = Callable[[Any, Any], torch.Tensor]
 
@@ -79,7 +79,8 @@ def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
     """An array on the model's device, pictures with their channels first."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
     tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
-    return tensor.to(next(model.parameters()).device)
+    first = next(model.parameters())
+    return tensor.to(first.device, first.dtype if tensor.is_floating_point() else None)
 
 
 def outputs(model: nn.Module, inputs: Array) -> Array:

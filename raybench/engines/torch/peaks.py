@@ -11,7 +11,7 @@ from typing import cast
 import torch
 
 from raybench.devices.base import Device, TorchDevice
-from raybench.engines.torch.engine import LOW_PRECISION
+from raybench.engines.torch.precision import LOW_PRECISION
 
 Operation = Callable[[], None]
 """Hands the operation to the device once; whoever times it waits for the device."""

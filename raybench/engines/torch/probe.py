@@ -5,6 +5,6 @@ from __future__ import annotations
 from torch import nn
 
 
-def build() -> nn.Module:
-    """From inputs [batch, 2] to outputs [batch, 4]."""
-    return nn.Sequential(nn.Linear(2, 4))
+def build(parts: int = 1) -> nn.Module:
+    """From inputs [batch, 2] to outputs [batch, 4], through so many of them."""
+    return nn.Sequential(nn.Linear(2, 4), *(nn.Linear(4, 4) for _ in range(parts - 1)))

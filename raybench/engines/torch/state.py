@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -51,12 +51,17 @@ def read_state(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     random: RandomStates,
+    slow: Sequence[torch.Tensor] = (),
 ) -> dict[str, Array]:
-    """Every parameter and buffer, what the optimiser keeps of each parameter by its place, and the rest by its name."""
+    """Every parameter and buffer, what the optimiser keeps of each parameter by its place, and the rest by its name.
+
+    `slow` has the slow weights where there are some (`raybench.engines.torch.lookahead`).
+    """
     found = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
     for place, parameter in enumerate(_trained(optimizer)):
         kept = optimizer.state.get(parameter, {})
         found |= {f"optimizer/{place}/{name}": as_array(value) for name, value in kept.items() if value is not None}
+    found |= {f"slow/{place}": as_array(tensor) for place, tensor in enumerate(slow)}
     found |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
     return found | {f"random/{name}": as_array(read()) for name, (read, _) in random.of.items()}
 
@@ -67,13 +72,14 @@ def write_state(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     random: RandomStates,
+    slow: Sequence[torch.Tensor] = (),
 ) -> None:
     """Put back what `read_state` has given, in a model and an optimiser that are as they were made; `random` is left.
 
     Raises:
         ValueError: it is not the state of such a model; nothing was changed.
     """
-    rooms: dict[str, dict[str, Array]] = {room: {} for room in ("model", "optimizer", "scaler", "random")}
+    rooms: dict[str, dict[str, Array]] = {room: {} for room in ("model", "optimizer", "slow", "scaler", "random")}
     for path, array in state.items():
         room, _, name = path.partition("/")
         if room not in rooms:
@@ -89,11 +95,17 @@ def write_state(
         if not number.isdecimal() or int(number) >= len(trained):
             raise ValueError("it belongs to another optimizer")
         kept.setdefault(int(number), {})[name] = _kept(array, trained[int(number)])
+    if {name: array.shape for name, array in rooms["slow"].items()} != {
+        str(place): tuple(tensor.shape) for place, tensor in enumerate(slow)
+    }:
+        raise ValueError("it has other slow weights")
     if rooms["scaler"].keys() != scaler.state_dict().keys() or rooms["random"].keys() != random.of.keys():
         raise ValueError("it was made on another device, or in another precision")
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(as_tensor(rooms["model"][name], tensor.dtype))
+        for place, tensor in enumerate(slow):
+            tensor.copy_(as_tensor(rooms["slow"][str(place)], tensor.dtype))
     optimizer.load_state_dict({**optimizer.state_dict(), "state": kept})
     if rooms["scaler"]:
         scaler.load_state_dict({name: array.item() for name, array in rooms["scaler"].items()})

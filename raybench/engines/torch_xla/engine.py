@@ -21,9 +21,10 @@ from torch_xla.distributed.spmd import Mesh, mark_sharding
 from raybench.datasets.base import Array
 from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.steps import Steps
-from raybench.engines.torch.engine import Sums, TorchEngine
+from raybench.engines.torch.engine import TorchEngine
 from raybench.engines.torch.pictures import Drawn
 from raybench.engines.torch.state import RandomStates
+from raybench.engines.torch.sums import Sums
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 from raybench.engines.torch_xla.together import XlaTogether
 from raybench.trial.job import SPMD
@@ -123,8 +124,9 @@ class XlaEngine(TorchEngine):
         """One epoch; its rates and the like go to the device in one table."""
         before = compilations()
         with self._ledger.section("train"):
-            steps = range(self._step, self._step + self._order.steps)
-            rows = [self._optimizer.numbers(self._rate * self._factor(step), step) for step in steps]
+            rate = float(self._recipe.optimizer["learning_rate"])
+            steps = range(self._step, self._step + self._order.next_steps)
+            rows = [self._optimizer.numbers(rate * self._factor(step), step) for step in steps]
             self._numbers = torch.tensor(rows, dtype=torch.float32).to(self._on)
         result = super().train_epoch(epoch)
         return replace(result, new_shapes=self._compiled(before, "train"))

@@ -1,0 +1,18 @@
+"""What a model is trained and judged by where its workload says nothing: one number an example."""
+
+from __future__ import annotations
+
+import torch
+
+
+def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
+    """The loss of each example [batch] from logits [batch, classes] and classes [batch].
+
+    The target of an example is 1 - smoothing at its class, and smoothing ÷ classes more at every one.
+    """
+    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
+
+
+def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    """1 for each example whose largest logit is its class, else 0; shape [batch]."""
+    return {"accuracy": (outputs.argmax(-1) == targets).to(torch.float32)}
