@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from raybench.analysis.factored import TIMED_FOR
+from raybench.analysis.told import mapping_in, number_in, numbers_in, sequence_in, target_in, text_in, whole_in
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Target
@@ -17,9 +17,6 @@ Key = tuple[str, int]
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
-
-LARGEST = 2**63
-"""A whole number in a journal is smaller than this; a longer one is damage."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ class Attempt:
     @property
     def warmup_epochs(self) -> int:
         """How many epochs at the beginning do not count as steady."""
-        told = _whole(self.cell.get("warmup_epochs"))
+        told = whole_in(self.cell.get("warmup_epochs"))
         return 1 if told is None else told
 
     def is_steady(self, epoch: int) -> bool:
@@ -157,9 +154,8 @@ class Attempt:
 
     def is_part(self, epoch: int) -> bool:
         """Whether an epoch is the last of a run whose epochs are no whole number, such as 9.9, and so is shorter."""
-        settings = self.cell.get("settings")
-        asked = settings.get("epochs") if isinstance(settings, Mapping) else None
-        return isinstance(asked, (int, float)) and epoch > asked
+        asked = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
+        return asked is not None and epoch > asked
 
     @property
     def only_timed(self) -> bool:
@@ -170,7 +166,7 @@ class Attempt:
     def by_sections(self) -> bool:
         """Whether the sections of its steps were timed apart: the waits between them are in all its times, which are
         no results therefore. What it learned is one."""
-        return bool(_mapping(self.cell.get("settings")).get("sections"))
+        return bool(mapping_in(self.cell.get("settings")).get("sections"))
 
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None where there is none, or where the run was only timed."""
@@ -190,7 +186,7 @@ class Attempt:
             self._start(event)
         elif kind == "trial_resumed":
             told = event.get("gaps")
-            self.gaps = tuple(sorted(set(filter(_whole, told)))) if isinstance(told, list) else ()
+            self.gaps = tuple(sorted(set(filter(whole_in, told)))) if isinstance(told, list) else ()
         elif kind == "epoch_ended":
             self._epoch(event)
         elif kind == "trial_audited":
@@ -198,50 +194,51 @@ class Attempt:
         elif kind == "trial_ended" and self.status is None:
             self._end(event)
         elif kind == "trial_skipped":
-            self.status, self.ended = events.SKIPPED, _text(event.get("t"))
-            self.error = {"type": "Skipped", "message": _text(event.get("reason")) or ""}
+            self.status, self.ended = events.SKIPPED, text_in(event.get("t"))
+            self.error = {"type": "Skipped", "message": text_in(event.get("reason")) or ""}
 
     def _start(self, event: Event) -> None:
-        self.cell = _mapping(event.get("cell"))
-        self.seed = _whole(event.get("seed"))
-        self.label, self.grid = _text(event.get("label")), _text(event.get("grid"))
-        self.profile, self.machine = _text(event.get("profile")), _mapping(event.get("machine"))
-        self.target = _target(event.get("target")) or _target(_mapping(self.cell.get("settings")).get("stop_at_target"))
-        self.decay_proof, self.roofline = _mapping(event.get("decay_proof")), _mapping(event.get("roofline"))
-        self.host, self.versions = _mapping(event.get("host")), _mapping(event.get("versions"))
-        self.hardware, self.fairness = _mapping(event.get("hardware")), _mapping(event.get("fairness"))
-        self.started = _text(event.get("t"))
+        self.cell = mapping_in(event.get("cell"))
+        self.seed = whole_in(event.get("seed"))
+        self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
+        self.profile, self.machine = text_in(event.get("profile")), mapping_in(event.get("machine"))
+        settings = mapping_in(self.cell.get("settings"))
+        self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
+        self.decay_proof, self.roofline = mapping_in(event.get("decay_proof")), mapping_in(event.get("roofline"))
+        self.host, self.versions = mapping_in(event.get("host")), mapping_in(event.get("versions"))
+        self.hardware, self.fairness = mapping_in(event.get("hardware")), mapping_in(event.get("fairness"))
+        self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:
-        number = _whole(event.get("epoch")) or 0
+        number = whole_in(event.get("epoch")) or 0
         if number < 1:
             return
-        self.precision = _mapping(event.get("precision")) or self.precision
+        self.precision = mapping_in(event.get("precision")) or self.precision
         self._epochs[number] = Epoch(
             epoch=number,
-            t=_text(event.get("t")),
-            steps=_whole(event.get("steps")) or 0,
-            examples=_whole(event.get("examples")) or 0,
-            ledger=_numbers(event.get("ledger")),
-            cpu_s=_number(event.get("cpu_s")),
-            metrics=_numbers(event.get("metrics")),
-            memory_peak_bytes=_whole(event.get("memory_peak_bytes")),
-            recompiles=_whole(event.get("recompiles")),
-            cpu=_numbers(event.get("cpu")),
-            device_s=_numbers(event.get("device_s")),
-            settle_s=_numbers(event.get("settle_s")),
-            step_s=_sequence(event.get("step_s")),
-            sections=_numbers(event.get("sections")),
+            t=text_in(event.get("t")),
+            steps=whole_in(event.get("steps")) or 0,
+            examples=whole_in(event.get("examples")) or 0,
+            ledger=numbers_in(event.get("ledger")),
+            cpu_s=number_in(event.get("cpu_s")),
+            metrics=numbers_in(event.get("metrics")),
+            memory_peak_bytes=whole_in(event.get("memory_peak_bytes")),
+            recompiles=whole_in(event.get("recompiles")),
+            cpu=numbers_in(event.get("cpu")),
+            device_s=numbers_in(event.get("device_s")),
+            settle_s=numbers_in(event.get("settle_s")),
+            step_s=sequence_in(event.get("step_s")),
+            sections=numbers_in(event.get("sections")),
         )
 
     def _end(self, event: Event) -> None:
-        self.status = _text(event.get("status")) or events.FAILED
-        self.ended = _text(event.get("t"))
-        self.ledger, self.cpu = _numbers(event.get("ledger")), _numbers(event.get("cpu"))
-        self.wall, self.template_import = _number(event.get("wall")), _number(event.get("template_import"))
+        self.status = text_in(event.get("status")) or events.FAILED
+        self.ended = text_in(event.get("t"))
+        self.ledger, self.cpu = numbers_in(event.get("ledger")), numbers_in(event.get("cpu"))
+        self.wall, self.template_import = number_in(event.get("wall")), number_in(event.get("template_import"))
         told = event.get("warnings")
         self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
-        self.error = _mapping(event.get("error")) or None
+        self.error = mapping_in(event.get("error")) or None
 
 
 def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
@@ -251,7 +248,7 @@ def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
         The attempt it belongs to; None for an event of another kind, which changes nothing.
     """
     kind, trial = event.get("event"), event.get("trial")
-    number = 0 if kind == "trial_skipped" else _whole(event.get("attempt")) or 0
+    number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
     if not isinstance(trial, str) or not trial or not known_kind:
         return None
@@ -286,41 +283,3 @@ def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
 
 def _standing(record: Attempt) -> tuple[bool, int]:
     return record.status is not None and record.status not in events.AGAIN_NEXT_TIME, record.attempt
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _whole(value: Any) -> int | None:
-    usable = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
-    return value if usable else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    whole = _whole(value)
-    return None if whole is None else float(whole)
-
-
-def _numbers(value: Any) -> dict[str, float]:
-    told = _mapping(value).items()
-    return {str(name): number for name, text in told if (number := _number(text)) is not None}
-
-
-def _sequence(value: Any) -> tuple[float, ...]:
-    """Numbers in their order; none where one of them is damaged, for each tells of its place."""
-    found = [_number(number) for number in value] if isinstance(value, list) else []
-    whole = [number for number in found if number is not None]
-    return tuple(whole) if len(whole) == len(found) else ()
-
-
-def _target(value: Any) -> Target | None:
-    told = _mapping(value)
-    metric = _text(told.get("metric"))
-    return Target(metric, _number(told.get("at_least")), _number(told.get("at_most"))) if metric else None

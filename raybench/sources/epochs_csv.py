@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from raybench.analysis.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
-from raybench.analysis.results import LARGEST, Attempt, Epoch
+from raybench.analysis.results import Attempt, Epoch
 from raybench.analysis.tables import LEAVES, Record, cell_of
+from raybench.analysis.told import LARGEST
 from raybench.errors import FileError, Problem, nearest
 from raybench.identity import digest
 from raybench.trial import events

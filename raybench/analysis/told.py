@@ -1,0 +1,56 @@
+"""What an event has under a name, of the type that it should be; nothing where it is of another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.trial.job import Target
+
+LARGEST = 2**63
+"""A whole number in a journal is smaller than this; a longer one is damage."""
+
+
+def mapping_in(value: Any) -> Mapping[str, Any]:
+    """A map; empty where there is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def text_in(value: Any) -> str | None:
+    """A text."""
+    return value if isinstance(value, str) else None
+
+
+def whole_in(value: Any) -> int | None:
+    """A whole number that is not damage."""
+    usable = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+    return value if usable else None
+
+
+def number_in(value: Any) -> float | None:
+    """A finite number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    whole = whole_in(value)
+    return None if whole is None else float(whole)
+
+
+def numbers_in(value: Any) -> dict[str, float]:
+    """A map of names to finite numbers, without what is none."""
+    told = mapping_in(value).items()
+    return {str(name): number for name, text in told if (number := number_in(text)) is not None}
+
+
+def sequence_in(value: Any) -> tuple[float, ...]:
+    """Numbers in their order; none where one of them is damaged, for each tells of its place."""
+    found = [number_in(number) for number in value] if isinstance(value, list) else []
+    whole = [number for number in found if number is not None]
+    return tuple(whole) if len(whole) == len(found) else ()
+
+
+def target_in(value: Any) -> Target | None:
+    """A target."""
+    told = mapping_in(value)
+    metric = text_in(told.get("metric"))
+    return Target(metric, number_in(told.get("at_least")), number_in(told.get("at_most"))) if metric else None
