@@ -7,7 +7,7 @@ from typing import Any
 
 Point = dict[str, Any]
 
-NUMBERS = 3
+NUMBERS = 2
 """Of the numbers on an axis, how many a few points meet at most."""
 
 

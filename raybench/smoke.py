@@ -14,15 +14,14 @@ from raybench.devices import frameworks, hosted
 from raybench.engines import MODELS
 from raybench.spec import DeviceProfile
 
-STEPS = 4
-"""Steps of a trial in all: an epoch that is warm-up and one that is not, with two steps each, where an epoch has more
-than one."""
+EPOCHS = 2
+"""Of a trial, each of one step: one that is warm-up and one that is not."""
 
 REPLICAS = 2
 """What has several replicas has as many here: a batch in one part would be another computation."""
 
-SMALLEST_BATCH = 4
-"""Two replicas with two examples each, which is the least that has a variance."""
+EXAMPLES = 2
+"""In the smallest batch of a replica: the fewest that have a variance."""
 
 ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}
 """What stands in for a precision that is an accelerator's."""
@@ -66,33 +65,31 @@ def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], c
     """A cell's settings, with little to do."""
     replicas = min(resolved["replicas"], REPLICAS)
     batch = batch_size(resolved["batch_size"], replicas)
-    steps = min(resolved["steps_per_epoch"] or STEPS // 2, STEPS // 2)
-    epochs = _epochs(resolved["epochs"], STEPS // steps)
-    # One more than whole batches: what is ragged is dropped in training and padded in evaluation.
-    wanted = steps * batch + 1
+    epochs = _epochs(resolved["epochs"])
+    wanted = batch + 1  # the ragged rest is dropped in training and padded in evaluation, as ever
     cut = {
         "replicas": replicas,
         "batch_size": batch,
         "epochs": epochs,
         "warmup_epochs": min(resolved["warmup_epochs"], max(0, int(epochs) - 1)),
-        "steps_per_epoch": resolved["steps_per_epoch"] and steps,
+        "steps_per_epoch": resolved["steps_per_epoch"] and 1,
         "examples": {split: min(wanted, count or wanted) for split, count in examples.items()},
     }
-    most = {"steps_per_execution": steps, "cpus": cores, "threads": cores}
+    most = {"steps_per_execution": 1, "cpus": cores, "threads": cores}
     cut |= {name: min(resolved[name], limit) for name, limit in most.items() if resolved.get(name)}
     return dict(resolved) | cut
 
 
 def batch_size(batch: int, replicas: int = 1) -> int:
-    """A batch of a few examples, a multiple of the replicas, and another one for each doubling: 64 is 8, 128 is 10."""
-    small = min(batch, SMALLEST_BATCH + 2 * max(0, batch.bit_length() - 5))
+    """A batch of a few examples, a multiple of the replicas, and another one for each doubling: 64 is 6, 128 is 8."""
+    small = min(batch, EXAMPLES * replicas + 2 * max(0, batch.bit_length() - 5))
     return max(1, small // replicas) * replicas
 
 
-def _epochs(epochs: Any, most: int) -> Any:
-    """At most so many epochs; where they end within an epoch, they still do."""
+def _epochs(epochs: Any) -> Any:
+    """At most `EPOCHS`; where they end within an epoch, they still do."""
     part = round(epochs % 1, 6)
-    return min(epochs, most - 1 + part if part else most)
+    return min(epochs, EPOCHS - 1 + part if part else EPOCHS)
 
 
 def stands_for(

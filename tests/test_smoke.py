@@ -71,14 +71,14 @@ def test_every_value_is_met_and_most_cells_differ_from_the_baseline_in_one(plan_
         "weight_decay": {1.25e-4, 5e-4},
     }
     batches = {cell.axes["batch_size"] for cell in plan.cells}
-    assert batches == {256, 64, 128, 512, 4096}, "the baseline's, the smallest, an override's and an include's"
+    assert batches == {256, 64, 512, 4096}, "the baseline's, the smallest, an override's and an include's"
     assert any(matches(cell.axes, {"device": "gpu2", "batch_size": 512}) for cell in plan.cells)
     assert [cell.axes.get("optimizer") for cell in plan.cells].count("adam") == 1
-    assert len(plan.cells) == 9 and len(plan.trials) == 9, "each once"
-    base = plan.cells[2].axes
+    assert len(plan.cells) == 8 and len(plan.trials) == 8, "each once"
+    base = plan.cells[1].axes
     assert (base["device"], base["batch_size"], base["weight_decay"]) == ("gpu", 256, 1.25e-4)
     apart = [sum(cell.axes[axis] != base[axis] for axis in base) for cell in plan.cells if "optimizer" not in cell.axes]
-    assert sorted(apart) == [0, 1, 1, 1, 1, 1, 1, 2]
+    assert sorted(apart) == [0, 1, 1, 1, 1, 1, 2]
 
 
 def test_what_is_not_a_number_is_met_in_full_and_excluded_points_stay_out():
@@ -90,15 +90,15 @@ def test_what_is_not_a_number_is_met_in_full_and_excluded_points_stay_out():
 
 def test_each_cell_is_cut_runs_on_the_cpu_and_stays_another_than_the_rest(plan_of):
     plan = plan_of(GRID)
-    assert [cell.skip for cell in plan.cells] == [None] * 9
-    assert len({cell.cell_id for cell in plan.cells}) == 9
+    assert [cell.skip for cell in plan.cells] == [None] * 8
+    assert len({cell.cell_id for cell in plan.cells}) == 8
     for cell in plan.cells:
         made, device = settings(cell), cell.content["device"]
         assert (device["kind"], cell.content["framework"], device["count"]) == ("cpu", "torch", 2)
         assert made["epochs"] == 2 and cell.content["warmup_epochs"] == 1
         assert made["precision"] in ("fp32", "bf16")
         assert made["batch_size"] <= 24 and made["batch_size"] % device["replicas"] == 0
-        assert cell.content["data"]["examples"] == dict.fromkeys(("train", "val"), 2 * made["batch_size"] + 1)
+        assert cell.content["data"]["examples"] == dict.fromkeys(("train", "val"), made["batch_size"] + 1)
         assert cell.content["smoke"]["device"] == cell.profile
     by_device = {cell.profile: cell.content["device"]["replicas"] for cell in plan.cells}
     assert by_device == {"gpu": 1, "gpu2": 2, "tpu": 2}
@@ -114,7 +114,7 @@ def test_two_devices_of_which_nothing_is_left_but_the_name_are_two_cells(plan_of
 
 
 def test_no_cell_of_it_is_one_of_the_grid(plan_of):
-    tiny = "name: g\nworkload: digits_cnn\nepochs: 2\nbatch_size: 4\nsteps_per_epoch: 2\nexamples: {train: 9, val: 9}\n"
+    tiny = "name: g\nworkload: digits_cnn\nepochs: 2\nbatch_size: 2\nsteps_per_epoch: 1\nexamples: {train: 3, val: 3}\n"
     cut, full = plan_of(tiny), plan_of(tiny, full=True)
     assert settings(cut.cells[0]) == settings(full.cells[0]), "there was nothing to cut"
     assert cut.cells[0].cell_id != full.cells[0].cell_id
@@ -124,7 +124,7 @@ def test_no_cell_of_it_is_one_of_the_grid(plan_of):
 def test_what_was_cut_is_said(plan_of):
     (words,) = smoke_words(cell.content for cell in plan_of(GRID).cells)
     assert "device: gpu is cpu, gpu2 is cpu, tpu is cpu" in words
-    for told in ("epochs: 24 is 2", "64 is 8", "precision: fp16 is bf16", "replicas: 8 is 2", "torch_xla is torch"):
+    for told in ("epochs: 24 is 2", "64 is 6", "precision: fp16 is bf16", "replicas: 8 is 2", "torch_xla is torch"):
         assert told in words
     assert list(smoke_words(cell.content for cell in plan_of(GRID, full=True).cells)) == []
 
@@ -169,7 +169,7 @@ def test_a_cell_that_can_never_be_trained_is_told_as_ever(plan_of):
 
 
 def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
-    assert [smoke.batch_size(size) for size in (1, 3, 16, 32, 64, 1024)] == [1, 3, 4, 6, 8, 16]
+    assert [smoke.batch_size(size) for size in (1, 3, 16, 32, 64, 1024)] == [1, 2, 2, 4, 6, 14]
     assert [smoke.batch_size(size, 2) for size in (2, 3, 5, 512)] == [2, 2, 4, 14]
     base = {"replicas": 1, "batch_size": 64, "precision": "fp32", "framework": "torch", "compile": True}
     some = DeviceProfile(kind="cuda")
@@ -179,10 +179,10 @@ def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
         return next(iter(smoke.smaller(some, given, {"train": None, "val": 5}, ["torch"], 2)))[1]
 
     single = cut(epochs=4, warmup_epochs=2, steps_per_epoch=1)
-    assert (single["epochs"], single["warmup_epochs"], single["steps_per_epoch"]) == (4, 2, 1)
+    assert (single["epochs"], single["warmup_epochs"], single["steps_per_epoch"]) == (2, 1, 1)
     assert cut(epochs=9.9)["epochs"] == 1.9 and cut(epochs=0.5)["epochs"] == 0.5
-    assert cut()["examples"] == {"train": 17, "val": 5} and cut()["compile"] is False
-    assert (cut(cpus=64)["cpus"], cut(steps_per_execution=50)["steps_per_execution"]) == (2, 2)
+    assert cut()["examples"] == {"train": 7, "val": 5} and cut()["compile"] is False
+    assert (cut(cpus=64)["cpus"], cut(steps_per_execution=50)["steps_per_execution"]) == (2, 1)
 
 
 OWN = """
@@ -213,7 +213,7 @@ def test_a_workload_of_ones_own_whose_data_nobody_has_counted(tmp_path, monkeypa
     outcome = run_grid(spec, InlineExecutor(), options=Options(tmp_path / "results"))
     assert outcome.exit_status == 0
     runs = sorted(outcome.latest.values(), key=lambda run: run.cell["settings"]["batch_size"])
-    assert [(run.status, run.epochs[-1].examples) for run in runs] == [("completed", 8), ("completed", 12)]
+    assert [(run.status, run.epochs[-1].examples) for run in runs] == [("completed", 2), ("completed", 4)]
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +265,7 @@ def test_mlflow_has_an_experiment_of_its_own_and_every_run_is_marked(ran):
         ).fetchall()
         names = {name for (name,) in store.execute("select name from runs where name like '%smoke%'")}
     assert found == [("g", 5, 0), ("g~smoke", 4, 4)]
-    assert "grid g~smoke" in names and "digits_cnn cuda torch b6 wd0.005 smoke r0" in names
+    assert "grid g~smoke" in names and "digits_cnn cuda torch b4 wd0.005 smoke r0" in names
     journal = [json.loads(line) for line in cut.journal.read_text().splitlines()]
     checks = {event["check"] for event in journal if event["event"] == "check_ended"}
     assert checks == {"canary", "decay", "roofline"}, "every part that a full run has"

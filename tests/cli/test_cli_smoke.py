@@ -1,0 +1,69 @@
+"""`--smoke`, from the command to what a person reads."""
+
+import pytest
+
+CUT = "cut to see that it runs: each value is met once, each cell is run once. "
+
+
+@pytest.fixture
+def gpus(digits):
+    digits.write_text(digits.read_text().replace("[cpu]", "[cpu, cuda]") + "baseline: {device: cpu}\n")
+    return digits
+
+
+def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_run(raybench, gpus, tmp_path):
+    planned = raybench("plan", gpus, "--smoke", "--inline")
+    told = [line for line in planned.lines if line.startswith(CUT)]
+    assert "device: cuda is cpu" in told[0] and "batch_size: 32 is 4, 64 is 6" in told[0]
+    assert any(
+        line.startswith("digits~smoke: 3 cells × 1 repeat = 3 trials: 0 done, 3 to run") for line in planned.lines
+    )
+
+    said = raybench("grid", gpus, "--smoke", "--inline")
+    assert (said.status, said.err) == (0, "")
+    assert said.lines[:2] == ["digits~smoke: 3 of 3 trials to run", told[0]]
+    assert "Smoke run: 3 of 3 cells ran from end to end." in said.out
+    assert said.out.count("1/1 completed") == 3 and "digits_cnn cuda torch b4 wd0.005 smoke r0" in said.out
+    assert "× as fast" not in said.out
+    assert any(line.startswith("smoke: cut to see that it runs") for line in said.lines)
+    assert f"journal: {tmp_path}/raybench-results/digits~smoke/journal.jsonl" in said.out
+    assert "these are no results of the grid: that is the same command without --smoke" in said.lines
+
+    again = raybench("grid", gpus, "--smoke", "--inline")
+    assert again.status == 0 and "nothing was left to run" in again.out
+    assert raybench("grid", gpus, "--inline", "--where", "device=cpu").lines[0] == "digits: 2 of 2 trials to run"
+
+
+def test_report_shows_one_or_the_other(raybench, gpus):
+    nothing = raybench("report", gpus, "--smoke")
+    assert (nothing.status, nothing.lines) == (
+        2,
+        [
+            f"{gpus}: grid digits~smoke has no journal in raybench-results; `raybench grid {gpus} --smoke` makes one",
+        ],
+    )
+    raybench("grid", gpus, "--smoke", "--inline", "--where", "device=cuda")
+    assert raybench("report", gpus).status == 2, "of the grid itself there is nothing"
+    for words in ([gpus, "--smoke"], ["digits", "--smoke"], ["digits~smoke"]):
+        said = raybench("report", *words)
+        assert said.status == 0 and "Smoke run: 2 of 2 cells" in said.out
+
+
+def test_set_and_where_come_first(raybench, gpus):
+    given = ("--set", "axes.batch_size=[128,256]", "--set", "epochs=7", "--where", "batch_size=256")
+    said = raybench("plan", gpus, "--smoke", "--inline", *given)
+    assert "batch_size: 256 is 10" in said.out and "128" not in said.out and "epochs: 7 is 2" in said.out
+    wrong = raybench("plan", gpus, "--smoke", "--where", "batch_size=12")
+    assert wrong.status == 2 and "batch_size of digits~smoke is never 12; it has 32, 64" in wrong.err
+
+
+def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(raybench, gpus):
+    gpus.write_text(gpus.read_text() + "precision: fp16\nframework: tensorflow\n")
+    said = raybench("grid", gpus, "--smoke", "--inline")
+    assert said.status == 3 and "tensorflow does not compute in fp16" in said.out
+
+
+def test_it_is_one_question_at_a_time(raybench, gpus):
+    said = raybench("grid", gpus, "--smoke", "--find-max-batch")
+    assert said.status == 2
+    assert said.lines == ["--smoke and --find-max-batch ask for different things; give one of them"]
