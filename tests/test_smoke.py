@@ -250,6 +250,7 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     said = "".join(span.text for sentence in of_smoke.verdict[0] for span in sentence)
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
     assert of_smoke.comparisons == []
+    assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.standing.rows} == {None}
     assert of_smoke.doubts[0].kind == "smoke"
     page = (cut.folder / reports.HTML).read_text()
     assert "Smoke run: " in page and "as fast as <em>" not in page

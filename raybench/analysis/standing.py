@@ -75,8 +75,8 @@ class Standing:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The comparison, a row a cell, in the order of `cells`."""
-        return compare(self.cells, self.latest, self.baseline, self.metric, self.findings)
+        """The comparison, a row a cell, in the order of `cells`; of a smoke run without ratios."""
+        return compare(self.cells, self.latest, {} if self.smoke else self.baseline, self.metric, self.findings)
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:

@@ -64,7 +64,8 @@ def caption(report: Report) -> str:
     repeats = max((cell.repeats for cell in standing.cells), default=1)
     each = "one run each: no interval" if repeats == 1 else f"{repeats} runs each, least and most in brackets"
     speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in standing.rows) else ""
-    return f"{standing.workload}; s/epoch: median steady epoch; {standing.metric}: last epoch; {each}{speed}."
+    smoke = "smoke run, no results; " if standing.smoke else ""
+    return f"{smoke}{standing.workload}; s/epoch: median steady epoch; {standing.metric}: last epoch; {each}{speed}."
 
 
 def worded(told: Sentence) -> Text:
