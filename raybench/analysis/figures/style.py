@@ -164,7 +164,7 @@ def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float,
                 break
 
 
-GAP, LETTER, MARK = 7.0, 5.6, 5.0
+GAP, LETTER, MARK = 7.0, 6.3, 5.0
 """Pixels of a figure at its own 100 to the inch: from a mark to its name, a letter of that name, half a mark."""
 
 
