@@ -96,7 +96,7 @@ _CELL = [
         "evaluation_batch_size", WHOLE, "examples", "asked for; none: raybench's own", "settings.evaluation_batch_size"
     ),
     Column(
-        "timed_for", WHOLE, "epochs", "for which it was only timed, in a factored study; none: trained", "timed_for"
+        "timed_for", NUMBER, "epochs", "for which it was only timed, in a factored study; none: trained", "timed_for"
     ),
     Column("warmup_epochs", WHOLE, "epochs", "at the beginning that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "of this trial"),
