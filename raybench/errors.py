@@ -8,6 +8,7 @@ RaybenchError
 │   ├── DataError         a data set that is missing, damaged or cannot be fetched
 │   └── ResultsLockedError  another grid is running on the same results folder
 ├── ExecutionError        the machines or Ray would not do what was asked: exit status 1
+├── JournalError          the results folder can no longer be written: full, read-only, taken away: exit status 1
 └── StoreError            the MLflow store cannot be reached or used (`raybench.tracking.store`): exit status 1
 """
 
@@ -81,3 +82,7 @@ class ResultsLockedError(UsageError):
 
 class ExecutionError(RaybenchError):
     """The machines, or Ray, would not do what was asked."""
+
+
+class JournalError(RaybenchError):
+    """A journal can no longer be written: its disk is full or read-only, or it was taken away."""

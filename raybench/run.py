@@ -15,6 +15,7 @@ from raybench import datasets
 from raybench.analysis.comparison import Row
 from raybench.analysis.report import Report
 from raybench.analysis.results import Attempt, latest
+from raybench.errors import JournalError
 from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
 from raybench.execution.dispatch import Dispatcher, Placement, Work
@@ -38,6 +39,11 @@ from raybench.wanted import FILE, PLAN, Wanted, wanted_by, written
 from raybench.workloads import WorkloadInfo
 
 RESULTS = Path("raybench-results")
+
+STOPPED = (
+    "The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, "
+    "the same command goes on with the rest."
+)
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
         ResultsLockedError: another grid runs on the results folder.
         ExecutionError: the machines would not do what was asked.
+        JournalError: the results folder can no longer be written.
     """
     view, options = view or Silent(), options or Options()
     store = resolve(options.results, options.tracking_uri, spec.tracking_uri)
@@ -145,12 +152,15 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results, f"the grid {spec.name}"):
-            earlier = recovered(folder / JOURNAL)
-            earlier, taken, words = completed_elsewhere(plan, folder / JOURNAL, earlier, store, options)
-            if words:
-                view.note(words)
-            session = _Session(plan, folder, root, store, earlier, options.fresh)
-            session.run(missing(plan, earlier.attempts.values(), options, taken), executor, view)
+            try:
+                earlier = recovered(folder / JOURNAL)
+                earlier, taken, words = completed_elsewhere(plan, folder / JOURNAL, earlier, store, options)
+                if words:
+                    view.note(words)
+                session = _Session(plan, folder, root, store, earlier, options.fresh)
+                session.run(missing(plan, earlier.attempts.values(), options, taken), executor, view)
+            except JournalError as error:
+                raise JournalError(f"{error}. {STOPPED}") from None
             return session.outcome(options.skip_missing)
 
 
@@ -177,7 +187,7 @@ class _Session:
             if not todo:
                 self._renew_page()
                 return
-            begun = events.now()
+            begun, writable = events.now(), True
             view.begin(self._plan, todo, list(self._known.values()))
             writer = MlflowWriter(
                 self._store, self._plan.spec.name, self._folder, self._known.values(), warn=self._warnings.append
@@ -204,15 +214,27 @@ class _Session:
                 executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink)
             except KeyboardInterrupt:
                 self._interrupted = True
+            except JournalError:
+                writable = False
+                raise
             finally:
                 try:
-                    summary = self._summary(begun)
-                    executions.keep(journal, summary)
-                    self._keep_page(summary.files)
-                    writer.put_summary(summary)
-                    writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
+                    self._close(journal if writable else None, writer, view, begun)
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def _close(self, journal: Journal | None, writer: MlflowWriter, view: View, begun: str) -> None:
+        """Keep what this execution comes to, where there is room for it, and bring MLflow up to date."""
+        try:
+            if journal:
+                summary = self._summary(begun)
+                executions.keep(journal, summary)
+                self._keep_page(summary.files)
+                writer.put_summary(summary)
+        except OSError as error:
+            raise JournalError(f"{self._folder}: {error.strerror or error}") from error
+        finally:
+            writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""

@@ -144,7 +144,8 @@ class TemplateProcess:
                 audit.see(event)
                 audited = audit.end() if event["event"] in events.ENDS else None
                 if audited:
-                    keep(Path(job.folder), audited)
+                    with contextlib.suppress(OSError):  # whoever hears of it keeps it too
+                        keep(Path(job.folder), audited)
                     yield audited
                 yield event
 
@@ -220,7 +221,8 @@ class TemplateProcess:
         error = {**error, "output": tail(folder / OUTPUT)}
         imported = round(self.import_seconds, 6)
         event = end_for(job, status, error, wall, imported)
-        keep(folder, event)
+        with contextlib.suppress(OSError):  # whoever hears of it keeps it too
+            keep(folder, event)
         return event
 
 

@@ -27,6 +27,7 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray import tune
+from ray.tune import TuneError
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -34,13 +35,14 @@ from raybench.cell import PROCESS
 from raybench.devices import RAY_RESOURCES
 from raybench.devices.node import Node, probe_node
 from raybench.environments import runtime_env_of
-from raybench.errors import ExecutionError
+from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
 from raybench.execution.dispatch import Dispatcher, Placement
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.trial import events
+from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.trial.record import end_for
 from raybench.trial.scratch import Scratch
@@ -100,18 +102,27 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink) -> None:
         self._dispatcher, self._sink = dispatcher, sink
+        self.refusal: RaybenchError | None = None
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
         event = result["event"]
         if event["event"] in events.ENDS:
             self._dispatcher.release(event["trial"], lost=event.get("status") == events.LOST)
-        self._sink(event)
+        self._tell(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         job = Job.from_json(trial.config["job"])
         status, error = name_actor_end(str(trial.get_error() or ""))
         if self._dispatcher.release(job.trial, lost=status == events.LOST):
-            self._sink(end_for(job, status, error))
+            self._tell(end_for(job, status, error))
+
+    def _tell(self, event: Event) -> None:
+        """Pass an event on; why it was refused is kept, for Tune makes a text of every error."""
+        try:
+            self._sink(event)
+        except RaybenchError as error:
+            self.refusal = error
+            raise
 
 
 def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
@@ -203,6 +214,7 @@ class RayTuneExecutor:
         # Ray's own handler ends the driver where it stands.
         before = signal.signal(signal.SIGTERM, _interrupt) if in_main else None
         storage = Scratch()
+        listener = _Listener(dispatcher, sink)
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
@@ -212,12 +224,14 @@ class RayTuneExecutor:
                 trial_name_creator=lambda trial: trial.config["job"]["trial"],
                 trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
             ),
-            run_config=tune.RunConfig(
-                name="grid", storage_path=str(storage.path), verbose=0, callbacks=[_Listener(dispatcher, sink)]
-            ),
+            run_config=tune.RunConfig(name="grid", storage_path=str(storage.path), verbose=0, callbacks=[listener]),
         )
         try:
             tuner.fit()
+        except TuneError:
+            if listener.refusal:
+                raise listener.refusal from None
+            raise
         except KeyboardInterrupt:
             for work in [placement.work for placement in dispatcher.running]:
                 dispatcher.release(work.name)

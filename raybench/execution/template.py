@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -79,7 +80,8 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
 
         job = Job.from_json(message)
         own_temporary_folder(job.cell["framework"], temporary)
-        redirect_output(Path(job.folder) / OUTPUT)
+        with suppress(OSError):  # a full disk: what it prints goes to the template's own output
+            redirect_output(Path(job.folder) / OUTPUT)
         faulthandler.enable()
         memory.limit(job.memory_limit)
         for event in record(job, Ledger(started), imported):
@@ -90,8 +92,9 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
 
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 

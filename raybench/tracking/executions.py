@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from raybench.errors import JournalError
 from raybench.tracking.journal import Journal
 from raybench.tracking.projection import Summary
 from raybench.trial.events import VERSION, Event, now
@@ -18,13 +20,17 @@ def keep(journal: Journal, summary: Summary) -> None:
     """Write a summary's files into a folder of their own beside the journal, and an event that names it.
 
     Raises:
-        OSError: they cannot be written.
+        JournalError: they cannot be written, and then none of them is.
     """
     name = re.sub(r"[^\w-]+", "-", summary.execution)
     folder = journal.path.parent / FOLDER / name
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in summary.files.items():
-        (folder / file).write_text(text, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in summary.files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise JournalError(f"{folder}: {error.strerror or error}") from error
     journal.append(
         {
             "v": VERSION,

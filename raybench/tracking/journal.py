@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
+from raybench.errors import JournalError
 from raybench.trial.events import Event
 from raybench.trial.record import line
+from raybench.trial.writing import append
 
 log = logging.getLogger("raybench")
 
@@ -39,33 +43,47 @@ def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
 class Journal:
     """A journal, open to be appended to, by any thread.
 
-    A line that a crash left torn is closed with a newline: it is damaged, and what follows is not.
+    A line that a crash left torn is closed with a newline: it is damaged, and what follows is not. A line that finds no
+    room on the disk is not there at all.
 
     Raises:
-        OSError: the file cannot be written.
+        JournalError: the file cannot be written; so does `append`.
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._lock = Lock()
-        self._file = path.open("ab")
-        if _torn(path):
-            self._file.write(b"\n")
+        with self._telling():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab", buffering=0)
+            if _torn(path):
+                append(self._file.fileno(), b"\n")
 
     def append(self, event: Event) -> None:
-        """Write one event; it is flushed when this returns.
+        """Write one event; when this returns the system has it, and of the end of a trial the disk.
 
         Raises:
+            JournalError: it cannot be written, or the journal has been taken away.
             ValueError: it holds a number that is not finite, or the journal is closed.
             TypeError: it holds something JSON cannot say.
         """
         text = line(event).encode("utf-8", errors="replace")
-        with self._lock:
-            self._file.write(text)
-            self._file.flush()
+        with self._lock, self._telling():
+            fd = self._file.fileno()
+            # A file that was removed still takes everything in, and keeps nothing.
+            there = self.path.stat()
+            if (there.st_dev, there.st_ino) != (os.fstat(fd).st_dev, os.fstat(fd).st_ino):
+                raise FileNotFoundError(errno.ENOENT, "it was taken away, and another put in its place")
+            append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
-                os.fsync(self._file.fileno())
+                os.fsync(fd)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise JournalError(f"{self.path}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close it; more than once is no harm."""

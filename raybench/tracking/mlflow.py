@@ -45,9 +45,10 @@ from mlflow.exceptions import MlflowException  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
 from mlflow.utils.rest_utils import http_request  # noqa: E402
 
-# These speak of migrations nobody needs to know of, and quote URIs with their credentials.
+# These speak of migrations nobody needs to know of, quote URIs with their credentials, and tell every error with a
+# traceback before it comes to us.
 for _logger in ("alembic", "mlflow.store.db.utils", "urllib3.connectionpool"):
-    logging.getLogger(_logger).setLevel(logging.ERROR)
+    logging.getLogger(_logger).setLevel(logging.CRITICAL)
 
 # A batch may hold 1,000 things, 100 parameters and 100 tags among them.
 METRICS_A_BATCH = 800

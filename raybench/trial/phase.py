@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 FILE = "phase"
@@ -17,14 +18,16 @@ class Phase:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / FILE
         self.enter(SETUP)
 
     def enter(self, now: str) -> None:
         """Be in that phase."""
         self.now = now
-        self._file.write_text(now, encoding="ascii")
+        with suppress(OSError):  # a full disk: a word less is no reason to end a trial
+            self._file.write_text(now, encoding="ascii")
 
 
 def last(folder: Path) -> str:

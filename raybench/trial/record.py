@@ -15,6 +15,7 @@ from raybench.trial.job import Job
 from raybench.trial.ledger import Ledger
 from raybench.trial.ranks import ranks_of, spread
 from raybench.trial.run import run
+from raybench.trial.writing import append_to
 
 EVENTS = "events.jsonl"
 OUTPUT = "output.log"
@@ -27,10 +28,13 @@ def line(event: Event) -> str:
 
 
 def keep(folder: Path, event: Event) -> None:
-    """Append an event to the attempt's journal and, where it carries a traceback, write that beside it."""
+    """Append an event to the attempt's journal and, where it carries a traceback, write that beside it.
+
+    Raises:
+        OSError: it cannot be written; of the event nothing is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / EVENTS).open("a", encoding="utf-8") as file:
-        file.write(line(event))
+    append_to(folder / EVENTS, line(event).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8")
@@ -55,8 +59,17 @@ def end_for(
 
 
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
-    """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded."""
+    """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded.
+
+    Where this host's disk is full the trial goes on, for whoever hears of its events keeps them too; its end says so.
+    """
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
+    unkept = ""
     for event in spread(ranks_of(job.cell), Path(job.folder), work):
-        keep(Path(job.folder), event)
+        if unkept and event["event"] == "trial_ended":
+            event["warnings"].append(unkept)
+        try:
+            keep(Path(job.folder), event)
+        except OSError as error:
+            unkept = f"its own record lacks events: {job.folder}: {error.strerror or error}"
         yield event

@@ -29,6 +29,7 @@ from raybench.trial.ledger import NANO, Ledger
 from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
 from raybench.trial.rank import here
 from raybench.trial.sheet import write_sheet
+from raybench.trial.writing import FULL
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 
@@ -119,7 +120,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     except Exception as caught:
         memory.lift()
         ran_out = device.is_oom(caught) if device else isinstance(caught, MemoryError)
-        status = events.OOM if ran_out else events.FAILED
+        full = isinstance(caught, OSError) and caught.errno in FULL
+        status = events.OOM if ran_out else events.LOST if full else events.FAILED
         error = describe_error(caught, phase.now, job.folder, info.file)
         if ran_out:
             peak = device.peak_memory() if device else None
