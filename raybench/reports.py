@@ -25,6 +25,7 @@ from raybench.sources.beside import beside
 from raybench.tracking.journal import JOURNAL, read
 from raybench.tracking.store import is_uri, redact
 from raybench.trial.events import Event, now
+from raybench.trial.writing import put
 from raybench.wanted import Wanted, last_wanted, same_cells
 
 log = logging.getLogger("raybench")
@@ -130,7 +131,7 @@ def keep_page(folder: Path, made: Mapping[str, str]) -> None:
         OSError: it cannot be written.
     """
     if HTML in made:
-        (folder / HTML).write_text(made[HTML], encoding="utf-8")
+        put(folder / HTML, made[HTML])
 
 
 def page_is_current(folder: Path, wanted: Wanted) -> bool:

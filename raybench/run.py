@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -29,16 +27,14 @@ from raybench.tracking import executions
 from raybench.tracking.journal import JOURNAL, Journal
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import EFFECTIVE, Summary
-from raybench.tracking.store import Store, redact_text, resolve
-from raybench.tracking.writer import MlflowWriter
+from raybench.tracking.store import RESULTS, Store, redact_text, resolve
+from raybench.tracking.writer import PATIENCE, MlflowWriter
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Job
 from raybench.view import Silent, View
 from raybench.wanted import FILE, PLAN, Wanted, wanted_by, written
 from raybench.workloads import WorkloadInfo
-
-RESULTS = Path("raybench-results")
 
 STOPPED = (
     "The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, "
@@ -171,6 +167,7 @@ class _Session:
         self._plan, self._folder, self._root, self._store = plan, folder, root, store
         self._known = earlier.attempts
         self._evidence = Evidence(() if fresh else earlier.events)
+        self._executions = executions.ended(earlier.events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(earlier.warnings)
@@ -190,7 +187,14 @@ class _Session:
             begun, writable = events.now(), True
             view.begin(self._plan, todo, list(self._known.values()))
             writer = MlflowWriter(
-                self._store, self._plan.spec.name, self._folder, self._known.values(), warn=self._warnings.append
+                self._store,
+                self._plan.spec.name,
+                self._folder,
+                self._known.values(),
+                executions.named(begun),
+                self._executions,
+                warn=self._warnings.append,
+                tell=view.warn,
             )
 
             def job(placement: Placement) -> Job:
@@ -234,7 +238,8 @@ class _Session:
         except OSError as error:
             raise JournalError(f"{self._folder}: {error.strerror or error}") from error
         finally:
-            writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left"))
+            most = f"at most {PATIENCE:.0f} s"
+            writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left, {most}"))
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""
@@ -274,8 +279,7 @@ class _Session:
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
         texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
-        execution = f"{begun} {platform.node()} {os.getpid()}"
-        return Summary(execution, texts, Counter(ends), started=begun, ended=events.now())
+        return Summary(executions.named(begun), texts, Counter(ends), started=begun, ended=events.now())
 
     def _files(self, report: Report) -> dict[str, str]:
         """The report's files; that a figure cannot be drawn must not take the summary with it."""

@@ -31,6 +31,9 @@ class View(Protocol):
     def event(self, event: Event) -> None:
         """Something happened in a trial, or a check has ended."""
 
+    def warn(self, words: str) -> None:
+        """Something that a person may want to mend while the grid goes on; from any thread."""
+
     def end(self, words: str = "") -> None:
         """No trial runs any more; words say what is still being done, and without words nothing is."""
 
@@ -42,6 +45,7 @@ class Silent:
         self.todo: list[Work] = []
         self.events: list[Event] = []
         self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch it without a word."""
@@ -61,6 +65,10 @@ class Silent:
     def event(self, event: Event) -> None:
         """Remember it."""
         self.events.append(event)
+
+    def warn(self, words: str) -> None:
+        """Remember it."""
+        self.warnings.append(words)
 
     def end(self, words: str = "") -> None:
         """Nothing to take away."""

@@ -87,7 +87,7 @@ def written(wanted: Wanted) -> dict[str, Any]:
 def last_wanted(journal: Path, told: Iterable[Event]) -> Wanted | None:
     """What the last execution of a grid asked for; None where none has left word that can be read."""
     for event in reversed([event for event in told if event.get("event") == executions.ENDED]):
-        summary = executions.recall(journal, event)
+        summary = executions.recall(journal.parent, event)
         found = _wanted(summary.files) if summary else None
         if found:
             return found

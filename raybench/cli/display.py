@@ -177,7 +177,11 @@ class Display:
         if not self._live:
             self._line(f"{'checked':<10} {proof.about}: {proof.says}")
         elif proof.warning:
-            self._console.print(f"warning: {proof.warning}", style="yellow", highlight=False, markup=False)
+            self.warn(proof.warning)
+
+    def warn(self, words: str) -> None:
+        """A line that stays."""
+        self._console.print(f"warning: {words}", style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def _started(self, trial: str, event: Event) -> None:
         self._waiting.pop(trial, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from raybench.analysis.table import render
@@ -10,11 +9,9 @@ from raybench.cli.display import trouble
 from raybench.cli.page import page
 from raybench.cli.ui import in_a_browser
 from raybench.cli.verdict import caption, show_doubts, show_verdict
-from raybench.errors import UsageError
 from raybench.reports import HTML
-from raybench.run import RESULTS
 from raybench.tracking.journal import attempt_folder
-from raybench.tracking.store import is_server, resolve
+from raybench.tracking.store import flags, is_server
 from raybench.trial import events
 
 if TYPE_CHECKING:
@@ -88,9 +85,4 @@ def _look(outcome: Outcome) -> str:
     store, results = outcome.store, outcome.folder.parent
     if is_server(store.uri):
         return f"open {in_a_browser(store)} in a browser"
-    flag = "" if results == RESULTS.absolute() else f" --results {quote(str(results))}"
-    try:
-        known = resolve(results) == store
-    except UsageError:  # MLFLOW_TRACKING_URI is none, and --tracking-uri took its place
-        known = False
-    return f"raybench ui{flag}" + ("" if known else f" --tracking-uri {quote(str(store))}")
+    return f"raybench ui{flags(store, results)}"

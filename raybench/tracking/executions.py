@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from raybench.errors import JournalError
@@ -14,6 +16,16 @@ from raybench.trial.events import VERSION, Event, now
 
 FOLDER = "executions"
 ENDED = "grid_ended"
+
+
+def named(begun: str) -> str:
+    """The name of this process's execution that began then, UTC."""
+    return f"{begun} {platform.node()} {os.getpid()}"
+
+
+def ended(told: Iterable[Event]) -> list[Event]:
+    """Of a journal's events, those of executions that have come to their end (`recall`)."""
+    return [event for event in told if event.get("event") == ENDED]
 
 
 def keep(journal: Journal, summary: Summary) -> None:
@@ -44,13 +56,14 @@ def keep(journal: Journal, summary: Summary) -> None:
     )
 
 
-def recall(journal: Path, event: Event) -> Summary | None:
+def recall(grid_folder: Path, event: Event) -> Summary | None:
     """The summary that an event names; None where it is no such event, or what it says makes no sense."""
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
-    known = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and isinstance(execution, str)
+    # A quote would end the search for its run.
+    known = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and re.fullmatch(r"[^'\\]+", str(execution))
     if event.get("event") != ENDED or not known or not isinstance(counts, Mapping):
         return None
-    folder = journal.parent / FOLDER / str(name)
+    folder = grid_folder / FOLDER / str(name)
     files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*")) if path.is_file()}
     numbers = {str(status): count for status, count in counts.items() if isinstance(count, int)}
     times = [told if isinstance(told, str) else None for told in (event.get("started"), event.get("t"))]

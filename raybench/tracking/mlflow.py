@@ -6,25 +6,20 @@ server that does not answer after seconds. What a person's own environment says 
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from textwrap import shorten
 from typing import Any
 
-from raybench.analysis.results import Attempt, Key
+from raybench.analysis.results import Attempt
 from raybench.audit import SAMPLES
 from raybench.tracking import projection as p
-from raybench.tracking.projection import Summary
+from raybench.tracking.execution_runs import ExecutionRuns, drop_doubles, milliseconds_now, reopen
+from raybench.tracking.found import Found, Open, Run
 from raybench.tracking.series import points
-from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text
+from raybench.tracking.store import Store, StoreError, telling
 from raybench.trial.record import ERROR, EVENTS, OUTPUT
 from raybench.trial.sheet import SHEET
 
@@ -33,8 +28,9 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "true",
     # The URLs it would print carry the credentials of the tracking URI.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # By default one call to a dead server takes four minutes.
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    # By default one call to a dead server takes four minutes. Whoever calls tries again, and looks first at what is
+    # there: a request whose answer was lost has been done, and MLflow, which repeats it, would make a second run.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
 }
 for _variable, _value in ENVIRONMENT.items():
@@ -56,24 +52,13 @@ PARAMETERS_A_BATCH = 100
 PAGE = 1000
 
 
-@dataclass
-class Run:
-    """What is in MLflow of one attempt.
-
-    Attributes:
-        epochs: the epochs whose metrics are there.
-        described: parameters and data set are there.
-        ended: its status is a last one, which is written when all else is there.
-    """
-
-    run_id: str
-    epochs: set[int] = field(default_factory=set)
-    described: bool = False
-    ended: bool = False
-
-
 class Runs:
     """The runs of one grid: an experiment in a store, both made where they are missing.
+
+    Args:
+        store: where.
+        grid: the grid's name.
+        execution: the execution that writes; its name is in every run that it makes.
 
     Not for several threads at once, and only one process may make a new store: two would crash each other's migration.
 
@@ -81,18 +66,19 @@ class Runs:
         StoreError: the store cannot be reached or used; so does every method.
     """
 
-    def __init__(self, store: Store, grid: str) -> None:
-        self._store, self._grid = store, grid
+    def __init__(self, store: Store, grid: str, execution: str = "") -> None:
+        self._store, self._grid, self._execution = store, grid, execution
         with telling(self._store):
             self._client = MlflowClient(store.uri)
             self._experiment = self._open(store)
+        self.execution = ExecutionRuns(self._client, store, self._experiment, grid, execution)
 
     def _open(self, store: Store) -> str:
         found = self._client.get_experiment_by_name(self._grid)
         if found is None:
             where = f"{store.artifacts}/{self._grid}" if store.artifacts else None
             try:
-                tags = p.experiment_tags(self._grid, _now())
+                tags = p.experiment_tags(self._grid, milliseconds_now())
                 return str(self._client.create_experiment(self._grid, artifact_location=where, tags=tags))
             except MlflowException:
                 # Another driver, on another results folder, may have been quicker.
@@ -106,23 +92,39 @@ class Runs:
             )
         return str(found.experiment_id)
 
-    def find(self) -> dict[Key, Run]:
-        """What there is of every attempt, by the runs' tags; a thousand runs are one search."""
-        found: dict[Key, Run] = {}
+    def find(self) -> Found:
+        """All there is; a thousand runs are one search."""
+        found = Found()
         token: str | None = None
         with telling(self._store):
             while True:
                 page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
                 for run in page:
-                    trial, number = run.data.tags.get(p.TRIAL), run.data.tags.get(p.ATTEMPT, "")
-                    if trial and number.isdecimal():
-                        found.setdefault((trial, int(number)), self._known(run))
+                    self._sort_in(run, found)
                 token = page.token
                 if not token:
                     return found
 
+    def _sort_in(self, run: Any, found: Found) -> None:
+        tags = run.data.tags
+        if run.info.status == "RUNNING":
+            found.open.append(Open(run.info.run_id, tags, run.info.start_time or 0))
+        elif p.SUMMARY in tags and p.CLOSED_BY not in tags:
+            found.executions.add(tags[p.SUMMARY])
+        if p.ATTEMPT_ID in tags:
+            known, before = self._known(run), found.runs.get(tags[p.ATTEMPT_ID])
+            if before:
+                # The one that has more is kept.
+                if (known.ended, len(known.epochs)) > (before.ended, len(before.epochs)):
+                    known, before = before, known
+                before.doubles += [known.run_id, *known.doubles]
+                known = before
+            found.runs[tags[p.ATTEMPT_ID]] = known
+        self.execution.see(run)
+
     def _known(self, found: Any) -> Run:
-        if entities.RunStatus.is_terminated(entities.RunStatus.from_string(found.info.status)):
+        closed = p.CLOSED_BY in found.data.tags
+        if not closed and entities.RunStatus.is_terminated(entities.RunStatus.from_string(found.info.status)):
             return Run(found.info.run_id, ended=True)
         history = (
             self._client.get_metric_history(found.info.run_id, p.EPOCH_TIME)
@@ -130,7 +132,7 @@ class Runs:
             else []
         )
         described = "repeat" in found.data.params and bool(found.inputs and found.inputs.dataset_inputs)
-        return Run(found.info.run_id, {metric.step for metric in history}, described)
+        return Run(found.info.run_id, {metric.step for metric in history}, described, closed=closed)
 
     def write(self, attempt: Attempt, run: Run | None = None, folder: Path | None = None) -> Run:
         """Bring an attempt's run up to what is known of it.
@@ -147,8 +149,10 @@ class Runs:
         """
         with telling(self._store):
             run = run or self._create(attempt)
+            drop_doubles(self._client, run)
             if run.ended:
                 return run
+            reopen(self._client, run)
             new = [epoch for epoch in attempt.epochs if epoch.epoch not in run.epochs]
             metrics = [
                 entities.Metric(name, value, p.milliseconds(epoch.t, attempt.started) or 0, epoch.epoch)
@@ -178,10 +182,8 @@ class Runs:
     def _create(self, attempt: Attempt) -> Run:
         first = attempt.epochs[0].t if attempt.epochs else None
         started = p.milliseconds(attempt.started, first, attempt.ended)
-        return Run(self._new(p.run_name(attempt), started, p.tags(attempt, self._grid)).info.run_id)
-
-    def _new(self, name: str, started: int | None, tags: Mapping[str, str]) -> Any:
-        return self._client.create_run(self._experiment, started, {**tags, **_origin()}, name)
+        tags = p.tags(attempt, self._grid) | ({p.EXECUTION: self._execution} if self._execution else {})
+        return Run(self.execution.new(p.run_name(attempt), started, tags).info.run_id)
 
     def _batch(
         self, run_id: str, metrics: Sequence[Any], parameters: Mapping[str, str], tags: Mapping[str, str]
@@ -210,39 +212,6 @@ class Runs:
         if isinstance(trace, str) and ERROR not in {path.name for path in there}:
             self._client.log_text(run_id, trace, ERROR)
 
-    def write_summary(self, summary: Summary) -> None:
-        """Write the run `grid NAME` of one execution; a second time changes nothing."""
-        with telling(self._store):
-            clause = f"tags.`{p.SUMMARY}` = '{summary.execution}'"
-            found = self._client.search_runs([self._experiment], clause, max_results=1)
-            if found and found[0].info.status == "FINISHED":
-                return
-            tags = {p.GRID: self._grid, p.SUMMARY: summary.execution, **p.smoke_tags(self._grid)}
-            started, ended = p.milliseconds(summary.started), p.milliseconds(summary.ended)
-            run = found[0] if found else self._new(f"grid {self._grid}", started, tags)
-            moment = ended or started or _now()
-            counts = [entities.Metric(f"trials/{name}", n, moment, 0) for name, n in summary.counts.items()]
-            self._batch(run.info.run_id, counts, {}, {})
-            with TemporaryDirectory() as folder:
-                for name, text in summary.files.items():
-                    (Path(folder) / name).write_text(text, encoding="utf-8")
-                self._client.log_artifacts(run.info.run_id, folder)
-            self._client.set_terminated(run.info.run_id, "FINISHED", ended)
-
-
-@contextmanager
-def telling(store: Store) -> Iterator[None]:
-    """Whatever MLflow, a database or a connection raises, as one line without a credential."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Exception as error:
-        words = (str(error).strip() or type(error).__name__).splitlines()[0]
-        # Shortened last: a secret cut in two would not be found.
-        text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
-        raise StoreError(f"MLflow store {store}: {text}") from None
-
 
 def client_of(store: Store) -> Any:
     """MLflow's own client of a store."""
@@ -257,16 +226,3 @@ def page_of(client: Any, path: str, params: Sequence[tuple[str, str]]) -> Any:
     """
     answer = http_request(client._tracking_client.store.get_host_creds(), path, "GET", params=params)
     return answer.json() if answer.status_code == HTTPStatus.OK else None
-
-
-def _now() -> int:
-    return round(time.time() * 1000)
-
-
-def _origin() -> dict[str, str]:
-    """Where a run comes from, as MLflow's pages show it; without it they say `-` and `unknown`."""
-    found = {"mlflow.source.name": "raybench", "mlflow.source.type": "LOCAL"}
-    # A container's user may have no name.
-    with suppress(KeyError, OSError, ImportError):
-        found["mlflow.user"] = getpass.getuser()
-    return found

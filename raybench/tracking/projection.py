@@ -3,6 +3,7 @@ status. It needs no MLflow."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,16 @@ PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
 SMOKE_RUN = "raybench.smoke"
 BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
 RESUMED = "raybench.resumed_after"
+
+ATTEMPT_ID = "raybench.attempt_id"
+"""Which attempt a run is of (`attempt_id`): two machines of one model have trials of the same identity."""
+
+EXECUTION, DRIVER, HEARTBEAT = "raybench.execution", "raybench.driver", "raybench.heartbeat"
+"""Of a trial's run, the execution it belongs to; of an execution's, the process that drives it and its last sign of
+life, UTC."""
+
+CLOSED_BY = "raybench.closed_by"
+"""A run that another driver has ended, since its own had gone; its own may still go on with it."""
 
 EPOCH_TIME = "time/epoch_s"
 """Every epoch that is in MLflow has this metric."""
@@ -160,6 +171,15 @@ def run_name(attempt: Attempt) -> str:
     return " ".join(str(part) for part in parts if part) + again
 
 
+def attempt_id(attempt: Attempt) -> str:
+    """What tells an attempt from every other in the world: 16 hex digits of its trial, its number, when it was first
+    heard of, and the process that ran it. A journal gives the same one each time, wherever it is read."""
+    first = attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
+    process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
+    told = json.dumps([*attempt.key, first, *process], default=str)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
 def parameters(attempt: Attempt) -> dict[str, str]:
     """Every leaf of the cell by its dotted name, the repeat, and the trial's own seed; all but texts as JSON."""
     told: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
@@ -221,6 +241,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         "raybench.cell_id": attempt.cell_id,
         TRIAL: attempt.trial,
         ATTEMPT: str(attempt.attempt),
+        ATTEMPT_ID: attempt_id(attempt),
         STATUS: attempt.status or RUNNING,
     }
     further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from raybench.tracking import projection as p
-from raybench.tracking.mlflow import PAGE, client_of, page_of, telling
-from raybench.tracking.store import Store
+from raybench.tracking.mlflow import PAGE, client_of, page_of
+from raybench.tracking.store import Store, telling
 from raybench.tracking.stored import NOT_OF_EPOCHS, ListedRun, StoredRun, listed_run
 
 BULK = "/ajax-api/2.0/mlflow/metrics/get-history-bulk"

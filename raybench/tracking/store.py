@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
+from textwrap import shorten
 from urllib.parse import unquote
 
 from raybench.errors import RaybenchError, UsageError
@@ -15,6 +19,9 @@ DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 HIDDEN = "***"
+
+RESULTS = Path("raybench-results")
+"""The results folder, where a person names none."""
 
 MESSAGE_LENGTH = 250
 """Of another library's message in ours."""
@@ -68,6 +75,16 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
     return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
 
 
+def flags(store: Store, results: Path) -> str:
+    """How a person names a store and a results folder to raybench: nothing where it finds both by itself."""
+    flag = "" if results.absolute() == RESULTS.absolute() else f" --results {quote(str(results))}"
+    try:
+        known = resolve(results) == store
+    except UsageError:  # MLFLOW_TRACKING_URI is none, and --tracking-uri took its place
+        known = False
+    return flag + ("" if known else f" --tracking-uri {quote(str(store))}")
+
+
 def at(uri: str) -> Store:
     """The store that a URI names; a relative path of a sqlite store is meant from the working folder.
 
@@ -100,6 +117,20 @@ def redact_text(text: str, uri: str) -> str:
         pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
         text = re.sub(pattern, HIDDEN, text)
     return redact(text)
+
+
+@contextmanager
+def telling(store: Store) -> Iterator[None]:
+    """Whatever MLflow, a database or a connection raises, as one line without a credential."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # Shortened last: a secret cut in two would not be found.
+        text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
+        raise StoreError(f"MLflow store {store}: {text}") from None
 
 
 def _scheme(uri: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from raybench.analysis.results import attempts
 from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder, read
-from raybench.tracking.projection import Summary
+from raybench.tracking.projection import Summary, attempt_id
 from raybench.tracking.store import Store
 from raybench.trial import events
 from raybench.trial.events import Event
@@ -59,7 +59,7 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
 
     def events_of_trials() -> Iterator[Event]:
         for event in read(journal, report.damaged):
-            summary = recall(journal, event)
+            summary = recall(journal.parent, event)
             if summary:
                 summaries.append(summary)
             yield event
@@ -68,12 +68,15 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
     from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid)
-    known = runs.find()
+    found = runs.find()
+    runs.execution.close_abandoned(found, {attempt_id(attempt) for attempt in told})
     for number, attempt in enumerate(told, 1):
-        run = known.get(attempt.key)
+        run = found.runs.get(attempt_id(attempt))
         if run is None:
             report.created += 1
-        elif run.ended or (attempt.status is None and run.epochs >= {epoch.epoch for epoch in attempt.epochs}):
+        elif not run.doubles and (
+            run.ended or (attempt.status is None and run.epochs >= {epoch.epoch for epoch in attempt.epochs})
+        ):
             report.unchanged += 1
         else:
             report.updated += 1
@@ -81,5 +84,5 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
         if progress:
             progress(number, len(told))
     for summary in summaries:
-        runs.write_summary(summary)
+        runs.execution.write_summary(summary)
     return report

@@ -7,6 +7,7 @@ import pytest
 
 from raybench.analysis.results import attempts
 from raybench.tracking import projection
+from raybench.tracking.found import Found
 from raybench.tracking.mlflow import MlflowClient, Runs
 from raybench.tracking.projection import Summary
 from raybench.tracking.store import StoreError, resolve
@@ -99,6 +100,7 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
         "raybench.cell_id": "960070f40c0c",
         "raybench.trial_id": TRIAL,
         "raybench.attempt": "1",
+        "raybench.attempt_id": "ced5af10e339c221",
         "raybench.status": "completed",
         "raybench.device_kind": "cpu",
         "raybench.device_name": "AMD EPYC",
@@ -191,12 +193,13 @@ def test_many_epochs_and_settings_go_in_batches(own_store):
         told.append(
             events.epoch_ended("c-r0", 1, epoch=number, steps=1, examples=8, ledger={"train": 1.0}, metrics=metrics)
         )
-    Runs(own_store, "many").write(attempts(told)["c-r0", 1])
+    attempt = attempts(told)["c-r0", 1]
+    Runs(own_store, "many").write(attempt)
     client, run = only_run(own_store, "many")
     assert len(run.data.params) == 253 and len(run.data.params["settings.long"]) == 6000
     assert {"val/top-5 ___", "val/odd/é"} <= set(run.data.metrics)
     assert len(client.get_metric_history(run.info.run_id, "time/epoch_s")) == 400
-    assert Runs(own_store, "many").find()["c-r0", 1].epochs == set(range(1, 401))
+    assert Runs(own_store, "many").find().runs[projection.attempt_id(attempt)].epochs == set(range(1, 401))
 
 
 def test_the_summary_is_one_run_an_execution(store):
@@ -208,14 +211,14 @@ def test_the_summary_is_one_run_an_execution(store):
         "2026-11-21T09:00:00.000Z",
         "2026-11-21T09:10:00.000Z",
     )
-    runs.write_summary(summary)
-    runs.write_summary(summary)
+    runs.execution.write_summary(summary)
+    runs.execution.write_summary(summary)
     client, run = only_run(store, "summed")
     assert (run.info.run_name, run.info.status) == ("grid summed", "FINISHED")
     assert run.info.end_time - run.info.start_time == 600_000
     assert run.data.metrics == {"trials/completed": 3, "trials/oom": 1}
     assert sorted(file.path for file in client.list_artifacts(run.info.run_id)) == ["comparison.json", "grid.yaml"]
-    assert runs.find() == {}, "it is no trial's"
+    assert runs.find() == Found(executions={"execution 1"}), "it is no trial's"
 
 
 def test_the_experiment_is_described_and_opens_on_what_matters(store, journal):
@@ -256,7 +259,7 @@ def test_a_run_says_where_it_comes_from(own_store, golden_events, monkeypatch, m
     grid = f"origin_{missing.__name__ if missing else 'known'}"
     runs = Runs(own_store, grid)
     runs.write(attempts(golden_events)[TRIAL, 1])
-    runs.write_summary(Summary("execution 1", {}, {}))
+    runs.execution.write_summary(Summary("execution 1", {}, {}))
     for run in all_runs(own_store, grid)[1]:
         assert run.data.tags["mlflow.source.name"] == "raybench"
         assert run.data.tags.get("mlflow.user") == (None if missing else "ada")

@@ -88,7 +88,9 @@ def test_what_a_device_costs_is_in_the_last_execution(store, journal):
     sync(journal, store, grid)
     for number, price in enumerate([1.0, 3600.0]):
         files = {EFFECTIVE: json.dumps({"devices": {"box": {"kind": "cpu", "price_per_hour": price}}})}
-        Runs(store, grid).write_summary(Summary(f"execution {number}", files, {}, f"2026-11-21T10:0{number}:00.000Z"))
+        Runs(store, grid).execution.write_summary(
+            Summary(f"execution {number}", files, {}, f"2026-11-21T10:0{number}:00.000Z")
+        )
     found = raybench.load(store.uri, grid=grid).trials.set_index("trial")
     assert found["price_per_hour"].tolist() == [3600.0] * 4
     assert found["total_price"]["960070f40c0c-r0"] == pytest.approx(12.212)
