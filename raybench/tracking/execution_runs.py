@@ -117,7 +117,9 @@ class ExecutionRuns:
         """Write what an execution came to into its run, made where it is missing; a second time changes nothing."""
         with telling(self._store):
             clause = f"tags.`{p.SUMMARY}` = '{summary.execution}'"
-            found = self._client.search_runs([self._experiment], clause, max_results=1)
+            found = list(self._client.search_runs([self._experiment], clause))
+            found.sort(key=lambda run: run.info.status != "FINISHED")
+            drop_doubles(self._client, Run("", doubles=[run.info.run_id for run in found[1:]]))
             if found and found[0].info.status == "FINISHED":
                 return
             tags = {p.GRID: self._grid, p.SUMMARY: summary.execution}

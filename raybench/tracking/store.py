@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from shlex import quote
 from textwrap import shorten
@@ -19,6 +20,11 @@ DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 HIDDEN = "***"
+
+UNAUTHORIZED = (
+    "the server refuses this user and password (401); they are read from MLFLOW_TRACKING_USERNAME and "
+    "MLFLOW_TRACKING_PASSWORD"
+)
 
 RESULTS = Path("raybench-results")
 """The results folder, where a person names none."""
@@ -127,10 +133,19 @@ def telling(store: Store) -> Iterator[None]:
     except StoreError:
         raise
     except Exception as error:
+        if _http_status(error) == HTTPStatus.UNAUTHORIZED:
+            raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         words = (str(error).strip() or type(error).__name__).splitlines()[0]
         # Shortened last: a secret cut in two would not be found.
         text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None
+
+
+def _http_status(error: Exception) -> int | None:
+    """The status that a server answered with, as MLflow's exceptions tell it, and those of what it asks with."""
+    tell = getattr(error, "get_http_status_code", None)
+    found = tell() if tell else getattr(getattr(error, "response", None), "status_code", None)
+    return found if isinstance(found, int) else None
 
 
 def _scheme(uri: str) -> str:

@@ -37,3 +37,18 @@ def eventually(condition, seconds=30.0):
     while not condition():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.05)
+
+
+def exactly_once(store, grid, names, epochs, executions=1):
+    """Fails unless each trial has one finished run with each epoch's points once, and each execution one run."""
+    client = MlflowClient(store.uri)
+    found = runs(store, grid, all_of_them=True)
+    assert sorted(run.info.run_name for run in found) == sorted([*names, *[f"grid {grid}"] * executions])
+    assert {run.info.status for run in found} == {"FINISHED"}
+    for run in found:
+        if run.info.run_name in names:
+            assert run.data.metrics
+            for metric in run.data.metrics:
+                steps = sorted(point.step for point in client.get_metric_history(run.info.run_id, metric))
+                assert steps in ([0], list(range(1, epochs + 1))), (run.info.run_name, metric)
+            assert len(client.get_metric_history(run.info.run_id, "time/epoch_s")) == epochs
