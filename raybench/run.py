@@ -36,10 +36,8 @@ from raybench.view import Silent, View
 from raybench.wanted import FILE, PLAN, Wanted, wanted_by, written
 from raybench.workloads import WorkloadInfo
 
-STOPPED = (
-    "The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, "
-    "the same command goes on with the rest."
-)
+STOPPED = """The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, \
+the same command goes on with the rest."""
 
 
 @dataclass(frozen=True)
@@ -238,8 +236,8 @@ class _Session:
         except OSError as error:
             raise JournalError(f"{self._folder}: {error.strerror or error}") from error
         finally:
-            most = f"at most {PATIENCE:.0f} s"
-            writer.close(progress=lambda left: view.end(f"bringing MLflow up to date: {left} left, {most}"))
+            words = f"bringing MLflow up to date, for at most {PATIENCE:.0f} s"
+            writer.close(progress=lambda left: view.end(f"{words}: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""

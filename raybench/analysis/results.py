@@ -87,6 +87,7 @@ class Attempt:
         precision: the types that its weights have and its model computes in, as its epochs tell them.
         audit: what the conditions around it came to (`raybench.audit`); None where nobody looked.
         gaps: the epochs after each of which another process went on, from a checkpoint.
+        known_as: what tells it apart in the store that it was taken over from, where that did not have its own events.
         error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
     """
 
@@ -114,6 +115,7 @@ class Attempt:
     cpu: Mapping[str, float] = field(default_factory=dict)
     wall: float | None = None
     template_import: float | None = None
+    known_as: str | None = None
     warnings: list[str] = field(default_factory=list)
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
@@ -201,6 +203,7 @@ class Attempt:
         self.cell = mapping_in(event.get("cell"))
         self.seed = whole_in(event.get("seed"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
+        self.known_as = text_in(event.get("known_as"))
         self.profile, self.machine = text_in(event.get("profile")), mapping_in(event.get("machine"))
         settings = mapping_in(self.cell.get("settings"))
         self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))

@@ -96,7 +96,7 @@ def _made_events(runs: Sequence[StoredRun], wanted: Collection[Key]) -> Iterator
 def _as_events(attempt: Attempt, total: float | None) -> list[Event]:
     key = attempt.key
     opening: dict[str, Any] = {
-        name: getattr(attempt, name) for name in ("cell", "seed", "label", "grid", "profile", "host")
+        name: getattr(attempt, name) for name in ("cell", "seed", "label", "grid", "profile", "host", "known_as")
     }
     opening |= {"target": asdict(attempt.target)} if attempt.target else {}
     made = [events.trial_started(*key, **opening, decay_proof=dict(attempt.decay_proof))]

@@ -174,6 +174,8 @@ def run_name(attempt: Attempt) -> str:
 def attempt_id(attempt: Attempt) -> str:
     """What tells an attempt from every other in the world: 16 hex digits of its trial, its number, when it was first
     heard of, and the process that ran it. A journal gives the same one each time, wherever it is read."""
+    if attempt.known_as:
+        return attempt.known_as
     first = attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
     process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
     told = json.dumps([*attempt.key, first, *process], default=str)

@@ -144,6 +144,7 @@ def attempt_of(run: StoredRun) -> Attempt | None:
         target=_target(run.tags.get(p.TARGET)),
         decay_proof={"says": run.tags.get(p.DECAY_PROOF), "factor": run.summary.get("summary/decay_factor")},
         host={"name": run.tags.get(p.HOST)},
+        known_as=run.tags.get(p.ATTEMPT_ID),
         started=_iso(run.started),
         ended=_iso(run.ended),
         status=None if status == p.RUNNING else status,
