@@ -6,6 +6,7 @@ from raybench.analysis import rules
 from raybench.analysis.results import attempts
 from raybench.tracking.elsewhere import look
 from raybench.tracking.journal import Journal, attempt_folder
+from raybench.tracking.projection import attempt_id
 from raybench.tracking.store import StoreError, resolve
 from raybench.tracking.sync import sync
 from raybench.trial import events
@@ -38,6 +39,7 @@ def test_what_completed_is_found_with_its_numbers(store, grid, golden_events):
     assert {event["from"] for event in found.events} == {str(store)}
     (attempt,) = attempts(found.events).values()
     (wanted,) = attempts(golden_events).values()
+    assert attempt_id(attempt) == attempt_id(wanted), "so that it is not written to the store again"
     assert (attempt.key, attempt.status, attempt.cell) == (KEY, "completed", wanted.cell)
     for rule in (rules.steady, rules.total, rules.first, rules.airbench):
         assert rule(attempt) == pytest.approx(rule(wanted), abs=1e-9), rule
