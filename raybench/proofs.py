@@ -43,8 +43,8 @@ class Proof:
         try:
             passed = event.get("passed")
             found = event if passed in (True, False) else {**event, "passed": None, "factor": None}
-            return cls(event["trial"], about(event["subject"]), found["passed"], found["factor"], _words(found))
-        except (KeyError, TypeError, ValueError, AttributeError):
+            return cls(str(event["trial"]), about(event["subject"]), found["passed"], found["factor"], _words(found))
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             return None
 
     def label(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class _Canary:
         try:
             error = MEDIAN * float(event["noise"]) / math.sqrt(event["calls"])
             found = cls(str(event["t"]), float(event["call_s"]), error)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, ArithmeticError):
             return None
         return found if found.call_s > 0 else None
 

@@ -175,8 +175,8 @@ def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
 
 
 def times_of(runs: Sequence[Attempt]) -> dict[int, float]:
-    """Repeat and steady seconds an epoch of the completed ones."""
-    return {run.repeat: seconds for run in _completed(runs) if (seconds := rules.steady(run)) is not None}
+    """Repeat and steady seconds an epoch of the completed ones; an epoch that took none, as damage may say, is none."""
+    return {run.repeat: seconds for run in _completed(runs) if (seconds := rules.steady(run))}
 
 
 class Beside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -59,8 +60,9 @@ class Estimator:
             return
         once = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
         often = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
-        cost = Cost(once, often / examples, attempt.cell["settings"]["batch_size"])
-        self._known.setdefault(likeness(attempt.cell), []).append(cost)
+        with suppress(KeyError, TypeError):  # a cell of which a part is missing is like no other
+            cost = Cost(once, often / examples, attempt.cell["settings"]["batch_size"])
+            self._known.setdefault(likeness(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Mapping[str, Any]) -> float | None:
         """The estimate for one trial; None where nothing like it has been run, or its length is not known."""

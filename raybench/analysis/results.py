@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from raybench.analysis.factored import TIMED_FOR
-from raybench.analysis.told import mapping_in, number_in, numbers_in, sequence_in, target_in, text_in, whole_in
+from raybench.analysis.told import (
+    cell_in,
+    flat_in,
+    mapping_in,
+    number_in,
+    numbers_in,
+    seconds_in,
+    sequence_in,
+    sound_in,
+    target_in,
+    text_in,
+    whole_in,
+)
 from raybench.trial import events
 from raybench.trial.events import Event
 from raybench.trial.job import Target
 
 Key = tuple[str, int]
 """What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
+
+_NAME = re.compile(r"\w[\w.-]{0,99}")
+"""What a trial may be called in a journal: that becomes the name of a folder."""
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
@@ -192,7 +208,7 @@ class Attempt:
         elif kind == "epoch_ended":
             self._epoch(event)
         elif kind == "trial_audited":
-            self.audit = {name: value for name, value in event.items() if name not in _ENVELOPE}
+            self.audit = {name: value for name, value in sound_in(event).items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
             self._end(event)
         elif kind == "trial_skipped":
@@ -200,16 +216,16 @@ class Attempt:
             self.error = {"type": "Skipped", "message": text_in(event.get("reason")) or ""}
 
     def _start(self, event: Event) -> None:
-        self.cell = mapping_in(event.get("cell"))
+        self.cell = cell_in(event.get("cell"))
         self.seed = whole_in(event.get("seed"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
         self.known_as = text_in(event.get("known_as"))
-        self.profile, self.machine = text_in(event.get("profile")), mapping_in(event.get("machine"))
+        self.profile, self.machine = text_in(event.get("profile")), sound_in(event.get("machine"))
         settings = mapping_in(self.cell.get("settings"))
         self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
-        self.decay_proof, self.roofline = mapping_in(event.get("decay_proof")), mapping_in(event.get("roofline"))
-        self.host, self.versions = mapping_in(event.get("host")), mapping_in(event.get("versions"))
-        self.hardware, self.fairness = mapping_in(event.get("hardware")), mapping_in(event.get("fairness"))
+        self.decay_proof, self.roofline = sound_in(event.get("decay_proof")), sound_in(event.get("roofline"))
+        self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
+        self.hardware, self.fairness = sound_in(event.get("hardware")), sound_in(event.get("fairness"))
         self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:
@@ -222,14 +238,14 @@ class Attempt:
             t=text_in(event.get("t")),
             steps=whole_in(event.get("steps")) or 0,
             examples=whole_in(event.get("examples")) or 0,
-            ledger=numbers_in(event.get("ledger")),
+            ledger=seconds_in(event.get("ledger")),
             cpu_s=number_in(event.get("cpu_s")),
             metrics=numbers_in(event.get("metrics")),
             memory_peak_bytes=whole_in(event.get("memory_peak_bytes")),
             recompiles=whole_in(event.get("recompiles")),
-            cpu=numbers_in(event.get("cpu")),
-            device_s=numbers_in(event.get("device_s")),
-            settle_s=numbers_in(event.get("settle_s")),
+            cpu=seconds_in(event.get("cpu")),
+            device_s=seconds_in(event.get("device_s")),
+            settle_s=seconds_in(event.get("settle_s")),
             step_s=sequence_in(event.get("step_s")),
             sections=numbers_in(event.get("sections")),
         )
@@ -237,7 +253,7 @@ class Attempt:
     def _end(self, event: Event) -> None:
         self.status = text_in(event.get("status")) or events.FAILED
         self.ended = text_in(event.get("t"))
-        self.ledger, self.cpu = numbers_in(event.get("ledger")), numbers_in(event.get("cpu"))
+        self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = number_in(event.get("wall")), number_in(event.get("template_import"))
         told = event.get("warnings")
         self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
@@ -253,7 +269,7 @@ def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
     kind, trial = event.get("event"), event.get("trial")
     number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
-    if not isinstance(trial, str) or not trial or not known_kind:
+    if not isinstance(trial, str) or not _NAME.fullmatch(trial) or not known_kind:
         return None
     attempt = known.setdefault((trial, number), Attempt(trial, number))
     attempt.take(event)

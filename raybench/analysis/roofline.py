@@ -85,9 +85,9 @@ def roofline(attempt: Attempt) -> Roofline | None:
     steady = rules.steady(attempt)
     try:
         work, probes, cell = attempt.roofline["work"], attempt.roofline["probes"], attempt.cell
-        flops, moved = float(PASSES * work["flops"]), train_bytes(work, cell)
-        best, memory = max(probes["product"], probes["convolution"]), probes["memory"]
-    except (KeyError, TypeError, ValueError, AttributeError):
+        flops, moved = float(PASSES * work["flops"]), float(train_bytes(work, cell))
+        best, memory = max(float(probes["product"]), float(probes["convolution"])), float(probes["memory"])
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
     if not steady or min(best, memory) <= 0:
         return None

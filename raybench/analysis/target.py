@@ -63,7 +63,9 @@ def try_of(attempt: Attempt, target: Target) -> Try | None:
         return None
     seconds = rules.time_to_target(attempt, target)
     if seconds is not None:
-        epochs = next(epoch.epoch for epoch in attempt.epochs if target.reached(epoch.metrics))
+        epochs = next(
+            epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
+        )
         return Try(seconds, REACHED, epochs)
     if attempt.status not in ENDINGS:
         return None

@@ -12,9 +12,39 @@ LARGEST = 2**63
 """A whole number in a journal is smaller than this; a longer one is damage."""
 
 
+CELL_PARTS = ("workload", "data", "device", "engine", "settings")
+"""What of a cell is a map, where it is there."""
+
+
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """A map; empty where there is none."""
     return value if isinstance(value, Mapping) else {}
+
+
+def sound_in(value: Any) -> Mapping[str, Any]:
+    """A map; empty where a number in it, however deep, is damage."""
+    return value if isinstance(value, Mapping) and _is_sound(value) else {}
+
+
+def _is_sound(value: Any) -> bool:
+    if isinstance(value, (Mapping, list)):
+        return all(map(_is_sound, value.values() if isinstance(value, Mapping) else value))
+    return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
+
+
+def flat_in(value: Any) -> Mapping[str, Any]:
+    """What in a map is a text or a whole number."""
+    return {
+        name: told for name, told in mapping_in(value).items() if isinstance(told, str) or whole_in(told) is not None
+    }
+
+
+def cell_in(value: Any) -> Mapping[str, Any]:
+    """A cell; empty where one of its parts is not what it should be, for then the start of its trial is damaged."""
+    told = sound_in(value)
+    parts = [told.get(name, {}) for name in CELL_PARTS]
+    parts.append(mapping_in(told.get("data")).get("examples", {}))
+    return told if all(isinstance(part, Mapping) for part in parts) else {}
 
 
 def text_in(value: Any) -> str | None:
@@ -40,6 +70,11 @@ def numbers_in(value: Any) -> dict[str, float]:
     """A map of names to finite numbers, without what is none."""
     told = mapping_in(value).items()
     return {str(name): number for name, text in told if (number := number_in(text)) is not None}
+
+
+def seconds_in(value: Any) -> dict[str, float]:
+    """A map of names to times, of which none is negative."""
+    return {name: told for name, told in numbers_in(value).items() if told >= 0}
 
 
 def sequence_in(value: Any) -> tuple[float, ...]:

@@ -1,9 +1,11 @@
 """Real Ray, real Tune: each trial in a fresh process, in the plan's order, whatever becomes of the others."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -52,6 +54,7 @@ chosen = Workload(model=lambda: Chosen(1, 2), data=data)
 """
 
 
+UNTOLD = ("check_ended", "epoch_ended", "trial_audited")
 MARK = f"RAYBENCH_TEST={os.getpid()}"
 
 
@@ -156,37 +159,51 @@ def test_a_trial_whose_worker_goes_away_is_tried_again(tmp_path):
     assert not Path(f"/proc/{first['host']['pid']}").exists(), "the first attempt is gone with its worker"
 
 
-def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path):
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, times):
     shutil.copy(TROUBLES, tmp_path / "troubles.py")
-    (tmp_path / "g.yaml").write_text(
-        "name: stop\nworkload: troubles.py:hanging\nbatch_size: 16\naxes: {device: [cpu], epochs: [1, 2]}\n"
+    (tmp_path / "g.yaml").write_text("name: stop\nworkload: troubles.py:stopping\nbatch_size: 16\nrepeats: 2\n")
+    results, raybench = tmp_path / "results", [sys.executable, "-m", "raybench"]
+    command = [*raybench, "grid", str(tmp_path / "g.yaml"), "--results", str(results)]
+    environ = {**os.environ, **dict([MARK.split("=")])}
+    environ.pop("MLFLOW_TRACKING_URI", None)
+    driver = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ, start_new_session=True
     )
-    results = tmp_path / "results"
-    command = [sys.executable, "-m", "raybench", "grid", str(tmp_path / "g.yaml"), "--results", str(results)]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     journal = results / "stop" / "journal.jsonl"
-    deadline = time.monotonic() + 120
-    while not (journal.exists() and "trial_started" in journal.read_text()):
-        assert time.monotonic() < deadline, "no trial has started"
+    deadline = time.monotonic() + 300
+    while not (journal.exists() and journal.read_text().count("trial_started") == 2):
+        assert time.monotonic() < deadline, "the second trial has not started"
         assert driver.poll() is None, driver.stdout.read()
         time.sleep(0.1)
-    driver.send_signal(signal.SIGINT)
-    said, _ = driver.communicate(timeout=60)
+    for _ in range(times):
+        os.killpg(driver.pid, signal.SIGINT)  # as a terminal does, to all that run in front
+        time.sleep(0.3)
+    said, _ = driver.communicate(timeout=120)
     assert driver.returncode == 130, said
     assert "Traceback" not in said
-    told = [json.loads(line) for line in journal.read_text().splitlines()]
-    ends = [(event["event"], event.get("status")) for event in told]
-    assert ends == [
-        *[("check_ended", None)] * 3,
-        ("trial_started", None),
-        ("trial_ended", "killed"),
-        ("grid_ended", None),
-    ]
-    pid = told[3]["host"]["pid"]
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 5
+    while processes() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not Path(f"/proc/{pid}").exists()
+    assert processes() == []
+    told = [json.loads(line) for line in journal.read_text().splitlines()]
+    ends = [(event["event"], event.get("status")) for event in told if event["event"] not in UNTOLD]
+    assert ends[:3] == [("trial_started", None), ("trial_ended", "completed"), ("trial_started", None)]
+    if times == 1:
+        assert ends[3:] == [("trial_ended", "killed"), ("grid_ended", None)]
+        assert "1/2 completed, 1 killed" in " ".join(said.split())
+        assert "the same command goes on where this one was stopped" in said
+        ended = {"FINISHED": 2, "KILLED": 1}
+    else:
+        subprocess.run([*raybench, "sync", "--results", str(results)], env=environ, check=True, capture_output=True)
+        ended = {"FINISHED": 1 + ("grid_ended" in journal.read_text())}
+    with contextlib.closing(sqlite3.connect(results / "mlflow.db")) as store:
+        states = dict(store.execute("select status, count(*) from runs group by status").fetchall())
+    if times == 2:
+        # How far the second one let it come is chance; that nothing stays open is not.
+        ended |= {state: 1 for state in ("KILLED", "FAILED") if state in states}
+        assert len(ended) == 2
+    assert states == ended
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,11 @@ def kills_its_worker():
         time.sleep(600)
 
 
+def hangs_the_second_time():
+    if "-r1" in __file__:
+        hangs()
+
+
 def nothing():
     pass
 
@@ -112,6 +117,7 @@ dying = Workload(model=lambda: Trouble(dies), data=data)
 killed = Workload(model=lambda: Trouble(is_killed), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
+stopping = Workload(model=lambda: Trouble(hangs_the_second_time), data=data)
 careless = Workload(model=lambda: Trouble(leaves_things), data=data)
 growing = Workload(model=lambda: Trouble(grows), data=data)
 parent = Workload(model=lambda: Trouble(family), data=data)

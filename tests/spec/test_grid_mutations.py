@@ -8,7 +8,9 @@ import time
 import pytest
 import yaml
 
-from raybench.errors import GridFileError
+from raybench.devices.node import probe_node
+from raybench.errors import GridFileError, UsageError
+from raybench.plan import make_plan
 from raybench.spec import GridSpec, load_grid
 
 GOOD = """\
@@ -100,20 +102,26 @@ def mutated_structure(chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("mutate", [mutated_bytes, mutated_structure])
-def test_only_ever_a_grid_or_a_message(tmp_path, mutate):
-    path = tmp_path / "x.yaml"
-    outcomes = {"grid": 0, "refused": 0}
+def test_only_ever_a_plan_or_a_message(tmp_path, mutate):
+    path, nodes = tmp_path / "x.yaml", [probe_node()]
+    outcomes = {"plan": 0, "no plan": 0, "refused": 0}
     began = time.process_time()
-    for seed in range(300):
+    for seed in range(500):
         path.write_bytes(mutate(random.Random(seed)))
         try:
-            assert isinstance(load_grid(path), GridSpec)
-            outcomes["grid"] += 1
+            spec = load_grid(path)
+            assert isinstance(spec, GridSpec)
+            try:
+                assert make_plan(spec, nodes, tmp_path).cells
+                outcomes["plan"] += 1
+            except UsageError as error:
+                outcomes["no plan"] += 1
+                assert 0 < len(str(error)) < 10_000 and "\x1b" not in str(error), seed
         except GridFileError as error:
             outcomes["refused"] += 1
             assert error.problems, seed
             assert len(str(error)) < 10_000, seed
             assert all(line.startswith(f"{path}:") for line in str(error).splitlines()), f"{seed}: {error}"
             assert "\x1b" not in str(error), seed
-    assert all(outcomes.values()), outcomes
-    assert time.process_time() - began < 30
+    assert outcomes["plan"] and outcomes["refused"], outcomes
+    assert time.process_time() - began < 60
