@@ -43,3 +43,15 @@ def test_davidnet_runs_through_with_everything_it_augments(train):
     )
     assert run.cell["settings"]["augmentation"] == [{"crop": 4}, "flip", {"cutout": 8}]
     assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
+
+
+def test_airbench94_learns_in_forty_steps(train):
+    """Its whole recipe, but for a rate that fits small batches."""
+    (run,) = train(
+        "name: air\nworkload: airbench94\nepochs: 1.25\nbatch_size: 64\nlearning_rate: 0.2\n"
+        "examples: {train: 2048, val: 250}\n"
+    )
+    assert [epoch.steps for epoch in run.epochs] == [32, 8]
+    assert run.epochs[-1].metrics["val/accuracy"] > 0.25, "guessing gives 0.1"
+    assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
+    assert run.decay_proof["passed"]

@@ -245,6 +245,12 @@ def test_views_are_the_picture_its_mirror_image_and_both_moved():
     assert len(seen) == 6 and sum(seen.values()) == 1.0
 
 
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_views_lie_in_memory_as_the_pictures_do(layout):
+    inputs = torch.zeros(4, 3, 8, 8).contiguous(memory_format=layout)
+    assert {view.stride() for _, view in views(inputs, Views(True, 1))} == {inputs.stride()}
+
+
 def test_what_is_shown_is_the_weighted_mean_of_six_outputs():
     torch.manual_seed(0)
     model = network().eval()

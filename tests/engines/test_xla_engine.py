@@ -45,6 +45,19 @@ def test_same_losses_and_weights_as_torch(optimizer, decay):
     same(train(**how), train(kind="cpu", **how), 2e-4)
 
 
+def test_a_part_of_an_epoch_smoothed_labels_further_views_and_weights_from_the_data_are_torchs():
+    how = {
+        "epochs": 1.5,
+        "augmentation": [{"crop": 2}, {"flip": "alternating"}],
+        "label_smoothing": 0.2,
+        "test_time_augmentation": ["flip", {"shift": 1}],
+        "initialized": True,
+    }
+    found = train(**how)
+    same(found, train(kind="cpu", **how), 2e-4)
+    assert [epoch["steps"] for epoch in found["epochs"]] == [6, 3]
+
+
 @pytest.mark.parametrize(
     "how",
     [

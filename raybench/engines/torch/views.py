@@ -10,12 +10,17 @@ from raybench.engines.pictures import Views
 
 
 def views(pictures: torch.Tensor, what: Views) -> Iterator[tuple[float, torch.Tensor]]:
-    """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1."""
+    """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1.
+
+    All lie in memory as the pictures do, so that to a compiler they are one shape.
+    """
     height, width = pictures.shape[-2:]
+    last = pictures.is_contiguous(memory_format=torch.channels_last)
+    layout = torch.channels_last if last else torch.contiguous_format
     border = what.shift
     padded = torch.nn.functional.pad(pictures, (border,) * 4, "reflect") if border else pictures
     for weight, corner in what.windows:
-        view = padded[..., corner : corner + height, corner : corner + width]
+        view = padded[..., corner : corner + height, corner : corner + width].contiguous(memory_format=layout)
         if what.mirror:
             yield weight / 2, view
             yield weight / 2, view.flip(-1)
