@@ -173,7 +173,7 @@ class Attempt:
     def is_part(self, epoch: int) -> bool:
         """Whether an epoch is the last of a run whose epochs are no whole number, such as 9.9, and so is shorter."""
         asked = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
-        return asked is not None and epoch > asked
+        return asked is not None and asked % 1 > 0 and epoch > asked
 
     @property
     def only_timed(self) -> bool:
