@@ -39,7 +39,7 @@ def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
         seed=trial.seed,
         cell=trial.cell.content,
         workload=plan.workload.to_json(),
-        data_root=str(root.absolute()),
+        data_root=placement.node.data_root or str(root.absolute()),
         folder=str(attempt_folder(folder, trial.trial_id, attempt)),
         cores=list(placement.cores),
         visible=list(placement.visible),

@@ -22,7 +22,8 @@ class Need:
     """What a trial asks of a node.
 
     `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
-    number of accelerators. `environment` is a key (`raybench.environments.choice`).
+    number of accelerators. `environment` is a key (`raybench.environments.choice`). `resources` are custom ones of
+    Ray's, `data` is the data set that a node of a cluster has to have, by name and digest.
     """
 
     kind: str
@@ -35,6 +36,8 @@ class Need:
     accelerator_type: str | None = None
     memory_gb: float | None = None
     environment: str = ""
+    resources: tuple[tuple[str, float], ...] = ()
+    data: tuple[str, str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Fit:
     framework_version: str
     replication: Replication = field(default_factory=Replication)
     environment: str = ""
+    resources: tuple[tuple[str, float], ...] = ()
 
 
 def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
@@ -82,7 +86,16 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
     made = arrange(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
     if isinstance(made, str):
         return made
-    return Fit(hardware, tuple(node.name for node, _ in alike), cpus, accelerators, version, made, need.environment)
+    return Fit(
+        hardware,
+        tuple(node.name for node, _ in alike),
+        cpus,
+        accelerators,
+        version,
+        made,
+        need.environment,
+        need.resources,
+    )
 
 
 def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
@@ -125,7 +138,23 @@ def _place(need: Need, node: Node) -> Hardware | str:
         return f"{need.cpus} cores wanted, {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
         return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
-    return _lacking(need, node) or most
+    for resource, amount in need.resources:
+        if node.resources.get(resource, 0.0) < amount:
+            return f"{amount:g} × {resource} wanted, {node.name} has {node.resources.get(resource, 0.0):g}"
+    return _lacking(need, node) or _without_data(need, node) or most
+
+
+def _without_data(need: Need, node: Node) -> str | None:
+    """What a node of a cluster lacks of the data; this machine fetches what is missing before it starts."""
+    if need.data is None or not node.address:
+        return None
+    name, digest = need.data
+    found = node.data.get(name)
+    if found is None:
+        return f"{name} is not on {node.name}, in {node.data_root}: run `raybench data fetch {name}` there"
+    if digest and found != digest:
+        return f"{name} on {node.name}, in {node.data_root}, is {found} and not {digest} as here"
+    return None
 
 
 def _lacking(need: Need, node: Node) -> str | None:

@@ -46,7 +46,7 @@ def smaller(
         cores: how many cores there are for a trial.
     """
     settings = _settings(resolved, examples, cores)
-    anywhere: dict[str, Any] = {"accelerator_type": None, "memory_gb": None}
+    anywhere: dict[str, Any] = {"accelerator_type": None, "memory_gb": None, "resources": None}
     own = resolved["framework"]
     if hosted(profile.kind):
         yield profile.model_copy(update=anywhere | {"count": min(profile.count, REPLICAS)}), settings

@@ -151,7 +151,7 @@ def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
 def run_and_be_stopped(self, dispatcher, make_job, sink):
     """Starts the first trial, and then a person has had enough."""
     while (placement := dispatcher.next()).work.check:
-        dispatcher.release(placement.work.name)
+        dispatcher.release(placement.work.name, placement.work.attempt)
     work = placement.work
     sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content))
     sink(events.trial_ended(work.name, work.attempt, events.KILLED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any, Self
@@ -19,6 +20,8 @@ class Node:
 
     `address` is what Ray calls it, empty for this machine; `packages` maps the distributions in raybench's own
     interpreter there to their versions; `environments` maps the key of each environment asked for to what it is there.
+    A node of a cluster also has `resources`, what Ray hands out there beside cores; `data_root`, where its data sets
+    are; and `data`, the digest of each that is ready.
     """
 
     name: str
@@ -27,6 +30,9 @@ class Node:
     python: str = ""
     address: str = ""
     environments: Mapping[str, Interpreter] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    data_root: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, kind: str) -> list[Hardware]:
         """What it has of a kind; several entries where the models differ."""
@@ -94,7 +100,20 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
         python=platform.python_version(),
         address=address,
         environments=_find_all([key for key in environments if runtime_env_of(key) is None], name),
+        **(_data_here() if address else {}),
     )
+
+
+def _data_here() -> dict[str, Any]:
+    """Where this node has its data sets, and the digest of each that is ready; one that cannot be read is not."""
+    from raybench import datasets
+    from raybench.errors import DataError
+
+    root, found = datasets.data_root(), {}
+    for name in datasets.names():
+        with suppress(DataError):
+            found[name] = datasets.get(name).status(root).digest
+    return {"data_root": str(root), "data": {name: digest for name, digest in found.items() if digest}}
 
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:

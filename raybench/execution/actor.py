@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import ray
@@ -12,6 +13,7 @@ from ray import tune
 
 from raybench.devices import RAY_RESOURCES
 from raybench.errors import ExecutionError
+from raybench.execution.cluster import own_folder, take_files
 from raybench.execution.process import TemplateProcess
 from raybench.execution.runtime_env import RemoteTemplate
 from raybench.trial import events
@@ -42,6 +44,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     """
 
     _events: Iterator[Event]
+    _away: str | None
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
@@ -52,7 +55,10 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Make the job's events ready to be drawn; nothing runs yet."""
         if not hasattr(self, "_templates"):
             self._templates: dict[tuple[str, ...], Template] = {}
-        self._events = self._run(Job.from_json(config["job"]), config["ids_by_ray"], config["runtime_env"])
+        job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
+        here = own_folder(job) if on_cluster else job
+        self._away = here.folder if here.folder != job.folder else None
+        self._events = self._run(here, on_cluster, config["runtime_env"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take the next trial with the same templates."""
@@ -60,9 +66,14 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         return True
 
     def step(self) -> dict[str, Any]:
-        """The next event; `done` with the last."""
+        """The next event; `done` with the last, and where its files are not on the driver's disk, `files`."""
         event = next(self._events)
-        return {"event": event, "done": event["event"] in events.ENDS}
+        done = event["event"] in events.ENDS
+        if done and self._away:
+            for _ in self._events:  # whoever yields it still writes some
+                pass
+            return {"event": event, "done": done, "files": take_files(Path(self._away))}
+        return {"event": event, "done": done}
 
     def cleanup(self) -> None:
         """End the templates, and the trial that one may still have."""
@@ -72,8 +83,8 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing: what is worth keeping is in the journal."""
 
-    def _run(self, job: Job, ids_by_ray: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
-        if job.visible and ids_by_ray:
+    def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
+        if job.visible and on_cluster:
             given = ray.get_runtime_context().get_accelerator_ids()
             job = replace(job, visible=given[RAY_RESOURCES[job.cell["device"]["kind"]]])
         try:

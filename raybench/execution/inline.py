@@ -43,7 +43,7 @@ class InlineExecutor:
         while placement := dispatcher.next():
             for event in _events(make_job(placement)):
                 sink(event)
-            dispatcher.release(placement.work.name)
+            dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:
         """Nothing was started."""

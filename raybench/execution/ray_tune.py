@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 # Ray reads these when it is imported: no telemetry, no copy of the environment under `uv run`, none of Tune's own
@@ -22,12 +23,15 @@ os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
+# Tune starts one trial at a time where a searcher names them: one that waits for its node would hold up all others.
+os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000")
 # Ray runs its workers, and so everything they start, at niceness 15: any other process would starve a timed trial.
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray import tune
 from ray.tune import TuneError
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -38,6 +42,7 @@ from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
+from raybench.execution.cluster import RETURN_TIMEOUT, Presence, custom_resources, put_files, told_apart
 from raybench.execution.dispatch import Dispatcher, Placement
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
@@ -55,6 +60,8 @@ ACTOR_GONE = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "Worke
 PIN = 0.001
 """A sliver of a node's own resource: pins a trial to that node."""
 
+NO_NODE = {"type": "NodeGone", "message": "every node that can hold it went away and did not come back"}
+
 
 class _NotForDisk:
     """Tune writes its searcher and callbacks to disk to restore a run from; ours is restored from the journal."""
@@ -66,11 +73,15 @@ class _NotForDisk:
 class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
     """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
 
-    def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, ids_by_ray: bool) -> None:
+    def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, presence: Presence) -> None:
         super().__init__()
-        self._dispatcher, self._make_job, self._ids_by_ray = dispatcher, make_job, ids_by_ray
+        self._dispatcher, self._make_job, self._sink, self._presence = dispatcher, make_job, sink, presence
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        self._presence.look()
+        for work in self._presence.given_up():
+            if not work.check:
+                self._sink(events.trial_ended(work.name, work.attempt, events.LOST, error=NO_NODE))
         if self._dispatcher.finished:
             return str(Searcher.FINISHED)
         placement = self._dispatcher.next()
@@ -80,10 +91,14 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         assert fit is not None, "a trial that fits nowhere is never dispatched"
         job = self._make_job(placement)
         job = replace(job, versions={**job.versions, "ray": ray.__version__})
+        on_cluster = bool(placement.node.address)
+        if on_cluster:
+            Path(job.folder).mkdir(parents=True, exist_ok=True)
         return {
             "job": job.to_json(),
             "bundle": _bundle(placement),
-            "ids_by_ray": self._ids_by_ray,
+            "node": placement.node.name,
+            "on_cluster": on_cluster,
             "runtime_env": runtime_env_of(fit.environment),
         }
 
@@ -100,20 +115,24 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
 class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
     """Passes events on as they arrive, and names the end of a trial whose actor went away."""
 
-    def __init__(self, dispatcher: Dispatcher, sink: Sink) -> None:
-        self._dispatcher, self._sink = dispatcher, sink
+    def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: Presence) -> None:
+        self._dispatcher, self._sink, self._presence = dispatcher, sink, presence
         self.refusal: RaybenchError | None = None
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
         event = result["event"]
+        if "files" in result:
+            put_files(Path(trial.config["job"]["folder"]), result["files"])
         if event["event"] in events.ENDS:
-            self._dispatcher.release(event["trial"], lost=event.get("status") == events.LOST)
+            self._dispatcher.release(event["trial"], event["attempt"], lost=event.get("status") == events.LOST)
         self._tell(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         job = Job.from_json(trial.config["job"])
         status, error = name_actor_end(str(trial.get_error() or ""))
-        if self._dispatcher.release(job.trial, lost=status == events.LOST):
+        if status == events.LOST:
+            self._presence.doubt(trial.config["node"])
+        if self._dispatcher.release(job.trial, job.attempt, lost=status == events.LOST):
             self._tell(end_for(job, status, error))
 
     def _tell(self, event: Event) -> None:
@@ -123,6 +142,23 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
         except RaybenchError as error:
             self.refusal = error
             raise
+
+
+class _Departures(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
+    """Takes back trials that wait for a node which has gone: Tune would wait with them."""
+
+    def __init__(self, dispatcher: Dispatcher, presence: Presence) -> None:
+        super().__init__()
+        self._dispatcher, self._presence = dispatcher, presence
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        self._presence.look()
+        for trial in tune_controller.get_trials() if self._presence.absent else ():
+            if trial.status == "PENDING" and trial.config["node"] in self._presence.absent:
+                tune_controller.stop_trial(trial)
+                job = Job.from_json(trial.config["job"])
+                self._dispatcher.release(job.trial, job.attempt, begun=False)
+        return super().choose_trial_to_run(tune_controller)
 
 
 def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
@@ -139,13 +175,27 @@ def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
 
 
 def _bundle(placement: Placement) -> dict[str, float]:
-    """What a placement takes of its node, in Ray's resources."""
-    bundle: dict[str, float] = {"CPU": float(len(placement.cores))}
+    """What a placement takes of its node, in Ray's resources.
+
+    A Ray of our own has nobody else to keep account for: there every trial asks for the same, since Tune starts an
+    actor anew, and with it the templates, for a trial that asks for something else.
+    """
+    if not placement.node.address:
+        return {"CPU": PIN}
+    fit = placement.work.trial.cell.fit
+    assert fit is not None, "a trial that fits nowhere is never dispatched"
+    bundle = {"CPU": float(len(placement.cores)), f"node:{placement.node.address}": PIN, **dict(fit.resources)}
     if placement.visible:
-        bundle[RAY_RESOURCES[placement.work.trial.cell.content["device"]["kind"]]] = float(len(placement.visible))
-    if placement.node.address:
-        bundle[f"node:{placement.node.address}"] = PIN
+        resource = RAY_RESOURCES[placement.work.trial.cell.content["device"]["kind"]]
+        bundle[resource] = bundle.get(resource, 0.0) + len(placement.visible)
     return bundle
+
+
+def _innermost(error: BaseException) -> str:
+    """What an error came from, in a line: Ray hides a refused token below two of its own."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -158,8 +208,8 @@ class RayTuneExecutor:
 
     isolation = PROCESS
 
-    def __init__(self, address: str | None = None) -> None:
-        self._address = address
+    def __init__(self, address: str | None = None, patience: float = RETURN_TIMEOUT) -> None:
+        self._address, self._patience = address, patience
         self._scratch: Scratch | None = None
         self._reaper: Reaper | None = None
 
@@ -170,9 +220,10 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
         """
         self._connect()
-        asked = []
+        asked, resources = [], []
         for node in ray.nodes():
             if node["Alive"]:
+                resources.append(custom_resources(node["Resources"]) if self._address else {})
                 there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
                 task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
                 address = "" if self._address is None else node["NodeManagerAddress"]
@@ -182,19 +233,20 @@ class RayTuneExecutor:
             found: list[Node] = ray.get(asked, timeout=PROBE_TIMEOUT + making)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
-        return found
+        return told_apart([replace(node, resources=own) for node, own in zip(found, resources, strict=True)])
 
     def _connect(self) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""
         if ray.is_initialized():
             return
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what it would say is told by our own display
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
         if self._address is not None:
             del quiet["include_dashboard"]
             try:
                 ray.init(self._address, **quiet)
             except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ExecutionError(f"no Ray cluster at {self._address}: {error}") from error
+                raise ExecutionError(f"no Ray cluster at {self._address}: {_innermost(error)}") from error
             return
         self._scratch = Scratch()
         self._reaper = Reaper(self._scratch.path)
@@ -213,12 +265,13 @@ class RayTuneExecutor:
         in_main = threading.current_thread() is threading.main_thread()
         # Ray's own handler ends the driver where it stands.
         before = signal.signal(signal.SIGTERM, _interrupt) if in_main else None
-        storage = Scratch()
-        listener = _Listener(dispatcher, sink)
+        storage, presence = Scratch(), Presence(dispatcher, self._patience)
+        listener = _Listener(dispatcher, sink, presence)
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
-                search_alg=_PlanOrder(dispatcher, make_job, ids_by_ray=self._address is not None),
+                search_alg=_PlanOrder(dispatcher, make_job, sink, presence),
+                scheduler=_Departures(dispatcher, presence),
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=lambda trial: trial.config["job"]["trial"],
@@ -234,7 +287,7 @@ class RayTuneExecutor:
             raise
         except KeyboardInterrupt:
             for work in [placement.work for placement in dispatcher.running]:
-                dispatcher.release(work.name)
+                dispatcher.release(work.name, work.attempt)
                 if not work.check:
                     sink(events.trial_ended(work.name, work.attempt, events.KILLED))
             raise

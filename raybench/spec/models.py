@@ -52,6 +52,11 @@ class DeviceProfile(Strict):
     price_per_hour: v.NotNegative | None = Field(
         default=None, description="What an hour costs, in any one currency for the whole grid.", examples=[0.35]
     )
+    resources: dict[v.Text, v.Positive] | None = Field(
+        default=None,
+        description="Custom resources of a Ray cluster that a trial takes, by name: only nodes that have them run it.",
+        examples=[{"big": 1}],
+    )
     memory_gb: v.Positive | None = Field(
         default=None, description="Memory in GB that a node must have to run its trials.", examples=[16]
     )

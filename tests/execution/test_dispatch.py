@@ -42,9 +42,9 @@ def test_a_cpu_trial_owns_the_node():
     assert first.cores == tuple(range(8))
     assert first.exclusive
     assert dispatcher.next() is None
-    dispatcher.release("a-r0")
+    dispatcher.release("a-r0", 1)
     assert names(start_all(dispatcher)) == ["b"]
-    dispatcher.release("b-r0")
+    dispatcher.release("b-r0", 1)
     assert dispatcher.finished
 
 
@@ -54,7 +54,7 @@ def test_each_gpu_gets_a_trial_with_cores_and_a_number_of_its_own():
     assert [placement.visible for placement in started] == [("0",), ("1",)]
     assert not set(started[0].cores) & set(started[1].cores)
     assert not started[0].exclusive
-    dispatcher.release("b-r0")
+    dispatcher.release("b-r0", 1)
     (third,) = start_all(dispatcher)
     assert third.visible == ("1",)
 
@@ -62,9 +62,9 @@ def test_each_gpu_gets_a_trial_with_cores_and_a_number_of_its_own():
 def test_a_large_trial_is_not_overtaken_by_small_ones():
     dispatcher = Dispatcher([gpu("small"), work("large"), gpu("later")], [BOX])
     assert names(start_all(dispatcher)) == ["small"]
-    dispatcher.release("small-r0")
+    dispatcher.release("small-r0", 1)
     assert names(start_all(dispatcher)) == ["large"]
-    dispatcher.release("large-r0")
+    dispatcher.release("large-r0", 1)
     assert names(start_all(dispatcher)) == ["later"]
 
 
@@ -72,7 +72,7 @@ def test_another_node_goes_on_meanwhile():
     both = ("box", "other")
     dispatcher = Dispatcher([work(name, nodes=both) for name in "abc"] + [work("d", nodes=("other",))], [BOX, OTHER])
     assert [(p.work.trial.cell.cell_id, p.node.name) for p in start_all(dispatcher)] == [("a", "box"), ("b", "other")]
-    dispatcher.release("b-r0")
+    dispatcher.release("b-r0", 1)
     assert names(start_all(dispatcher)) == ["c"]
 
 
@@ -82,7 +82,7 @@ def test_a_lost_trial_comes_again_first_and_not_for_ever():
     for _ in range(3):
         placement = dispatcher.next()
         attempts.append((placement.work.trial.trial_id, placement.work.attempt))
-        dispatcher.release("a-r0", lost=True)
+        dispatcher.release("a-r0", placement.work.attempt, lost=True)
     assert attempts == [("a-r0", 1), ("a-r0", 2), ("a-r0", 3)]
     assert names(start_all(dispatcher)) == ["b"]
 
@@ -104,9 +104,9 @@ def test_trials_wait_for_the_check_with_their_key_and_hold_their_node():
     order = [check("k", first), *(waiting_for("k", gpu(name, cpus=2)) for name in "ab"), gpu("other", cpus=2)]
     dispatcher = Dispatcher(order, [BOX])
     assert works(start_all(dispatcher)) == ["k"], "and what comes later does not overtake those that wait"
-    dispatcher.release("k")
+    dispatcher.release("k", 1)
     assert works(start_all(dispatcher)) == ["a-r0", "b-r0"]
-    dispatcher.release("a-r0")
+    dispatcher.release("a-r0", 1)
     assert works(start_all(dispatcher)) == ["other-r0"]
 
 
@@ -115,7 +115,7 @@ def test_checks_on_different_nodes_run_side_by_side():
     order = [check("k", here), waiting_for("k", here), check("l", there), waiting_for("l", there)]
     dispatcher = Dispatcher(order, [BOX, OTHER])
     assert works(start_all(dispatcher)) == ["k", "l"]
-    dispatcher.release("l")
+    dispatcher.release("l", 1)
     assert works(start_all(dispatcher)) == ["b-r0"]
 
 
@@ -124,9 +124,9 @@ def test_a_trial_waits_for_all_the_checks_it_needs():
     needs = replace(trial, needs=frozenset({"k", "l", "made before"}))
     dispatcher = Dispatcher([check("k", trial), check("l", trial), needs], [BOX])
     assert works(start_all(dispatcher)) == ["k"]
-    dispatcher.release("k")
+    dispatcher.release("k", 1)
     assert works(start_all(dispatcher)) == ["l"]
-    dispatcher.release("l")
+    dispatcher.release("l", 1)
     assert works(start_all(dispatcher)) == ["a-r0"]
 
 
@@ -134,17 +134,22 @@ def test_a_check_that_was_lost_is_over():
     trial = work("a")
     dispatcher = Dispatcher([check("k", trial), waiting_for("k", trial)], [BOX], retries=2)
     start_all(dispatcher)
-    dispatcher.release("k", lost=True)
+    dispatcher.release("k", 1, lost=True)
     assert works(start_all(dispatcher)) == ["a-r0"]
-    dispatcher.release("a-r0", lost=True)
+    dispatcher.release("a-r0", 1, lost=True)
     assert works(start_all(dispatcher)) == ["a-r0"], "a second attempt waits for nothing"
-    dispatcher.release("a-r0")
+    dispatcher.release("a-r0", 2)
     assert dispatcher.finished
 
 
 def test_releasing_what_does_not_run_is_nothing():
     dispatcher = Dispatcher([work("a")], [BOX])
-    assert dispatcher.release("a-r0") is None
+    assert dispatcher.release("a-r0", 1) is None
+    start_all(dispatcher)
+    assert dispatcher.release("a-r0", 2) is None, "another attempt"
+    assert dispatcher.release("a-r0", 1, begun=False) is not None
+    assert start_all(dispatcher)[0].work.attempt == 1, "it was not begun, so that no attempt is over"
+    dispatcher.release("a-r0", 1, begun=False)
     assert not dispatcher.finished
 
 
@@ -158,8 +163,46 @@ def test_everything_is_given_back_whatever_the_order():
         assert len(held) == len(set(held))
         ended = running.pop(random_order.randrange(len(running)))
         seen.append(ended.work.trial.trial_id)
-        dispatcher.release(ended.work.trial.trial_id)
+        dispatcher.release(ended.work.trial.trial_id, 1)
     assert len(seen) == len(set(seen)) == 60
     free = dispatcher._free["box"]
     assert free.cores == list(range(8))
     assert free.accelerators["cuda", "T4"] == ["0", "1"]
+
+
+def test_a_resource_of_ones_own_is_counted():
+    owner = replace(BOX, resources={"big": 2.0})
+    makes = [work(name, cpus=1) for name in "abc"]
+    fits = [replace(made.trial.cell.fit, resources=(("big", 1.0),)) for made in makes]
+    asked = [
+        replace(made, trial=replace(made.trial, cell=replace(made.trial.cell, fit=fit)))
+        for made, fit in zip(makes, fits, strict=True)
+    ]
+    dispatcher = Dispatcher(asked, [owner])
+    assert names(start_all(dispatcher)) == ["a", "b"]
+    dispatcher.release("a-r0", 1)
+    assert names(start_all(dispatcher)) == ["c"]
+
+
+def test_what_a_node_that_is_away_would_hold_waits_for_it_and_holds_up_nothing_else():
+    either, only_box = work("either", nodes=("box", "other")), work("only", nodes=("box",))
+    dispatcher = Dispatcher([only_box, either, work("last", nodes=("other",))], [BOX, OTHER])
+    dispatcher.present(["other"])
+    assert names(start_all(dispatcher)) == ["either"]
+    assert not dispatcher.stranded
+    dispatcher.release("either-r0", 1)
+    assert names(start_all(dispatcher)) == ["last"]
+    dispatcher.release("last-r0", 1)
+    assert dispatcher.stranded
+    dispatcher.present(["box", "other"])
+    assert not dispatcher.stranded
+    assert names(start_all(dispatcher)) == ["only"]
+
+
+def test_what_waits_for_nodes_that_stay_away_is_given_up():
+    trial = work("a")
+    dispatcher = Dispatcher([check("k", trial), waiting_for("k", trial)], [BOX])
+    dispatcher.present([])
+    assert dispatcher.stranded
+    assert [given.name for given in dispatcher.give_up()] == ["k", "a-r0"]
+    assert dispatcher.finished

@@ -1,0 +1,157 @@
+"""A cluster's nodes while a grid runs: which are there, under which names, and how files come home from them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raybench.datasets.folders import user_cache
+from raybench.devices.node import Node
+from raybench.execution.dispatch import Dispatcher, Work
+from raybench.trial.job import Job
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at which nodes are there: one is a call to Ray's head."""
+
+RETURN_TIMEOUT = 600.0
+"""Seconds that a grid waits for a node on which its next trials could run: a machine starts anew in some minutes."""
+
+LARGEST_FILE = 16 << 20
+"""Bytes of a file of a trial that is brought home; a larger one stays where it is."""
+
+LEFT = "left-on-its-node.txt"
+"""Names, in an attempt's folder at home, what was too large to come."""
+
+
+def told_apart(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes under names of their own: machines that are called the same have their addresses behind that."""
+    called = Counter(node.name for node in nodes)
+    return [
+        replace(node, name=f"{node.name} ({node.address})") if node.address and called[node.name] > 1 else node
+        for node in nodes
+    ]
+
+
+def custom_resources(of: Mapping[str, float]) -> dict[str, float]:
+    """What a node has for trials beside its cores and memory: names that somebody gave, and accelerators."""
+    own = ("CPU", "memory", "object_store_memory")
+    return {name: amount for name, amount in of.items() if name not in own and not name.startswith("node:")}
+
+
+class Presence:
+    """Tells a dispatcher which nodes are there; of a cluster only, for this machine is always there.
+
+    Args:
+        patience: seconds to wait for a node to come back when nothing else is left to do.
+    """
+
+    def __init__(
+        self, dispatcher: Dispatcher, patience: float = RETURN_TIMEOUT, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._dispatcher, self._patience, self._clock = dispatcher, patience, clock
+        self._addresses = {node.name: node.address for node in dispatcher.nodes}
+        self._looked, self._alone_since = -LOOK_EVERY, 0.0
+        self._asked: dict[str, ray.ObjectRef] = {}
+        self.absent: set[str] = set()
+
+    def doubt(self, name: str) -> None:
+        """A worker of a node went away, perhaps with its node: take the node for absent until it has answered.
+
+        Ray notices that a machine is gone after some ten seconds; what is placed there until then is lost.
+        """
+        if self._addresses[name]:
+            self._asked.pop(name, None)
+            self.absent.add(name)
+            self._dispatcher.present(self._addresses.keys() - self.absent)
+            self._ask(name, {node["NodeManagerAddress"]: node["NodeID"] for node in ray.nodes() if node["Alive"]})
+
+    def _ask(self, name: str, alive: Mapping[str, str]) -> None:
+        if self._addresses[name] in alive:
+            there = NodeAffinitySchedulingStrategy(node_id=alive[self._addresses[name]], soft=False)
+            self._asked[name] = ray.remote(num_cpus=0)(_answer).options(scheduling_strategy=there).remote()
+
+    def _has_answered(self, name: str) -> bool:
+        ready, _ = ray.wait([self._asked[name]], timeout=0)
+        if ready:
+            answer = self._asked.pop(name)
+            with suppress(ray.exceptions.RayError):
+                ray.get(answer)
+                return True
+        return False
+
+    def look(self) -> None:
+        """See which nodes are there."""
+        now = self._clock()
+        if now - self._looked < LOOK_EVERY or not any(self._addresses.values()):
+            return
+        self._looked = now
+        alive = {node["NodeManagerAddress"]: node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        for name in sorted(self.absent - self._asked.keys()):
+            self._ask(name, alive)
+        silent = {name for name in list(self._asked) if not self._has_answered(name)}
+        gone = {name for name, address in self._addresses.items() if address and address not in alive}
+        self.absent = gone | silent
+        self._dispatcher.present(self._addresses.keys() - self.absent)
+        if not self._dispatcher.stranded:
+            self._alone_since = now
+
+    def given_up(self) -> list[Work]:
+        """What has waited long enough for nodes that are away, while there was nothing else to do."""
+        if self._dispatcher.stranded and self._clock() - self._alone_since > self._patience:
+            return self._dispatcher.give_up()
+        return []
+
+
+def _answer() -> None:
+    """What a node does that is there."""
+
+
+def own_folder(job: Job) -> Job:
+    """A job whose files go where the driver sees them or, where this node does not share its disk, to a cache here.
+
+    The driver has made the job's folder: where that is to be seen, the disk is shared.
+    """
+    wanted = Path(job.folder)
+    if wanted.is_dir():
+        return job
+    group = hashlib.sha256(str(wanted.parent).encode()).hexdigest()[:16]
+    folder = user_cache() / "trials" / group / wanted.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return replace(job, folder=str(folder))
+
+
+def take_files(folder: Path) -> dict[str, bytes]:
+    """The files of an attempt that has ended, by their names below its folder, which is removed with all that came."""
+    found, large = {}, []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.stat().st_size > LARGEST_FILE:
+            large.append(f"{path}\n")
+        else:
+            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+            path.unlink()
+    if large:
+        return found | {LEFT: "".join(large).encode()}
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()  # a checkpoint may still be beside it
+    return found
+
+
+def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write an attempt's files at home, none of them outside of its folder."""
+    for name, data in files.items():
+        path = folder / name
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)

@@ -1,0 +1,154 @@
+"""A grid on a Ray cluster of two nodes, of which the second shares nothing with the driver but the network."""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from two_nodes import TwoNodes, missing
+
+from raybench.tracking.journal import read
+
+WORKLOAD = Path(__file__).parent.parent / "trial" / "checkpointed.py"
+
+COMMON = """
+workload: checkpointed.py:both
+framework: torch
+batch_size: 64
+devices:
+  any: {kind: cpu, cpus: 1}
+  there: {kind: cpu, cpus: 1, resources: {TPU: 1}}
+  nowhere: {kind: cpu, cpus: 1, resources: {TPU: 8}}
+"""
+
+PLACED = f"""
+name: placed
+{COMMON}
+epochs: 2
+repeats: 2
+axes: {{device: [any, there, nowhere]}}
+overrides:
+- {{when: {{device: there}}, set: {{learning_rate: 0.01}}}}
+- {{when: {{device: nowhere}}, set: {{learning_rate: 0.02}}}}
+"""
+
+LEAVING = f"""
+name: leaving
+{COMMON}
+epochs: 6
+steps_per_epoch: 300
+checkpoint_every: 1
+axes: {{device: [any, there], learning_rate: [0.1]}}
+include: [{{device: any, learning_rate: 0.2}}]
+overrides:
+- {{when: {{device: there}}, set: {{momentum: 0.5}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    results = tmp_path_factory.mktemp("driver")
+    nodes = TwoNodes(tmp_path_factory.mktemp("cluster"), results)
+    nodes.results = results
+    try:
+        nodes.start_head()
+        nodes.start_second()
+        yield nodes
+    finally:
+        nodes.close()
+
+
+class Grid:
+    """The command on a cluster."""
+
+    def __init__(self, cluster, name, text):
+        self.folder = cluster.results / name
+        self.folder.mkdir()
+        shutil.copy(WORKLOAD, self.folder)
+        (self.folder / "grid.yaml").write_text(text)
+        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", cluster.address]
+        self._words = (self.folder / "words.txt").open("w")
+        out = {"stdout": self._words, "stderr": self._words}
+        self.process = subprocess.Popen(command, cwd=self.folder, env=cluster.environ, **out)
+        self.trials = self.folder / "raybench-results" / name / "trials"
+        self.journal = self.trials.parent / "journal.jsonl"
+
+    @property
+    def words(self):
+        return (self.folder / "words.txt").read_text()
+
+    def events(self, *kinds):
+        found = read(self.journal) if self.journal.exists() else ()
+        return [event for event in found if event["event"] in kinds and "-r" in event["trial"]]
+
+    def wait_for(self, what):
+        deadline = time.monotonic() + 240
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if found := what():
+                return found
+            time.sleep(0.1)
+        raise AssertionError(self.words)
+
+    def finish(self, status):
+        assert self.process.wait(300) == status, self.words
+
+
+@pytest.fixture(scope="module")
+def placed(cluster):
+    grid = Grid(cluster, "placed", PLACED)
+    grid.finish(3)
+    return grid
+
+
+def test_trials_land_where_their_device_is(placed):
+    hosts = {}
+    for event in placed.events("trial_started"):
+        hosts.setdefault(event["profile"], []).append(event["host"]["name"])
+    assert hosts["there"] == ["node-b"] * 2
+    assert len(hosts["any"]) == 2
+    assert "node-b" in placed.words or "8 × TPU wanted" in placed.words
+    skipped = [event["reason"] for event in placed.events("trial_skipped")]
+    assert len(skipped) == 2
+    assert all("8 × TPU wanted, node-b has 4" in reason for reason in skipped)
+
+
+def test_a_file_of_ones_own_travels_and_what_a_trial_leaves_comes_home(cluster, placed):
+    ends = placed.events("trial_ended")
+    assert [event["status"] for event in ends] == ["completed"] * 4, [event["error"] for event in ends]
+    for event in ends:
+        files = {path.name for path in (placed.trials / event["trial"] / "attempt-1").iterdir()}
+        assert {"events.jsonl", "output.log", "samples.jsonl"} <= files
+    assert not [path for path in (cluster.cache / "raybench" / "trials").rglob("*") if path.is_file()]
+
+
+def test_a_node_that_goes_away_and_comes_back(cluster):
+    grid = Grid(cluster, "leaving", LEAVING)
+
+    def on_second():
+        there = {e["trial"]: e for e in grid.events("trial_started") if e["host"]["name"] == "node-b"}
+        over = {e["trial"] for e in grid.events("epoch_ended") if e["epoch"] >= 2}
+        ended = {e["trial"] for e in grid.events("trial_ended")}
+        return next((there[trial] for trial in there if trial in over and trial not in ended), None)
+
+    hit = grid.wait_for(on_second)
+    cluster.kill_second()
+    lost = grid.wait_for(lambda: [e for e in grid.events("trial_ended") if e["status"] == "lost"])
+    assert lost[0]["trial"] == hit["trial"]
+    # What any node can hold goes on here; what only the other one can hold waits for it.
+    grid.wait_for(lambda: len([e for e in grid.events("trial_ended") if e["status"] == "completed"]) >= 1)
+    cluster.start_second()
+    grid.finish(0)
+    ends = {(e["trial"], e["attempt"]): e for e in grid.events("trial_ended")}
+    assert sorted(e["status"] for e in ends.values()) == ["completed"] * 3 + ["lost"]
+    started = {(e["trial"], e["attempt"]): e for e in grid.events("trial_started")}
+    assert {e["host"]["name"] for e in started.values() if e["profile"] == "there"} == {"node-b"}
+    again = ends[hit["trial"], 2]
+    resumed = [e for e in grid.events("trial_resumed") if e["trial"] == hit["trial"]]
+    on_the_same = started[hit["trial"], 2]["host"]["name"] == "node-b"
+    assert bool(resumed) == on_the_same, "a checkpoint is where it was made"
+    assert on_the_same or "to go on from on" in again["warnings"][0]
