@@ -30,6 +30,7 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray import tune
+from ray._private import ray_constants
 from ray.tune import TuneError
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
@@ -241,6 +242,9 @@ class RayTuneExecutor:
             return
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what it would say is told by our own display
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+        # A Ray that is no cluster takes the address 127.0.0.1, and then its servers listen there alone; with any other
+        # they listen on every network interface. It has no argument for that: it takes 127.0.0.1 to be a slip.
+        ray_constants.ENABLE_RAY_CLUSTER = self._address is not None
         if self._address is not None:
             del quiet["include_dashboard"]
             try:
