@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO, StringIO
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from raybench.errors import RaybenchError
 
@@ -80,7 +81,7 @@ def svg(figure: Figure, salt: str) -> str:
     """The figure as an `<svg>` element to stand in a page: no prolog, and nothing that a browser would ask for."""
     page = StringIO()
     with styled(salt):
-        figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        _save(figure, page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = page.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     # matplotlib names its parts alike in every figure (`axes_1`), and an id is to be there once in a page.
@@ -91,8 +92,22 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
     """The figure as a PNG on white."""
     page = BytesIO()
     with styled(""):
-        figure.savefig(page, format="png", dpi=dpi, facecolor="white")
+        _save(figure, page, format="png", dpi=dpi, facecolor="white")
     return page.getvalue()
+
+
+def _save(figure: Figure, page: IO[Any], **how: Any) -> None:
+    """Save a figure; of a person's names what no font can draw becomes a space, or a box without a word."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        words = text.get_text()  # type: ignore[attr-defined]
+        shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in words)
+        if shown != words:
+            text.set_text(shown)  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        figure.savefig(page, **how)
 
 
 def marks(number: int) -> list[tuple[str, str, Any]]:
