@@ -134,8 +134,8 @@ def _place(need: Need, node: Node) -> Hardware | str:
     most = max(entries, key=lambda entry: entry.count)
     if not hosted(need.kind) and most.count < need.count:
         return f"{need.count} × {name} wanted, {node.name} has {most.count}"
-    if need.cpus > node.cores:
-        return f"{need.cpus} cores wanted, {node.name} has {node.cores}"
+    if max(1, need.cpus) > node.cores:
+        return f"{max(1, need.cpus)} cores wanted, {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
         return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
     for resource, amount in need.resources:

@@ -1,8 +1,12 @@
 """What the README shows is true."""
 
+import json
 import re
 import shlex
 from pathlib import Path
+
+import jsonschema
+import yaml
 
 from raybench.analysis.standing import Standing
 from raybench.cli import VERBS
@@ -11,6 +15,7 @@ from raybench.run import Options, run_grid
 from raybench.sources.beside import beside
 from raybench.spec import Settings, load_grid
 
+WORKER_GROUP = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template", "numOfHosts"}
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -55,6 +60,27 @@ def test_a_workload_of_ones_own_word_for_word(tmp_path, monkeypatch):
     assert [row.status for row in outcome.rows] == ["1/1 completed"]
     assert outcome.rows[0].metric.value > 0.85
     assert len(next(iter(outcome.latest.values())).epochs) == 3, "the recipe's own number"
+
+
+def test_the_files_of_the_cluster_section_say_what_ray_and_kuberay_know():
+    launcher, job = re.findall(r"```yaml\n(.*?)```", README.split("\n## On a cluster\n", 1)[1], re.DOTALL)[:2]
+    import ray.autoscaler
+
+    schema = json.loads(Path(ray.autoscaler.__file__).with_name("ray-schema.json").read_text())
+    told = yaml.safe_load(launcher)
+    jsonschema.validate(told, schema)
+    assert told.keys() <= schema["properties"].keys()
+    # Of KubeRay's RayJob, the fields of its API reference, ray.io/v1.
+    told = yaml.safe_load(job)
+    assert (told["apiVersion"], told["kind"]) == ("ray.io/v1", "RayJob")
+    spec, cluster = told["spec"], told["spec"]["rayClusterSpec"]
+    assert spec.keys() <= {"entrypoint", "shutdownAfterJobFinishes", "rayClusterSpec", "ttlSecondsAfterFinished"}
+    assert cluster.keys() <= {"headGroupSpec", "workerGroupSpecs", "rayVersion"}
+    groups = cluster["workerGroupSpecs"]
+    assert all(group.keys() <= WORKER_GROUP and group["template"]["spec"]["containers"] for group in groups)
+    assert cluster["headGroupSpec"].keys() <= {"rayStartParams", "template", "serviceType"}
+    grid = shlex.split(spec["entrypoint"])[2]
+    assert (ROOT / "grids" / Path(grid).name).exists()
 
 
 def test_the_example_of_tables_word_for_word(capsys):

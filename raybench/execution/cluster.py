@@ -15,6 +15,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.datasets.folders import user_cache
+from raybench.devices import RAY_RESOURCES, Hardware
 from raybench.devices.node import Node
 from raybench.execution.dispatch import Dispatcher, Work
 from raybench.trial.job import Job
@@ -41,10 +42,19 @@ def told_apart(nodes: Sequence[Node]) -> list[Node]:
     ]
 
 
-def custom_resources(of: Mapping[str, float]) -> dict[str, float]:
-    """What a node has for trials beside its cores and memory: names that somebody gave, and accelerators."""
+def handed_out(node: Node, by_ray: Mapping[str, float]) -> Node:
+    """A node of a cluster with what Ray hands out of it: its own resources, and no more cores and accelerators.
+
+    Ray may have been told to keep some back; a trial that asked for them would wait for ever.
+    """
     own = ("CPU", "memory", "object_store_memory")
-    return {name: amount for name, amount in of.items() if name not in own and not name.startswith("node:")}
+    resources = {name: amount for name, amount in by_ray.items() if name not in own and not name.startswith("node:")}
+    found = [_cut(entry, int(by_ray.get(RAY_RESOURCES.get(entry.kind, "CPU"), 0.0))) for entry in node.hardware]
+    return replace(node, resources=resources, hardware=tuple(entry for entry in found if entry.count))
+
+
+def _cut(entry: Hardware, most: int) -> Hardware:
+    return replace(entry, count=min(entry.count, most), ids=entry.ids[:most])
 
 
 class Presence:

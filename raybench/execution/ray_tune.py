@@ -43,7 +43,7 @@ from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink
-from raybench.execution.cluster import RETURN_TIMEOUT, Presence, custom_resources, put_files, told_apart
+from raybench.execution.cluster import RETURN_TIMEOUT, Presence, handed_out, put_files, told_apart
 from raybench.execution.dispatch import Dispatcher, Placement
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
@@ -221,20 +221,20 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
         """
         self._connect()
-        asked, resources = [], []
-        for node in ray.nodes():
-            if node["Alive"]:
-                resources.append(custom_resources(node["Resources"]) if self._address else {})
-                there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-                task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
-                address = "" if self._address is None else node["NodeManagerAddress"]
-                asked.append(task.remote(address, list(environments)))
+        asked, alive = [], [node for node in ray.nodes() if node["Alive"]]
+        for node in alive:
+            there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+            task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
+            address = "" if self._address is None else node["NodeManagerAddress"]
+            asked.append(task.remote(address, list(environments)))
         making = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
         try:
             found: list[Node] = ray.get(asked, timeout=PROBE_TIMEOUT + making)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
-        return told_apart([replace(node, resources=own) for node, own in zip(found, resources, strict=True)])
+        if self._address is None:
+            return found
+        return told_apart([handed_out(node, of["Resources"]) for node, of in zip(found, alive, strict=True)])
 
     def _connect(self) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""

@@ -101,10 +101,10 @@ def _save(figure: Figure, page: IO[Any], **how: Any) -> None:
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
-        words = text.get_text()  # type: ignore[attr-defined]
+        words = text.get_text()
         shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in words)
         if shown != words:
-            text.set_text(shown)  # type: ignore[attr-defined]
+            text.set_text(shown)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         figure.savefig(page, **how)

@@ -1,0 +1,78 @@
+"""What is known of a cluster's nodes, and files on their way home: without Ray."""
+
+from dataclasses import replace
+
+import pytest
+
+from raybench.devices import Hardware
+from raybench.devices.node import Node
+from raybench.execution.cluster import LEFT, handed_out, own_folder, put_files, take_files, told_apart
+from raybench.execution.dispatch import Dispatcher
+from raybench.preflight import Fit, Need, fit
+from raybench.trial.job import Job
+
+CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
+GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
+NODE = Node("box", (CPU, GPU), packages={"torch": "2.13.0"}, address="10.0.0.2", data_root="/data")
+
+
+def test_machines_of_one_name_are_told_apart_by_their_addresses():
+    other = replace(NODE, address="10.0.0.3")
+    alone = replace(NODE, name="head", address="10.0.0.1")
+    names = [node.name for node in told_apart([NODE, other, alone])]
+    assert names == ["box (10.0.0.2)", "box (10.0.0.3)", "head"]
+    assert len(Dispatcher([], told_apart([NODE, other])).nodes) == 2
+
+
+def test_no_more_is_planned_for_than_ray_hands_out():
+    by_ray = {"CPU": 3.0, "GPU": 1.0, "memory": 1e9, "node:10.0.0.2": 1.0, "big": 2.0}
+    found = handed_out(NODE, by_ray)
+    assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
+    none = handed_out(NODE, {"GPU": 2.0})
+    assert none.cores == 0
+    assert fit(Need("cuda", "torch", "fp32"), [none]) == "1 cores wanted, box has 0"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "mnist is not on box, in /data: run `raybench data fetch mnist` there"),
+        ({"mnist": "sha256:1"}, "mnist on box, in /data, is sha256:1 and not sha256:2 as here"),
+        ({"mnist": "sha256:2"}, None),
+    ],
+)
+def test_data_are_looked_for_where_the_trial_would_run(data, said):
+    found = fit(Need("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)])
+    assert found == said if said else isinstance(found, Fit)
+
+
+def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "home" / "attempt-1"
+    job = Job("t-r0", 1, 0, 0, {}, {}, "", str(home))
+    away = own_folder(job)
+    assert away.folder.startswith(str(tmp_path / "cache"))
+    (home.parent / "attempt-2").mkdir(parents=True)
+    shared = replace(job, folder=str(home.parent / "attempt-2"))
+    assert own_folder(shared) == shared, "the disk is shared"
+
+    from pathlib import Path
+
+    (Path(away.folder) / "inner").mkdir()
+    (Path(away.folder) / "inner" / "a.txt").write_text("a")
+    files = take_files(Path(away.folder))
+    assert files == {"inner/a.txt": b"a"}
+    assert not Path(away.folder).exists()
+    put_files(home, files | {"../outside": b"x", "/tmp/raybench-outside": b"x"})
+    assert (home / "inner" / "a.txt").read_text() == "a"
+    assert not (home.parent / "outside").exists() and not Path("/tmp/raybench-outside").exists()
+
+
+def test_a_file_too_large_to_come_stays_and_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("raybench.execution.cluster.LARGEST_FILE", 3)
+    (tmp_path / "large").write_text("four")
+    (tmp_path / "small").write_text("one")
+    files = take_files(tmp_path)
+    assert files["small"] == b"one"
+    assert files[LEFT].decode() == f"{tmp_path}/large\n"
+    assert (tmp_path / "large").exists()
