@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 PATIENCE = 400
 """Seconds that a server may take to begin: a loaded machine takes minutes."""
@@ -168,7 +169,10 @@ def postgres(folder: Path, password: str) -> Iterator[str]:
         found.append(Path(at).resolve().parent)
     if not found:
         pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql nor on the path")
-    pytest.importorskip("psycopg2", reason="psycopg2 is not installed (the extra `postgresql`)")
+    try:
+        sa.create_engine("postgresql://")
+    except ImportError as error:
+        pytest.skip(f"{error}: the extra `postgresql` is not installed")
     tools, port = found[-1], free_port()
     as_user: list[str] = []
     if os.getuid() == 0:  # which PostgreSQL will not run as

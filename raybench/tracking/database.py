@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from raybench.tracking import projection as p
-from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text
+from raybench.tracking.store import MESSAGE_LENGTH, Store, StoreError, redact_text, remedy
 from raybench.tracking.stored import ListedRun, StoredRun, folder_of, listed_run
 
 
@@ -76,7 +76,7 @@ def _connected(store: Store) -> Iterator[sa.Connection]:
         finally:
             engine.dispose()
     except (sa.exc.SQLAlchemyError, ImportError) as error:
-        words = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        words = str(getattr(error, "orig", None) or error).strip().splitlines()[0] + remedy(error)
         text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None
 

@@ -135,10 +135,16 @@ def telling(store: Store) -> Iterator[None]:
     except Exception as error:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
-        words = (str(error).strip() or type(error).__name__).splitlines()[0]
+        words = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
         # Shortened last: a secret cut in two would not be found.
         text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None
+
+
+def remedy(error: Exception) -> str:
+    """What to install where a database's driver is missing, to be added to a message; else nothing."""
+    missing = isinstance(error, ImportError) and (error.name or "").startswith("psycopg")
+    return ": pip install psycopg2-binary 'psycopg[binary]'" if missing else ""
 
 
 def _http_status(error: Exception) -> int | None:

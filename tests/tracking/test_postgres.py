@@ -88,7 +88,7 @@ def test_authentication(tmp_path, monkeypatch):
     pytest.importorskip("flask_wtf", reason="MLflow's authentication is not installed (mlflow[auth])")
     settings = tmp_path / "auth.ini"
     settings.write_text(
-        "[mlflow]\ndefault_permission = READ\n"
+        "[mlflow]\ndefault_permission = READ\nauth_cache_ttl_seconds = 600\n"
         f"database_uri = sqlite:///{tmp_path}/users.db\n"
         f"admin_username = ada\nadmin_password = {PASSWORD}-long-enough\n"
     )
