@@ -86,6 +86,7 @@ class Row:
         findings: what to doubt of its completed runs, or to note, by the trial; runs without findings are not in it.
         sections: milliseconds of a step in each of its sections; empty where the cell does not time them.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
+        runs: how many of them completed.
     """
 
     cell_id: str
@@ -102,6 +103,7 @@ class Row:
     sections: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
+    runs: int = 0
 
 
 def compare(
@@ -135,6 +137,7 @@ def compare(
                 cell_id=cell.cell_id,
                 axes=cell.axes,
                 status=_status(cell, mine),
+                runs=len(_completed(mine)),
                 steady=steady,
                 from_warmup=any(map(rules.steady_from_warmup, _completed(mine))),
                 metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),

@@ -174,7 +174,7 @@ def _doubts(
     rows: Sequence[Row], found: Mapping[str, Sequence[Finding]], marks: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """A line for each code: its letter, how many runs it touches, what was seen in the worst of them, the remedy."""
-    runs = sum(row.steady.runs for row in rows if row.steady)
+    runs = sum(row.runs for row in rows)
     for code, group in found.items():
         worst = group[0]
         spread = "" if all(finding.says == worst.says for finding in group) else ", at worst"

@@ -41,7 +41,8 @@ def measure(job: Job) -> dict[str, Any]:
 
     Every epoch of the job is one step, so that the engine tells the loss of each; dropout is off, and the rest of
     training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch in
-    evaluation mode, gradients those of the mean loss of each group of examples in training mode.
+    evaluation mode, gradients those of the mean loss of each group of examples in training mode. The reference computes
+    these once more with the channels of pictures last in memory: what that does, another framework may do too.
 
     Returns:
         `parameters`, the number of values trained; and `mismatch`, in words why the weights of `start.npz` cannot be
@@ -71,6 +72,9 @@ def measure(job: Job) -> dict[str, Any]:
     loss = workload.loss_for(MODELS[framework])
     for number, group in enumerate(_groups(data.train, workload)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
+        if not start:
+            turned = inspection.gradients(model, *group, loss, channels_last=True)
+            arrays |= _prefixed(f"turned {number}", turned)
     inspection.write_weights(model, weights)  # the gradients' forward passes have moved the running statistics
     losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
     arrays["losses"] = np.array(losses, np.float64)

@@ -64,6 +64,23 @@ def test_one_group_of_examples_in_doubt_is_no_difference_and_two_of_three_are() 
     assert (off(0, 2).difference, off(0, 2).note) == (pytest.approx(0.1), "b.weight")
 
 
+def test_gradients_may_be_apart_as_far_as_the_references_own_in_two_layouts() -> None:
+    """Another layout moves each group of the reference by 2 %: 5 % is within three times that, and 7 % is not."""
+    turned = {
+        f"turned {n}/{layer}.weight": ARRAYS[f"gradient {n}/{layer}.weight"] * 1.02 for n in range(3) for layer in "ab"
+    }
+    reference = Measured("torch", 12, None, ARRAYS | turned)
+
+    def off(factor: float) -> Line:
+        moved = {name: array * factor if name.startswith("gradient") else array for name, array in ARRAYS.items()}
+        return {line.what: line for line in compare(reference, Measured("other", 12, None, moved))}["gradients"]
+
+    assert (off(1.05).same, off(1.07).same) == (True, False)
+    assert off(1.05).tolerance == pytest.approx(0.06)
+    assert off(1.05).note.endswith(".weight; its own in another layout: 0.02")
+    assert lines()["gradients"].tolerance == 1e-3, "where nobody knows, and where rounding is as usual"
+
+
 def test_what_hardly_moves_counts_for_as_little() -> None:
     assert lines(**{"steps/b.weight": np.ones(6) * 1e-6})["what 3 steps did"].same
 

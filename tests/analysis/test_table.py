@@ -16,6 +16,7 @@ ROWS = [
         Spread(4.05, 4.0, 4.1, 3),
         metric=Spread(0.561, 0.55, 0.57, 3),
         is_baseline=True,
+        runs=3,
     ),
     Row(
         "b",
@@ -24,6 +25,7 @@ ROWS = [
         Spread(2.0, 1.98, 2.02, 2),
         metric=Spread(0.56, 0.55, 0.57, 2),
         speedup=Speedup(2.0249, 1.968, 2.083, 3.83),
+        runs=2,
     ),
     Row("c", {"device": "tpu", "weight_decay": 0.0005, "epochs": 2}, "skipped: no TPU on any node"),
 ]

@@ -82,6 +82,26 @@ def test_published_workloads_are_the_same_job_on_real_data(
     assert found.same, found.pairs[0].lines
 
 
+@pytest.mark.parametrize("workload", ["resunet_v1", "resunet_v2"])
+def test_the_u_nets_are_the_same_job_on_small_pictures(
+    workload: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter("tensorflow")
+    monkeypatch.setattr(parity, "STEPS", 3)
+    found = compared(workload, ["torch", "tensorflow"], batch_size=8, model={"side": 32})
+    assert found.same, found.pairs[0].lines
+
+
+def test_resnet63_is_the_same_job_for_three_steps(
+    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch, real_data: Path
+) -> None:
+    """As long as few examples are enough: its 63 convolutions take 13 GFLOP an example."""
+    interpreter("tensorflow")
+    monkeypatch.setattr(parity, "STEPS", 3)
+    found = compared("resnet63", ["torch", "tensorflow"], batch_size=4)
+    assert found.same, found.pairs[0].lines
+
+
 def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., Pair]) -> None:
     """A batch norm of 16 numbers: torch's running variance is 16/15 of Keras's, and that is no difference."""
     pair = changed()

@@ -57,13 +57,16 @@ def outputs(model: Any, inputs: Array) -> Array:
     return np.asarray(model(inputs, training=False), np.float32)
 
 
-def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
+def gradients(
+    model: Any, inputs: Array, targets: Array, loss: Loss | None = None, channels_last: bool = True
+) -> dict[str, Array]:
     """The gradient of the mean loss of a batch in training mode, for each trained parameter.
 
     Running statistics move, as in any step of training; parameters do not.
 
     Args:
         loss: from outputs and targets to one loss an example; cross-entropy where None.
+        channels_last: as torch's has it, and without effect: Keras has them so.
     """
     with tf.GradientTape() as tape:
         values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))
