@@ -32,6 +32,7 @@ SEEDS = {
     "cifar_replicas": {"davidnet", "davidnet_tpu"},
     "cifar_three_frameworks": {"katnoria_cnn"},
     "cifar_tpu_vs_gpu": {"davidnet", "davidnet_tpu"},
+    "imdb_cnn": {"imdb_cnn"},
     "imdb_cpu_vs_gpu": {"imdb_lstm"},
     "katnoria_three_runtimes": {"katnoria_cnn"},
     "mnist": {"mnist_cnn"},
@@ -39,6 +40,7 @@ SEEDS = {
     "quickstart": set(),
     "resnet63_cpu_vs_gpu": {"resnet63"},
     "resunet_gpu_vs_tpu": {"resunet_v1"},
+    "resunet_small": {"resunet_v2"},
 }
 """Whose results each shipped grid is about."""
 
@@ -46,6 +48,7 @@ SAME_PROTOCOL = {
     "airbench94": {"airbench94": 3.83, "last_val_accuracy": 0.9401},
     "cifar_replicas": {"davidnet": 74.0},
     "cifar_tpu_vs_gpu": {"davidnet": 74.0, "last_val_accuracy": 0.9408, "tutorial_throughput": 39868},
+    "imdb_cnn": {"keras_epoch": 10},
     "imdb_cpu_vs_gpu": {"keras_epoch": 119},
     "katnoria_three_runtimes": {"katnoria_cnn": 32, "last_val_accuracy": 0.6961, "best_val_accuracy": 0.7046},
     "mnist_tpu_vs_gpu": {"best_val_accuracy": 0.9942},
