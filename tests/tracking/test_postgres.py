@@ -29,13 +29,26 @@ axes:
 """
 
 
+@pytest.fixture(autouse=True)
+def processes():
+    """What a test has begun, which ends with it."""
+    begun.clear()
+    yield
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+begun: list[subprocess.Popen] = []
+
+
 def begin(folder, results, uri, **environment):
     """The command on a grid, in its own process."""
     (folder / "grid.yaml").write_text(GRID)
     package = str(Path(raybench.__file__).parent.parent)
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--inline", "--results", str(results)]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--tracking-uri", uri],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path, "NO_PROXY": "127.0.0.1"} | environment,
@@ -43,6 +56,8 @@ def begin(folder, results, uri, **environment):
         stderr=subprocess.STDOUT,
         text=True,
     )
+    begun.append(process)
+    return process
 
 
 @pytest.fixture(scope="module")
