@@ -20,6 +20,9 @@ from raybench.trial.scratch import sweep
 EVERY = 0.3
 """Seconds between two looks while Ray starts; once it is up there is none until the end, for a trial would pay it."""
 
+CLOSE_TIMEOUT = 10.0
+"""Seconds that a driver waits for it."""
+
 Known = dict[int, str]
 """Processes, each with when it began: numbers are given out again."""
 
@@ -53,11 +56,12 @@ class Reaper:
             self._process.stdin.flush()
 
     def close(self) -> None:
-        """Have it end what is left of Ray, and wait for that."""
+        """Have it end what is left of Ray, and wait for that, but not for ever: it has little to do."""
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSE_TIMEOUT)
 
 
 def processes() -> dict[int, tuple[int, str]]:
