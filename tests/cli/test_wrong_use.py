@@ -16,7 +16,7 @@ FILES = {
     "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
     "a wrong type": (
         GOOD + "epochs: many\n",
-        "g.yaml:6:9: epochs: wanted a whole number of at least 1, not the text 'many'",
+        "g.yaml:6:9: epochs: wanted a number above 0, not the text 'many'",
     ),
     "an empty axis": (
         GOOD.replace("[32, 64]", "[]"),

@@ -187,11 +187,16 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     from types import SimpleNamespace
 
     from raybench.execution.dispatch import Placement
-    from raybench.execution.ray_tune import _bundle
+    from raybench.execution.ray_tune import PIN, _bundle
 
-    work = SimpleNamespace(trial=SimpleNamespace(cell=SimpleNamespace(content={"device": {"kind": kind}})))
-    assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0}
-    assert _bundle(Placement(work, Node("box", ()), (0,), (), True)) == {"CPU": 1.0}
+    cell = SimpleNamespace(content={"device": {"kind": kind}}, fit=SimpleNamespace(resources=()))
+    work = SimpleNamespace(trial=SimpleNamespace(cell=cell))
+    there = {"node:10.0.0.2": PIN}
+    node = Node("box", (), address="10.0.0.2")
+    assert _bundle(Placement(work, node, (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0} | there
+    assert _bundle(Placement(work, node, (0,), (), True)) == {"CPU": 1.0} | there
+    # A Ray of raybench's own keeps no account: every trial asks for the same, and finds the actor and its templates warm.
+    assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
 
 
 def test_the_adapter_says_what_it_runs_on():

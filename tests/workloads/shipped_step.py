@@ -36,17 +36,17 @@ RECIPE = {
 }
 
 
-def examples(name: str, side: int | None) -> Split:
-    """A batch as the workload's data set has it after its `prepare`."""
+def examples(name: str, side: int | None, length: int | None) -> Split:
+    """A batch as the workload's data set has it after its `prepare`; of texts their first `length` words."""
     known = MODELS[name]
     if side:
         return Split(*scenes.render(np.arange(BATCH, dtype=np.uint64), side))
-    inputs = known.inputs(BATCH)
+    inputs = known.inputs(BATCH)[:, :length]
     pictures = np.clip(128 + 40 * inputs, 0, 255).astype(np.uint8) if not known.words else inputs
     return Split(pictures, known.targets(BATCH))
 
 
-def step(name: str, kind: str, **options: Any) -> dict[str, Any]:
+def step(name: str, kind: str, length: int | None = None, **options: Any) -> dict[str, Any]:
     """Train one step without dropout, and evaluate.
 
     Returns:
@@ -59,7 +59,7 @@ def step(name: str, kind: str, **options: Any) -> dict[str, Any]:
     device.open("fp32")
     workload = workloads.get(name).with_options(options)
     engine = open_engine(framework, EngineParts(Recipe(**RECIPE), workload, device, Ledger(), 0))
-    split = examples(name, options.get("side"))
+    split = examples(name, options.get("side"), length)
     engine.load(Data(split, split))
     engine.build()
     inspection = open_inspection(framework)

@@ -8,8 +8,13 @@ import pytest
 from frameworks import call
 from published import MODELS
 
-SMALL: dict[str, dict[str, Any]] = {"resunet_v1": {"side": 32}, "resunet_v2": {"side": 32}}
-"""What is chosen of a model, so that a step takes little."""
+SMALL: dict[str, dict[str, Any]] = {
+    "resunet_v1": {"side": 32},
+    "resunet_v2": {"side": 32},
+    "imdb_lstm": {"length": 20},
+    "imdb_bilstm": {"length": 20},
+}
+"""What makes a step small: XLA unrolls an LSTM, and compiles a hundred words for two minutes."""
 
 NAMES = ["resnet63", "resunet_v1", "resunet_v2", "imdb_lstm", "imdb_bilstm", "imdb_cnn"]
 
@@ -21,7 +26,11 @@ def test_one_step_is_that_of_torch(name: str) -> None:
         for kind in ("cpu", "xla_cpu")
     )
     assert theirs["trained"] == ours["trained"] == MODELS[name].trained
-    assert theirs["losses"] == pytest.approx(ours["losses"], rel=1e-3)
+    (before, after), (expected_before, expected_after) = theirs["losses"], ours["losses"]
+    assert before == pytest.approx(expected_before, rel=1e-4)
+    # 63 layers make much of little: torch's own loss moves by 1.2e-3 with the vector instructions it may use.
+    assert after == pytest.approx(expected_after, rel=1e-2)
+    assert abs(after - before) > 5 * abs(after - expected_after)
     assert theirs["graphs"] == [1, 1]
     assert theirs["moved"].keys() == ours["moved"].keys()
     whole = sum(ours["moved"].values())

@@ -70,7 +70,7 @@ def test_a_shipped_workload() -> None:
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(WorkloadError, match=r"unknown workload 'davidnt'; did you mean davidnet\? \(one of"):
         read_reference("davidnt", Path())
-    with pytest.raises(WorkloadError, match="there are davidnet, digits_cnn"):
+    with pytest.raises(WorkloadError, match="there are airbench94, davidnet, digits_cnn"):
         read_reference("zzzz", Path())
 
 
