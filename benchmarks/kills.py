@@ -300,7 +300,8 @@ class Kills:
             self.fault("finished trials lost", f"{trial}, attempt {attempt}")
         left = [path.name for path in self.temporary.iterdir() if not path.name.startswith(("torchind", "db_init_"))]
         for name in left:
-            self.fault("files left", name)
+            inside = sorted(str(path.relative_to(self.temporary)) for path in (self.temporary / name).rglob("*"))
+            self.fault("files left", f"{name}: {len(inside)} files: {', '.join(inside[:20])}")
             shutil.rmtree(self.temporary / name, ignore_errors=True)
 
 

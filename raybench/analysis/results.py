@@ -295,10 +295,11 @@ def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
     """
     found: dict[str, Attempt] = {}
     for record in records:
-        if record.trial not in found or _standing(record) > _standing(found[record.trial]):
+        if record.trial not in found or standing(record) > standing(found[record.trial]):
             found[record.trial] = record
     return found
 
 
-def _standing(record: Attempt) -> tuple[bool, int]:
+def standing(record: Attempt) -> tuple[bool, int]:
+    """By what attempts at a trial are ordered: the highest stands for it."""
     return record.status is not None and record.status not in events.AGAIN_NEXT_TIME, record.attempt

@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,9 @@ EVERY = 0.3
 
 CLOSE_TIMEOUT = 10.0
 """Seconds that a driver waits for it."""
+
+END_TIMEOUT = 5.0
+"""Seconds in which a process that was killed has gone."""
 
 Known = dict[int, str]
 """Processes, each with when it began: numbers are given out again."""
@@ -65,13 +69,14 @@ class Reaper:
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every process that there is, with its parent and when it began; none where /proc does not tell."""
+    """Every process that runs, with its parent and when it began; none where /proc does not tell."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
             # The second field, a name, may hold anything.
             fields = stat.read_text(errors="replace").rpartition(") ")[2].split()
-            found[int(stat.parent.name)] = int(fields[1]), fields[19]
+            if fields[0] not in "ZX":  # one that has ended and was not waited for
+                found[int(stat.parent.name)] = int(fields[1]), fields[19]
     return found
 
 
@@ -107,12 +112,20 @@ def main(driver: int, folder: str) -> None:
         if os.getppid() == driver:
             known |= found
     known.pop(os.getpid(), None)  # its own command line has the folder, too
-    there = processes()
-    for pid, began in known.items():
-        if pid in there and there[pid][1] == began:
+    end(known)
+    sweep()
+
+
+def end(known: Known) -> None:
+    """End processes, and wait until they have: while one is there it may write, and holds its locks."""
+    deadline = time.monotonic() + END_TIMEOUT
+    while left := {pid for pid, (_, began) in processes().items() if known.get(pid) == began}:
+        for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    sweep()
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":

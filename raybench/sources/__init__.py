@@ -27,7 +27,8 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
             file of one's own in that form (`….yaml`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`); an
             entry of DAWNBench (its `….json` or its `….tsv`).
         grid: only this grid, which is the experiment's name in MLflow; by default all there are.
-        attempts: `latest`, the last attempt of each trial, or `all`.
+        attempts: `latest`, of each trial the last attempt that came to an end of its own (the last of all where none
+            did), or `all`; where several people ran the same trial on one store, `latest` is one of theirs.
 
     Raises:
         UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
@@ -84,13 +85,15 @@ def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Recor
 
 
 def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
-    """The records that are wanted: of each trial of each grid all attempts or the last, in the order told."""
+    """The records that are wanted: of each trial of each grid all attempts or the one that stands for it, as told."""
     if attempts == "all":
         return records
+    from raybench.analysis.results import standing
+
     last: dict[tuple[str | None, str], Record] = {}
     for record in records:
         key = (record.attempt.grid or record.grid, record.attempt.trial)
-        if key not in last or record.attempt.attempt > last[key].attempt.attempt:
+        if key not in last or standing(record.attempt) > standing(last[key].attempt):
             last[key] = record
     return list(last.values())
 

@@ -10,12 +10,16 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 PREFIX = "rb-"
 """Short, for sockets are made in such folders, and the path of one has 107 bytes at most."""
 
 LOCK = ".lock"
+
+TRIES = 20
+"""How often a folder is emptied into which somebody still writes, every 50 ms."""
 
 
 class Scratch:
@@ -34,7 +38,7 @@ class Scratch:
     def close(self) -> None:
         """Remove it; more than once is no harm."""
         if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             os.close(self._lock)
             self._lock = -1
 
@@ -61,8 +65,28 @@ def sweep() -> None:
         except OSError:
             continue
         if _take(lock):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
         os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, its lock last, so that what cannot be removed now is found by the next who sweeps."""
+    for _ in range(TRIES):
+        try:
+            for entry in path.iterdir():
+                if entry.name != LOCK:
+                    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            if [entry.name for entry in path.iterdir()] == [LOCK]:
+                (path / LOCK).unlink()
+            path.rmdir()
+        except FileNotFoundError:
+            if not path.exists():
+                return
+        except OSError:  # somebody has just written into it
+            pass
+        else:
+            return
+        time.sleep(0.05)
 
 
 def _take(lock: int) -> bool:

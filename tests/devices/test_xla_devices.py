@@ -195,7 +195,7 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     node = Node("box", (), address="10.0.0.2")
     assert _bundle(Placement(work, node, (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0} | there
     assert _bundle(Placement(work, node, (0,), (), True)) == {"CPU": 1.0} | there
-    # A Ray of raybench's own keeps no account: every trial asks for the same, and finds the actor and its templates warm.
+    # A Ray of raybench's own keeps no account: every trial asks for the same, and so finds the actor warm.
     assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
 
 

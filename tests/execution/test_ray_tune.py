@@ -196,13 +196,13 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, times):
         ended = {"FINISHED": 2, "KILLED": 1}
     else:
         subprocess.run([*raybench, "sync", "--results", str(results)], env=environ, check=True, capture_output=True)
-        ended = {"FINISHED": 1 + ("grid_ended" in journal.read_text())}
     with contextlib.closing(sqlite3.connect(results / "mlflow.db")) as store:
         states = dict(store.execute("select status, count(*) from runs group by status").fetchall())
     if times == 2:
-        # How far the second one let it come is chance; that nothing stays open is not.
-        ended |= {state: 1 for state in ("KILLED", "FAILED") if state in states}
-        assert len(ended) == 2
+        # How far the second one let it come is chance; that nothing is missing and nothing stays open is not.
+        ended = {"FINISHED": 1 + ("grid_ended" in journal.read_text())}
+        ended |= {state: states[state] for state in ("KILLED", "FAILED") if state in states}
+        assert sum(ended.values()) == 3, "two trials and the grid"
     assert states == ended
 
 

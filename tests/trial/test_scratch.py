@@ -37,6 +37,21 @@ def test_what_a_killed_maker_left_goes_with_the_next_one(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_still_written_into_goes_when_that_has_ended(tmp_path):
+    """A server that ends writes its last lines: a folder that lost its lock and not its files would stay for ever."""
+    code = "import pathlib, sys, time; begun = time.monotonic()\n"
+    code += "while time.monotonic() < begun + 0.7:\n try: pathlib.Path(sys.argv[1], str(time.time_ns())).touch()\n"
+    code += " except OSError: pass"
+    scratch = Scratch()
+    with subprocess.Popen([sys.executable, "-c", code, scratch.path]):
+        while len(list(scratch.path.iterdir())) < 10:
+            pass
+        scratch.close()
+        assert not scratch.path.exists() or (scratch.path / LOCK).exists()
+    sweep()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_no_scratch_folder_is_left_alone(tmp_path):
     (tmp_path / "rb-mine").mkdir()
     (tmp_path / "other").mkdir()
