@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
 
     The journal has everything; what is in the store already is left as it is, and nothing gets there twice.
     """
+    # A person waits for it, and for a server that is slow, where a grid would go on without.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
     from raybench.errors import UsageError
     from raybench.resume import recovered
     from raybench.tracking.journal import JOURNAL

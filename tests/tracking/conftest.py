@@ -2,16 +2,15 @@
 
 import json
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
+from servers import mlflow_server
 
 from raybench.tracking.store import resolve
+
+# A grid gives up a request after ten seconds, which on a loaded machine a server that works may take.
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
 
 
 @pytest.fixture(scope="session")
@@ -33,42 +32,10 @@ def own_store(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A real MLflow server, and the environment that says who may ask it."""
+    """A real MLflow server."""
     folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    arguments = [
-        "server",
-        "--backend-store-uri",
-        f"sqlite:///{folder}/mlflow.db",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", *arguments, "--artifacts-destination", str(folder / "artifacts")],
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            start_new_session=True,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 400  # a loaded machine takes minutes
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-                time.sleep(0.2)
-        yield resolve(folder, url)
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait(120)
+    with mlflow_server(folder) as running:
+        yield resolve(folder, running.url)
 
 
 @pytest.fixture(params=["own_store", "server"])
