@@ -185,11 +185,15 @@ class Kills:
             (self.grid / "kills.yaml").write_text(GRID)
             (self.grid / "careless.py").write_text(WORKLOAD)
             begun = time.monotonic()
+            faults = len(self.state["told"])
             done = self.command()
             self.state["seconds"] += time.monotonic() - begun
             if done:
                 self.look_at_the_end()
-                shutil.rmtree(self.grid)
+                if len(self.state["told"]) == faults:
+                    shutil.rmtree(self.grid)
+                else:
+                    self.grid.rename(self.grid.with_name(f"{self.grid.name}-with-faults"))
                 self.state["grids"] += 1
                 self.grid = self.folder / f"grid-{self.state['grids']}"
             self.path.write_text(json.dumps(self.state, indent=1))

@@ -24,6 +24,7 @@ from raybench.reports import files, keep_page, of_events, page_is_current
 from raybench.resume import Earlier, completed_elsewhere, missing, recovered, told
 from raybench.spec import GridSpec
 from raybench.tracking import executions
+from raybench.tracking.behind import catch_up
 from raybench.tracking.journal import JOURNAL, Journal
 from raybench.tracking.lock import locked
 from raybench.tracking.projection import EFFECTIVE, Summary
@@ -173,15 +174,14 @@ class _Session:
     def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
         skipped = self._newly_skipped()
-        if not todo and not skipped:
-            self._renew_page()
+        if skipped:
+            with Journal(self._folder / JOURNAL) as journal:
+                for event in skipped:
+                    journal.append(event)
+        if not todo:
+            self._renew()
             return
         with Journal(self._folder / JOURNAL) as journal:
-            for event in skipped:
-                journal.append(event)
-            if not todo:
-                self._renew_page()
-                return
             begun, writable = events.now(), True
             view.begin(self._plan, todo, list(self._known.values()))
             writer = MlflowWriter(
@@ -293,8 +293,9 @@ class _Session:
         except OSError as error:
             self._warnings.append(f"no page was written: {error}")
 
-    def _renew_page(self) -> None:
-        """Make the page again where nothing was to be run, if it is missing or not of this grid as it is now."""
+    def _renew(self) -> None:
+        """Where nothing was to be run: make the page again if it is not of this grid as it is now, and mend MLflow."""
+        catch_up(self._folder, self._store, self._plan.spec.name, self._warnings.append)
         if (self._folder / JOURNAL).is_file() and not page_is_current(self._folder, self._wanted()):
             self._keep_page(self._files(self._report()))
 

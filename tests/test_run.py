@@ -4,7 +4,10 @@ import json
 import os
 import platform
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -117,6 +120,35 @@ def test_mlflow_can_be_made_anew_from_the_journal(grid, tmp_path):
         "0 runs created, 0 brought up to date, 2 unchanged",
     )
     assert runs_in(anew) == runs_in(outcome.store)
+
+
+KILLED_AT_ITS_END = """
+import os, signal, sys
+from pathlib import Path
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.spec import load_grid
+from raybench.tracking.writer import MlflowWriter
+
+MlflowWriter.close = lambda self, **_: os.kill(os.getpid(), signal.SIGKILL)
+run_grid(load_grid(Path("grid.yaml")), InlineExecutor(), options=Options(results=Path("results")))
+"""
+
+
+def test_what_a_driver_that_was_killed_at_its_end_has_not_written_is_written_by_the_next(grid, tmp_path, monkeypatch):
+    """Everything has run and is in the journal: the same command runs nothing, and leaves no run RUNNING."""
+    (tmp_path / "grid.yaml").write_text(DIGITS)
+    environ = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
+    environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
+    killed = subprocess.run([sys.executable, "-c", KILLED_AT_ITS_END], cwd=tmp_path, env=environ, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    store = resolve(tmp_path / "results")
+    assert "RUNNING" in {status for _, status in runs_in(store)}
+    outcome, started = grid(DIGITS)
+    assert (outcome.exit_status, started, outcome.warnings) == (0, [], ())
+    assert Counter(status for _, status in runs_in(store)) == {"FINISHED": 3}
+    monkeypatch.setattr("raybench.tracking.sync.sync", None)  # the third has nothing to mend
+    assert grid(DIGITS)[0].warnings == ()
 
 
 def test_only_what_is_missing_is_run(grid):

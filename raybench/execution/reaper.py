@@ -89,11 +89,39 @@ def of_ray(driver: int, folder: str) -> Known:
     return {pid: there[pid][1] for pid in found}
 
 
-def _names(pid: int, folder: str) -> bool:
-    try:
-        return folder.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+def still_there(known: Known, folder: str) -> set[int]:
+    """What Ray still has running: what was known of, and what it has started since, as it does until it has ended.
+
+    What a worker has started, such as a trial, is not Ray's: its guard ends it.
+    """
+    there = processes()
+    found = {pid for pid, began in known.items() if pid in there and there[pid][1] == began}
+    found |= {pid for pid in there if _is_ray(pid, folder) or _is_worker(pid, known)}
+    return found - {os.getpid()}  # the reaper is a child of the driver that has the folder in its command line, too
+
+
+def _is_ray(pid: int, folder: str) -> bool:
+    return b"/ray/" in _read(pid, "cmdline") and _names(pid, folder)
+
+
+def _is_worker(pid: int, known: Known) -> bool:
+    """Whether it is a worker at work: these have nothing in their command lines but what they do."""
+    if not _read(pid, "cmdline").startswith(b"ray::"):
         return False
+    told = dict(entry.partition(b"=")[::2] for entry in _read(pid, "environ").split(b"\0"))
+    raylet = told.get(b"RAY_RAYLET_PID", b"")
+    return raylet.isdigit() and int(raylet) in known
+
+
+def _names(pid: int, folder: str) -> bool:
+    return folder.encode() in _read(pid, "cmdline")
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:  # it has just ended, or is another user's
+        return b""
 
 
 def main(driver: int, folder: str) -> None:
@@ -111,21 +139,14 @@ def main(driver: int, folder: str) -> None:
         found = of_ray(driver, folder)
         if os.getppid() == driver:
             known |= found
-    known.pop(os.getpid(), None)  # its own command line has the folder, too
-    end(known)
-    sweep()
-
-
-def end(known: Known) -> None:
-    """End processes, and wait until they have: while one is there it may write, and holds its locks."""
     deadline = time.monotonic() + END_TIMEOUT
-    while left := {pid for pid, (_, began) in processes().items() if known.get(pid) == began}:
+    while (left := still_there(known, folder)) and time.monotonic() < deadline:
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            break
+        # Until one has ended it writes and holds its locks.
         time.sleep(0.02)
+    sweep()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raybench.analysis.results import attempts
+from raybench.tracking import behind
 from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder, read
 from raybench.tracking.projection import Summary, attempt_id
@@ -85,4 +86,5 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
             progress(number, len(told))
     for summary in summaries:
         runs.execution.write_summary(summary)
+    behind.clear(journal.parent)
     return report

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from raybench.analysis.results import Attempt, Key, fold
+from raybench.tracking import behind
 from raybench.tracking.abandoned import HEARTBEAT, STALE
 from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder
@@ -103,6 +104,7 @@ class MlflowWriter:
         self._opened, self._closing = Flag(), Flag()
         self._give_up = float("inf")
         self._host = platform.node()
+        behind.mark(folder)
         self._thread = Thread(target=self._work, name="raybench-mlflow", daemon=True)
         self._thread.start()
 
@@ -151,6 +153,8 @@ class MlflowWriter:
             runs = "1 run is" if left == 1 else f"{left} runs are"
             mends = f"raybench sync{flags(self._store, self._folder.parent)} {quote(self._grid)}"
             self._warn(f"{runs} not up to date in {self._store}: `{mends}` brings what is missing")
+        else:
+            behind.clear(self._folder)
         return left
 
     def _work(self) -> None:
