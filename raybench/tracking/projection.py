@@ -176,10 +176,21 @@ def attempt_id(attempt: Attempt) -> str:
     heard of, and the process that ran it. A journal gives the same one each time, wherever it is read."""
     if attempt.known_as:
         return attempt.known_as
-    first = attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
     process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
-    told = json.dumps([*attempt.key, first, *process], default=str)
+    told = json.dumps([*attempt.key, _first_heard_of(attempt), *process], default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def is_told_apart(attempt: Attempt) -> bool:
+    """Whether enough is known of an attempt for its `attempt_id` to stay.
+
+    Of one that was killed before it had started there is its end alone, and what was audited may be told before that.
+    """
+    return attempt.status is not None or _first_heard_of(attempt) is not None
+
+
+def _first_heard_of(attempt: Attempt) -> str | None:
+    return attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
 
 
 def parameters(attempt: Attempt) -> dict[str, str]:

@@ -10,7 +10,7 @@ from raybench.analysis.results import attempts
 from raybench.tracking import behind
 from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder, read
-from raybench.tracking.projection import Summary, attempt_id
+from raybench.tracking.projection import Summary, attempt_id, is_told_apart
 from raybench.tracking.store import Store
 from raybench.trial import events
 from raybench.trial.events import Event
@@ -65,7 +65,8 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
                 summaries.append(summary)
             yield event
 
-    told = [attempt for attempt in attempts(events_of_trials()).values() if attempt.status != events.SKIPPED]
+    every = attempts(events_of_trials()).values()
+    told = [attempt for attempt in every if attempt.status != events.SKIPPED and is_told_apart(attempt)]
     from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid)

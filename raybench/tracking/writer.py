@@ -18,7 +18,7 @@ from raybench.tracking import behind
 from raybench.tracking.abandoned import HEARTBEAT, STALE
 from raybench.tracking.executions import recall
 from raybench.tracking.journal import attempt_folder
-from raybench.tracking.projection import Summary, attempt_id
+from raybench.tracking.projection import Summary, attempt_id, is_told_apart
 from raybench.tracking.store import Store, StoreError, flags
 from raybench.trial import events
 from raybench.trial.events import Event
@@ -200,6 +200,8 @@ class MlflowWriter:
         # A trial that was skipped never ran and has no run; one whose run is complete stays as it is.
         if attempt.status == events.SKIPPED or attempt.key in self._written:
             del self._attempts[attempt.key]
+            return
+        if not is_told_apart(attempt):
             return
         self._stale[attempt.key] = None
         if attempt.status is None and attempt.host.get("name", self._host) == self._host:

@@ -56,6 +56,20 @@ def test_epochs_of_a_running_trial_appear_while_it_runs(store, tmp_path):
     assert sorted(point.step for point in history) == [1, 2]
 
 
+def test_an_attempt_that_was_killed_before_it_had_started_has_one_run(store, tmp_path):
+    """What was audited of it may come before its end, which alone tells it apart from others."""
+    writer = MlflowWriter(store, "early", tmp_path, interval=0.1)
+    assert writer.wait_open()
+    writer.put({"event": "trial_audited", "t": events.now(), "trial": "c-r0", "attempt": 2})
+    time.sleep(2.0)
+    assert runs(store, "early") == {}
+    end = ended("c-r0", 2, "lost")
+    writer.put(end)
+    assert writer.close() == 0
+    MlflowWriter(store, "early", tmp_path, attempts([end]).values()).close()
+    assert len(runs(store, "early", all_of_them=True)) == 1
+
+
 def test_nothing_is_written_while_a_trial_is_timed_here(store, tmp_path):
     writer = MlflowWriter(store, "quiet", tmp_path, interval=3600.0)
     assert writer.wait_open()
