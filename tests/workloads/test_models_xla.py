@@ -9,14 +9,13 @@ from frameworks import call
 from published import MODELS
 
 SMALL: dict[str, dict[str, Any]] = {
-    "resunet_v1": {"side": 32},
     "resunet_v2": {"side": 32},
     "imdb_lstm": {"length": 20},
     "imdb_bilstm": {"length": 20},
 }
 """What makes a step small: XLA unrolls an LSTM, and compiles a hundred words for two minutes."""
 
-NAMES = ["resnet63", "resunet_v1", "resunet_v2", "imdb_lstm", "imdb_bilstm", "imdb_cnn"]
+NAMES = ["resnet63", "resunet_v2", "imdb_lstm", "imdb_bilstm", "imdb_cnn"]
 
 
 @pytest.mark.parametrize("name", NAMES)
