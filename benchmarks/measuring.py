@@ -61,7 +61,7 @@ from raybench.trial import record
 
 keep = record.keep
 record.keep = lambda folder, event: None if "{WITHOUT}" in folder.parts else keep(folder, event)
-template.main(sys.argv[1])
+template.main(*sys.argv[1:])
 """
 """The fork template, whose trials keep no journal of their own in a folder that says so."""
 
@@ -82,7 +82,7 @@ def start_template(folder: Path) -> process.TemplateProcess:
     program = folder / "template.py"
     program.write_text(TEMPLATE)
     script = folder / "python"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$3"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$3" "$4"\n')
     script.chmod(0o755)
     return process.TemplateProcess("torch", str(script))
 

@@ -298,7 +298,7 @@ def test_on_a_real_terminal(digits, tmp_path):
     text = shown.decode()
     plain = ESCAPES.sub("", text)
     assert "0/2 trials" in plain and "starting" in plain
-    ended = r"✓ completed  digits_cnn cpu torch b(32|64) wd0.005 r0  .+ s  val/accuracy 0\.\d{4}"
+    ended = r"✓ completed  digits_cnn cpu torch b(32|64) wd0.005 r0  .+ m?s  val/accuracy 0\.\d{4}"
     assert re.search(ended, plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
     assert plain.index("status") > plain.rindex(" so far"), "the table comes when the display is gone"
