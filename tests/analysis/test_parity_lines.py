@@ -70,6 +70,9 @@ def test_gradients_may_be_apart_as_far_as_the_references_own_in_two_layouts() ->
         f"turned {n}/{layer}.weight": ARRAYS[f"gradient {n}/{layer}.weight"] * 1.02 for n in range(3) for layer in "ab"
     }
     reference = Measured("torch", 12, None, ARRAYS | turned)
+    assert reference.has_layouts and not TORCH.has_layouts
+    same = {name.replace("gradient", "turned"): array for name, array in ARRAYS.items() if name.startswith("gradient")}
+    assert not Measured("torch", 12, None, ARRAYS | same).has_layouts, "of texts there is one"
 
     def off(factor: float) -> Line:
         moved = {name: array * factor if name.startswith("gradient") else array for name, array in ARRAYS.items()}
@@ -79,6 +82,22 @@ def test_gradients_may_be_apart_as_far_as_the_references_own_in_two_layouts() ->
     assert off(1.05).tolerance == pytest.approx(0.06)
     assert off(1.05).note.endswith(".weight; its own in another layout: 0.02")
     assert lines()["gradients"].tolerance == 1e-3, "where nobody knows, and where rounding is as usual"
+
+
+def test_what_steps_make_may_be_apart_by_what_the_references_own_rounding_grows_to() -> None:
+    own = ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, 0.01], "steps/a.weight": ARRAYS["steps/a.weight"] * 1.02}
+    turned = Measured("torch", 12, None, own)
+
+    def line(change: float) -> Line:
+        other = Measured("other", 12, None, ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, change]})
+        return next(line for line in compare(TORCH, other, turned) if line.what == "first 3 losses")
+
+    assert line(0.04).same and line(0.04).tolerance == pytest.approx(0.025)
+    assert line(0.04).note == "its own in another layout: 0.005"
+    assert not line(0.06).same
+    alike = {line.what: line for line in compare(TORCH, TORCH, turned)}
+    assert alike["first loss"].tolerance == 1e-4, "the first has nothing to grow from"
+    assert alike["what 3 steps did"].tolerance == 0.15, "its own asks for less"
 
 
 def test_what_hardly_moves_counts_for_as_little() -> None:
