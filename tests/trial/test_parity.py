@@ -82,13 +82,13 @@ def test_published_workloads_are_the_same_job_on_real_data(
     assert found.same, found.pairs[0].lines
 
 
-@pytest.mark.parametrize("workload", ["resunet_v1", "resunet_v2"])
-def test_the_u_nets_are_the_same_job_on_small_pictures(
-    workload: str, compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
+def test_a_u_net_is_the_same_job_on_small_pictures(
+    compared: Callable[..., Parity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The smaller one; `raybench parity resunet_v1 --model side=32` takes a minute."""
     interpreter("tensorflow")
     monkeypatch.setattr(parity, "STEPS", 3)
-    found = compared(workload, ["torch", "tensorflow"], batch_size=8, model={"side": 32})
+    found = compared("resunet_v2", ["torch", "tensorflow"], batch_size=8, model={"side": 32})
     assert found.same, found.pairs[0].lines
 
 
