@@ -11,7 +11,7 @@ from raybench.analysis import welch
 from raybench.analysis.accuracy import POINTS, compare_accuracy
 from raybench.analysis.attribution import Conditions, credit
 from raybench.analysis.crossover import cost_ratio, crossover
-from raybench.analysis.sentences import Sentence, Span, code, digits, interval, listed, name, sentence, strong
+from raybench.analysis.sentences import MOST, Sentence, Span, code, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
 from raybench.analysis.speedup import SURE_OF, Speedup, by_repeat, repeats_to_be_sure
 from raybench.plan import short
@@ -280,6 +280,8 @@ def _number(count: int, what: str) -> str:
 
 
 def _difference(ratio: float) -> str:
+    if ratio > MOST:
+        return f"a ratio of more than {MOST} ×"
     if ratio > 2:
         return f"a ratio of {digits(ratio, 2)} ×"
     return f"a difference of {digits(100 * (ratio - 1), 2)} %"

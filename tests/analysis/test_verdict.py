@@ -115,6 +115,11 @@ def test_no_difference_and_what_would_have_shown():
     assert said[0].endswith("% would have shown four times in five.")
 
 
+def test_what_only_the_absurd_would_have_shown_is_not_written_out():
+    said = told(planned("cpu", "other"), runs_of("cpu", [0.2, 20.0]) + runs_of("other", [7.0, 0.14]))
+    assert said[0].endswith("only a ratio of more than 9999 × would have shown four times in five.")
+
+
 def test_how_many_runs_would_tell_and_where_the_spread_is():
     """Epochs of one process all alike, processes far apart: more epochs would not help."""
     runs = runs_of("cpu", [4.0, 5.0, 4.5], epochs=3) + runs_of("other", [4.2, 5.1, 4.4], epochs=3)
