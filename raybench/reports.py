@@ -118,7 +118,8 @@ def files(report: Report) -> dict[str, str]:
     from raybench.analysis.figures import FIGURES, pictures
     from raybench.analysis.page import page
 
-    drawn, left_out = pictures(report.standing)
+    # Of a smoke run's numbers none is a result, and a figure would make one of them.
+    drawn, left_out = ([], {}) if report.standing.smoke else pictures(report.standing)
     titles = {FIGURES[name].title: reason for name, reason in left_out.items()}
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     return {HTML: page(report, drawn, titles), DATA: text(as_json(report, left_out)), **figures}

@@ -249,11 +249,12 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     assert of_smoke.standing.name == reports.of_source("g~smoke", results).standing.name == "g~smoke"
     said = "".join(span.text for sentence in of_smoke.verdict[0] for span in sentence)
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
-    assert of_smoke.comparisons == []
+    assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
     assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.standing.rows} == {None}
     assert of_smoke.doubts[0].kind == "smoke"
     page = (cut.folder / reports.HTML).read_text()
-    assert "Smoke run: " in page and "as fast as <em>" not in page
+    assert "Smoke run: " in page and "as fast as" not in page, "in no sentence and in no figure's title"
+    assert not list(cut.folder.glob("figure_*")) and "<svg" not in page
 
 
 def test_mlflow_has_an_experiment_of_its_own_and_every_run_is_marked(ran):
