@@ -142,7 +142,7 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     }
     yield from (Doubt("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.keys))
     counts = Counter(row.steady.runs for row in rows if row.steady)
-    if counts[1] and any(pair.baseline for pair in found):
+    if counts[1] and not standing.smoke and any(pair.baseline for pair in found):
         cells = "One cell has" if counts[1] == 1 else f"{counts[1]} cells have"
         yield Doubt("doubt", f"{cells} one completed run only, which shows no interval.", "Set `repeats: 3` or more.")
     if any(row.from_warmup for row in rows):
