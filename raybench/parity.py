@@ -124,7 +124,8 @@ class _Again:
     def __init__(self, plan: Plan, cell: Cell, root: Path, folder: Path, tell: Tell) -> None:
         self._plan, self._root, self._folder, self._tell = plan, root, folder, tell
         self._name = cell.content["framework"]
-        settings = {**cell.content["settings"], "channels_last": True}
+        settings = dict(cell.content["settings"])
+        settings["channels_last"] = not settings.get("channels_last")
         self._cell = replace(cell, content={**cell.content, "settings": settings})
         self._found: Measured | None = None
 

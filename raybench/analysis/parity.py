@@ -111,7 +111,7 @@ def compare(reference: Measured, other: Measured, turned: Measured | None = None
     """Everything there is to compare of two frameworks.
 
     Args:
-        turned: what the reference made of the same with the channels of pictures last in memory, where that is known:
+        turned: what the reference made of the same with its pictures in the other memory layout, where that is known:
             in a deep network rounding grows from step to step, and by how much it alone can tell.
     """
     counts = dict.fromkeys([f"{reference.parameters:,}", f"{other.parameters:,}"])
