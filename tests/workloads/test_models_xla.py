@@ -15,6 +15,10 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """What makes a step small: XLA unrolls an LSTM, and compiles a hundred words for two minutes."""
 
+AFTER = {"resnet63": 1e-2}
+"""How far apart losses after a step may be, beside 1e-3: 63 layers make much of little, and torch's own moves by 1.2e-3
+with the vector instructions it may use."""
+
 NAMES = ["resnet63", "resunet_v2", "imdb_lstm", "imdb_bilstm", "imdb_cnn"]
 
 
@@ -27,8 +31,7 @@ def test_one_step_is_that_of_torch(name: str) -> None:
     assert theirs["trained"] == ours["trained"] == MODELS[name].trained
     (before, after), (expected_before, expected_after) = theirs["losses"], ours["losses"]
     assert before == pytest.approx(expected_before, rel=1e-4)
-    # 63 layers make much of little: torch's own loss moves by 1.2e-3 with the vector instructions it may use.
-    assert after == pytest.approx(expected_after, rel=1e-2)
+    assert after == pytest.approx(expected_after, rel=AFTER.get(name, 1e-3))
     assert abs(after - before) > 5 * abs(after - expected_after)
     assert theirs["graphs"] == [1, 1]
     assert theirs["moved"].keys() == ours["moved"].keys()
