@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from statistics import fmean
 
-from raybench.analysis.accuracy import POINTS, prove, rounding
+from raybench.analysis.accuracy import POINTS, blur, prove, rounding
 from raybench.analysis.anova import Decomposition, decompose
 from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import WORDS, Pair, Side
@@ -133,7 +134,16 @@ def what_decides(runs: Accuracies, examples: int | None = None) -> list[Sentence
         )
         for axis in found.confounded
     )
-    return [*told, sentence(f"Luck: two runs of the same cell differ by up to {digits(found.reach, 2)} points (95 %).")]
+    told.append(sentence(f"Luck: two runs of the same cell differ by up to {digits(found.reach, 2)} points (95 %)."))
+    if examples:
+        open_by = blur(fmean(accuracy for _, accuracy in runs), examples)
+        told.append(
+            sentence(
+                f"What no number of runs tells: on all examples of the kind accuracy may be up to {digits(open_by, 2)} "
+                f"points higher or lower than on these {examples:,} (95 %)."
+            )
+        )
+    return told
 
 
 def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: bool) -> Sentence:

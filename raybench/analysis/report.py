@@ -13,7 +13,7 @@ from typing import Any
 from raybench.analysis.canary import Drift
 from raybench.analysis.findings import MACHINE_DRIFT, NOTES, Finding
 from raybench.analysis.reaching import what_decides
-from raybench.analysis.report_text import in_full, summed_up
+from raybench.analysis.report_text import in_words, summed_up
 from raybench.analysis.results import Attempt
 from raybench.analysis.sections import Record, Section, published, sections
 from raybench.analysis.sentences import Sentence, plain
@@ -21,8 +21,7 @@ from raybench.analysis.sides import UNKNOWN, Pair, pairs
 from raybench.analysis.smoke import smoke_verdict, smoke_words
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import doubted
-from raybench.trial import events
-from raybench.trial.memory import in_words
+from raybench.trial import events, memory
 
 VERSION = 1
 """Of the form of `as_json`; raised when a field changes its meaning. New fields may come at any time."""
@@ -109,7 +108,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
     found = pairs(standing.cells, aimed, standing.baseline, standing.metric, standing.findings)
     found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
-    every = [(standing.label(cell), in_full(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
+    every = [(standing.label(cell), in_words(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
     others = published(standing, told.published)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     return Report(
@@ -170,7 +169,7 @@ def _finding(code: str, group: Sequence[Finding], mark: str) -> Doubt:
 def _trouble(run: Attempt) -> Record:
     error = run.error or {}
     lines = str(error.get("message") or "").strip().splitlines()
-    words = in_words(error) if run.status == events.OOM else ""
+    words = memory.in_words(error) if run.status == events.OOM else ""
     words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
     return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
 

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from raybench.analysis import target
 from raybench.analysis.best import best_settings, study_of
-from raybench.analysis.reaching import goal, to_target
+from raybench.analysis.comparison import ACCURACY
+from raybench.analysis.reaching import goal, proven, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import PLACE, Standing
@@ -25,6 +26,15 @@ Paragraph = list[Sentence]
 def in_full(pair: Pair) -> Paragraph:
     """Everything that one comparison comes to, the target last."""
     return [*verdict(pair), *([] if pair.again else to_target(pair))]
+
+
+def in_words(pair: Pair) -> Paragraph:
+    """The same, and whether the mean over runs is shown to reach the target."""
+    wanted = pair.target
+    if pair.again or wanted is None or wanted.metric != ACCURACY or wanted.at_least is None:
+        return in_full(pair)
+    shown = proven(pair.other, wanted.at_least, pair.examples) if len(pair.other.accuracies) > 1 else None
+    return [*in_full(pair), *([shown] if shown else [])]
 
 
 def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:

@@ -8,12 +8,15 @@ from statistics import fmean
 from typing import Any
 
 from raybench.analysis import crossover, target
-from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.accuracy import prove
+from raybench.analysis.comparison import ACCURACY, PlannedCell
+from raybench.analysis.reaching import goal
 from raybench.analysis.sentences import digits, end
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import PLACE, Standing
 from raybench.analysis.step_sections import NOTE, step_sections
 from raybench.plan import short
+from raybench.trial.job import Target
 from raybench.trial.ledger import STEP_SECTIONS
 
 Record = Mapping[str, Any]
@@ -68,7 +71,17 @@ class Section:
 
 def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
     """Every table that the grid has something for, in the order of a report."""
-    made = (to_target(standing, pairs), jobs(standing, pairs), best(standing), steps(standing))
+    from raybench.analysis.job_lengths import job_lengths
+    from raybench.analysis.variation import variation
+
+    made = (
+        to_target(standing, pairs),
+        job_lengths(standing, pairs),
+        jobs(standing, pairs),
+        best(standing),
+        steps(standing),
+        variation(standing, pairs),
+    )
     return [section for section in made if section and section.records]
 
 
@@ -104,9 +117,11 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
                     "of": f"{found.successes} of {found.tries}",
                     "share_95": (found.share_low, found.share_high),
                     "epochs": fmean(epochs) if epochs else None,
+                    "half": target.reached_by_half(pair.other.tries),
                     "seconds": found.seconds,
                     "seconds_95": (found.low, found.high) if found.high is not None else None,
                     "price": _price(cell, found.seconds),
+                    **_on_average(pair, wanted),
                 }
             )
     bound = f"at least {short(wanted.at_least)}" if wanted.at_least is not None else f"at most {short(wanted.at_most)}"
@@ -116,18 +131,39 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
         f"Time to the target: {wanted.metric} {bound}",
         "Training time (compilation, steps, waiting for input) until the end of the first epoch that reaches it, as "
         "expected when a run that misses it is followed by another; the fastest first. Runs that ended without it are "
-        "misses.",
+        "misses. By when half of them have reached it is Kaplan and Meier's estimate, for which a run that stopped "
+        "early counts as long as it ran. The mean accuracy is that of the last epoch.",
         (
             Column("cell", "setting", right=False),
             Column("of", "runs that reached it"),
             Column("share_95", "share, 95 %", lambda ends: f"{_share(ends[0])}–{_share(ends[1])}"),
             Column("epochs", "epochs", digits),
+            Column("half", "half by, s", digits),
             Column("seconds", "expected, s", digits),
             Column("seconds_95", "95 %", _interval),
             Column("price", "price", digits),
+            Column("mean", "mean accuracy", "{:.4f}".format),
+            Column("proof", f"{goal(wanted)} on average", right=False),
         ),
         records,
     )
+
+
+def _on_average(pair: Pair, wanted: Target) -> Record:
+    """Whether the mean accuracy over runs is shown to reach the target, and how many runs would show it."""
+    if wanted.metric != ACCURACY or wanted.at_least is None:
+        return {}
+    found = prove(pair.other.accuracies, wanted.at_least, pair.examples)
+    if found is None:
+        return {}
+    told = {"mean": found.mean, "mean_95": (found.low, found.high), "shown": found.shown, "runs_to_show": found.runs}
+    if found.shown:
+        return {**told, "proof": "shown"}
+    if found.low is None:
+        return {**told, "proof": "one run shows no mean"}
+    if found.mean <= wanted.at_least:
+        return {**told, "proof": "the mean is not above it"}
+    return {**told, "proof": f"not shown; about {found.runs} runs would" if found.runs else "not shown"}
 
 
 def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:

@@ -17,6 +17,9 @@ NAME, CODE, STRONG = "name", "code", "strong"
 LEAST, MOST = 0.001, 9999
 """Ends of an interval of a ratio that are written out."""
 
+TWICE = 2
+"""Up to this ratio a difference is told in percent."""
+
 _TAGS = {NAME: "em", CODE: "code", STRONG: "strong"}
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
@@ -99,6 +102,18 @@ def end(value: float) -> str:
 def interval(low: float | None, high: float | None, unit: str = "") -> str:
     """A 95 % interval as it stands behind a ratio; nothing where there is none."""
     return "" if low is None or high is None else f" (95 %: {end(low)} to {end(high)}{unit})"
+
+
+def how_far(ratio: float) -> str:
+    """How far a ratio of 1 or more is from 1: in percent, from twice on as a ratio."""
+    if ratio <= TWICE:
+        return f"{digits(100 * (ratio - 1), 2)} %"
+    return f"{digits(min(ratio, MOST), 2)} ×"
+
+
+def times(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio as it stands in a table, with its 95 % interval where it has one."""
+    return f"{digits(ratio)} ×" + ("" if low is None or high is None else f" ({end(low)}–{end(high)})")
 
 
 def listed(words: Sequence[str]) -> str:

@@ -108,6 +108,12 @@ class Pair:
     examples: int | None = None
     target: Target | None = None
 
+    @property
+    def same_steps(self) -> bool:
+        """Whether an optimiser step is the same work on both sides: their batches are alike."""
+        apart = any(difference.startswith("batch ") for difference in self.differences)
+        return not apart and "batch" not in self.other.name.split()
+
 
 def pairs(
     cells: Sequence[PlannedCell],

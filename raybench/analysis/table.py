@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import ACCURACY, Row, Spread
 from raybench.analysis.findings import NOTES, Finding, by_code
-from raybench.analysis.sentences import digits, end
+from raybench.analysis.sentences import digits, times
 from raybench.analysis.step_sections import NOTE as SECTIONS_NOTE
 from raybench.plan import short
 
@@ -145,11 +145,7 @@ def _speedup(row: Row) -> str:
     if row.is_baseline:
         return "baseline"
     found = row.speedup
-    if found is None:
-        return NOTHING
-    if found.low is None or found.high is None:
-        return f"{digits(found.ratio)} ×"
-    return f"{digits(found.ratio)} × ({end(found.low)}–{end(found.high)})"
+    return NOTHING if found is None else times(found.ratio, found.low, found.high)
 
 
 def _same(row: Row) -> str:

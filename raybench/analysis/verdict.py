@@ -10,8 +10,21 @@ import math
 from raybench.analysis import welch
 from raybench.analysis.accuracy import POINTS, compare_accuracy
 from raybench.analysis.attribution import Conditions, credit
-from raybench.analysis.crossover import cost_ratio, crossover
-from raybench.analysis.sentences import MOST, Sentence, Span, code, digits, interval, listed, name, sentence, strong
+from raybench.analysis.crossover import cost_ratio, crossover, turning_price
+from raybench.analysis.sentences import (
+    MOST,
+    TWICE,
+    Sentence,
+    Span,
+    code,
+    digits,
+    how_far,
+    interval,
+    listed,
+    name,
+    sentence,
+    strong,
+)
 from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
 from raybench.analysis.speedup import SURE_OF, Speedup, by_repeat, repeats_to_be_sure
 from raybench.plan import short
@@ -143,10 +156,11 @@ def accuracy(pair: Pair) -> Sentence | None:
     if not found.differs and abs(found.points) < 1:
         return sentence(f"Accuracy {after} is the same within what {_runs(*runs)} can show.")
     if not found.differs:
+        could = f"; only {digits(found.detectable, 2)} points would have shown" if found.detectable else ""
         return sentence(
             f"Whether accuracy {after} differs is not to be told from {_runs(*runs)}: {levels[0]} % on ",
             name(other.name), f" and {levels[1]} % on ", name(baseline.name),
-            f" (95 %: {digits(found.low, 2)} to {digits(found.high, 2)} points).",
+            f" (95 %: {digits(found.low, 2)} to {digits(found.high, 2)} points){could}.",
         )  # fmt: skip
     ends = sorted((abs(found.low), abs(found.high)))
     return sentence(
@@ -179,7 +193,7 @@ def length(pair: Pair) -> Sentence | None:
     count where both sides' are alike.
     """
     baseline, other = _both(pair)
-    if any(difference.startswith("batch ") for difference in pair.differences) or "batch" in other.name.split():
+    if not pair.same_steps:
         return None
     found = crossover(baseline.processes, other.processes)
     if found is None or not found.long_run.differs:
@@ -199,10 +213,17 @@ def length(pair: Pair) -> Sentence | None:
 
 
 def cost(pair: Pair, found: Speedup) -> Sentence | None:
-    """Which is cheaper; None without the prices of both."""
+    """Which is cheaper, and the price at which that turns; None without the baseline's price."""
     baseline, other = _both(pair)
-    if not baseline.price_per_hour or not other.price_per_hour:
+    if not baseline.price_per_hour:
         return None
+    turn = turning_price(found, baseline.price_per_hour)
+    if not other.price_per_hour:
+        return sentence(
+            "An epoch costs as much on ", name(other.name), " as on ", name(baseline.name),
+            " where an hour of it costs ", strong(digits(turn.value)), interval(turn.low, turn.high), "; one of ",
+            name(baseline.name), f" costs {short(baseline.price_per_hour)}.",
+        )  # fmt: skip
     ratio = cost_ratio(found, baseline.price_per_hour, other.price_per_hour)
     prices = f"at {short(other.price_per_hour)} and {short(baseline.price_per_hour)} an hour"
     both = (name(other.name), " as on ", name(baseline.name))
@@ -212,7 +233,8 @@ def cost(pair: Pair, found: Speedup) -> Sentence | None:
     ends = (None, None) if ratio.low is None or ratio.high is None else (1 / ratio.high, 1 / ratio.low)
     return sentence(
         "An epoch costs ", strong(f"{digits(1 / ratio.value)} × as much"), " on ", *both, f", {prices}",
-        interval(ends[0], ends[1]), ".",
+        interval(ends[0], ends[1]), f"; it would cost the same at {digits(turn.value)} an hour of ", name(other.name),
+        interval(turn.low, turn.high), ".",
     )  # fmt: skip
 
 
@@ -280,8 +302,4 @@ def _number(count: int, what: str) -> str:
 
 
 def _difference(ratio: float) -> str:
-    if ratio > MOST:
-        return f"a ratio of more than {MOST} ×"
-    if ratio > 2:
-        return f"a ratio of {digits(ratio, 2)} ×"
-    return f"a difference of {digits(100 * (ratio - 1), 2)} %"
+    return f"a {'ratio' if ratio > TWICE else 'difference'} of {'more than ' if ratio > MOST else ''}{how_far(ratio)}"

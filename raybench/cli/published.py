@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raybench.cli.page import page
-from raybench.cli.verdict import worded
+from raybench.cli.verdict import show_sections, worded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import Console
-    from rich.table import Table
 
-    from raybench.analysis.sections import Section
     from raybench.sources.publications import Publication
     from raybench.sources.published_report import PublishedReport
 
@@ -25,10 +23,7 @@ def show_published(report: PublishedReport, console: Console | None = None) -> N
     console, of = console or page(), report.publication
     for paragraph in report.verdict:
         console.print(Text(" ").join(map(worded, paragraph)))
-    for section in report.sections:
-        console.print()
-        console.print(f"{section.title}. {section.says}")
-        console.print(table(section))
+    show_sections(report.sections, console)
     console.print()
     console.print(f"source: {of.source}")
     console.print(f"workload: {of.workload}")
@@ -45,17 +40,3 @@ def show_names(there: Mapping[str, Publication]) -> None:
     for name, one in there.items():
         made.add_row(f"published:{name}", one.source)
     page().print(made)
-
-
-def table(section: Section) -> Table:
-    """A table of a report for the terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in section.shown:
-        made.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
-    for record in section.records:
-        made.add_row(*(Text(text) for _, text in section.cells(record)))
-    return made

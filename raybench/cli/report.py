@@ -11,6 +11,7 @@ from raybench.cli import options as opt
 EPILOG = """\b
 Examples:
   raybench report grids/quickstart.yaml
+  raybench report quickstart --full
   raybench report quickstart --html quickstart.html
   raybench report grids/quickstart.yaml --smoke
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict
@@ -31,6 +32,7 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option("--smoke", is_flag=True, help="Of the grid's smoke run, instead of the grid.")
 @click.option("--html", type=Where, metavar="FILE", help="Write the page: one file that needs nothing else.")
 @click.option("--json", "data", type=Where, metavar="FILE", help="Write everything as data; - is the terminal.")
+@click.option("--full", is_flag=True, help="The whole verdict and the tables of evidence, in the terminal.")
 @click.option("--all", "everything", is_flag=True, help="Every cell in the journal, not only those asked for last.")
 def command(
     source: str,
@@ -39,6 +41,7 @@ def command(
     smoke: bool,
     html: Path | None,
     data: Path | None,
+    full: bool,
     everything: bool,
 ) -> int:
     """Say what a grid has come to: the verdict, the table, and what to doubt.
@@ -62,7 +65,7 @@ def command(
     if not {html, data} & {Path("-")}:
         from raybench.cli.verdict import show_report
 
-        show_report(report)
+        show_report(report, full=full)
         _say_written(html, data)
     return 0
 

@@ -10,8 +10,13 @@ from raybench.analysis.table import render
 from raybench.cli.page import page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
+
+    from raybench.analysis.sections import Section
 
 MOST = 12
 """Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
@@ -25,17 +30,41 @@ FIRST = 2
 STYLES = {STRONG: "bold", NAME: "italic"}
 
 
-def show_verdict(report: Report, console: Console) -> None:
+def show_verdict(report: Report, console: Console, full: bool = False) -> None:
     """Print what the grid comes to."""
     from rich.text import Text
 
-    whole = len(report.verdict) <= IN_FULL
-    shown = [paragraph if whole else paragraph[:FIRST] for paragraph in report.verdict[:MOST]]
+    whole = full or len(report.verdict) <= IN_FULL
+    told = report.verdict if full else report.verdict[:MOST]
+    shown = [paragraph if whole else paragraph[:FIRST] for paragraph in told]
     for paragraph in shown:
         console.print(Text(" ").join(map(worded, paragraph)))
     more = sum(map(len, report.verdict)) - sum(map(len, shown))
     if more:
-        console.print(f"… and {more} sentence{'s' if more > 1 else ''} more on the page", style="dim")
+        words = f"… and {more} sentence{'s' if more > 1 else ''} more on the page, and with `raybench report --full`"
+        console.print(words, style="dim")
+
+
+def show_sections(sections: Iterable[Section], console: Console) -> None:
+    """Print the tables of evidence."""
+    for section in sections:
+        console.print()
+        console.print(f"{section.title}. {section.says}")
+        console.print(table(section))
+
+
+def table(section: Section) -> Table:
+    """A table of evidence for the terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in section.shown:
+        made.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+    for record in section.records:
+        made.add_row(*(Text(text) for _, text in section.cells(record)))
+    return made
 
 
 def show_doubts(report: Report, console: Console) -> None:
@@ -46,14 +75,19 @@ def show_doubts(report: Report, console: Console) -> None:
             console.print(words, style="dim" if doubt.kind == NOTE else "yellow", soft_wrap=True)
 
 
-def show_report(report: Report, console: Console | None = None) -> None:
-    """Print all that a screen has room for."""
+def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
+    """Print all that a screen has room for or, in full, all that a terminal can show of the page."""
     console = console or page()
-    show_verdict(report, console)
+    show_verdict(report, console, full)
     console.print()
     console.print(render(report.standing.rows, caption(report), report.standing.metric))
+    if full:
+        show_sections(report.sections, console)
+        console.print()
+        for each in report.deciding:
+            console.print(worded(each))
     show_doubts(report, console)
-    for trouble in report.troubles[:MOST]:
+    for trouble in report.troubles if full else report.troubles[:MOST]:
         error = f": {trouble['error']}" if trouble["error"] else ""
         console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)
 

@@ -12,16 +12,21 @@ import pytest
 from made_up_grids import made_up, odd
 from matplotlib.text import Text
 
-from raybench.analysis import figures
+from raybench.analysis import figures, rules
 from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.figures import NothingToShowError, draw, pictures, svg
 from raybench.analysis.figures.style import fitted
 from raybench.analysis.standing import Standing
+from raybench.trial.job import Target
 
 
 def words(figure):
     """Every text of a figure."""
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def aimed(standing, at_least=0.78):
+    return replace(standing, target=Target("val/accuracy", at_least))
 
 
 def rows(panel):
@@ -127,6 +132,45 @@ def test_an_interval_wider_than_the_page_has_no_band_and_the_others_have():
     assert len(draw("crossover", made_up(("cpu", "gpu", "tpu"))).axes[0].collections) == 2
 
 
+def test_how_many_have_reached_the_target_by_when():
+    """Of `tpu b256 wd0` one run of three reaches it, when another has ended without it."""
+    figure = draw("reached", aimed(odd()))
+    (panel,) = figure.axes
+    lines = {line.get_label(): line for line in panel.lines if not line.get_label().startswith("_")}
+    assert list(lines) == [
+        "cpu b256 wd5e-4",
+        "cpu b512 wd5e-4",
+        "gpu b256 wd5e-4",
+        "tpu b256 wd0",
+        "tpu b256 wd5e-4",
+        "tpu b512 wd5e-4",
+    ]
+    assert lines["gpu b256 wd5e-4"].get_ydata()[-1] == 100
+    some = lines["tpu b256 wd0"]
+    took = sorted(
+        rules.epochs(run)
+        for run in odd().latest.values()
+        if run.profile == "tpu" and run.cell["settings"]["weight_decay"] == 0
+    )
+    assert some.get_xdata()[-1] == took[-1], "the line goes on as long as a run did"
+    assert list(some.get_ydata()) == [0, 50, 50], "one of two, for the third was stopped sooner"
+    ticks = [line for line in panel.lines if line.get_marker() == "|" and len(line.get_xdata())]
+    assert sum(len(line.get_xdata()) for line in ticks) == 2, "the two that missed it"
+    assert panel.get_ylabel() == "share of runs at 78 %, %"
+    assert panel.get_title("left").splitlines() == [
+        "cpu b256 wd0: 0 of 3",
+        "cpu b512 wd0: 0 of 2",
+        "gpu b256 wd0: 0 of 3, which ran out of memory or diverged",
+        "and 2 more without a success",
+    ]
+    looks = {
+        (line.get_marker(), str(line.get_linestyle()), line._dash_pattern[1] is not None) for line in lines.values()
+    }
+    assert len(looks) == len(lines), "told apart without colours"
+    many = aimed(made_up(("cpu", "gpu"), (64, 128, 256, 512), (5e-4, 4e-4)), 0.7)
+    assert len(draw("reached", many).axes[0].get_legend_handles_labels()[0]) == 2, "the best of each device"
+
+
 def test_a_cell_has_one_look_in_every_figure():
     def look(name, label):
         line = next(line for panel in draw(name, grid).axes for line in panel.lines if line.get_label() == label)
@@ -176,7 +220,7 @@ def out_of_view(figure):
 
 @pytest.mark.parametrize("grid", GRIDS)
 def test_no_text_is_cut_or_stands_on_another(grid):
-    standing = GRIDS[grid]()
+    standing = aimed(GRIDS[grid]())
     for name in figures.FIGURES:
         figure = draw(name, standing)
         figure.draw_without_rendering()
@@ -226,8 +270,10 @@ def test_what_has_nothing_to_show_is_left_out_and_says_why():
     assert drawn == [] and set(left_out) == set(figures.FIGURES)
     assert left_out["times"] == "no run has completed"
     drawn, left_out = pictures(made_up())
-    assert set(left_out) == {"accuracy_map"} and "varies" in left_out["accuracy_map"]
-    assert [picture.name for picture in drawn] == [name for name in figures.FIGURES if name != "accuracy_map"]
+    assert set(left_out) == {"accuracy_map", "reached"} and "varies" in left_out["accuracy_map"]
+    assert left_out["reached"] == "the grid has no target"
+    assert [picture.name for picture in drawn] == [name for name in figures.FIGURES if name not in left_out]
+    assert pictures(aimed(made_up(), 0.99))[1]["reached"] == "no run has reached 99 %"
 
 
 def test_an_svg_stands_in_a_page_by_itself():

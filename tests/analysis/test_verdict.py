@@ -149,7 +149,7 @@ def test_accuracies_that_runs_do_not_tell_apart_are_not_called_the_same():
     runs = runs_of("cpu", CPU, (0.90, 0.94, 0.92)) + runs_of("other", OTHER, (0.88, 0.93, 0.91))
     assert told(planned("cpu", "other"), runs)[-1] == (
         "Whether accuracy after 2 epochs differs is not to be told from 3 runs: 90.7 % on other and 92.0 % on cpu "
-        "(95 %: -6.6 to 3.9 points)."
+        "(95 %: -6.6 to 3.9 points); only 7.1 points would have shown."
     )
 
 

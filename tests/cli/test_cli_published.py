@@ -92,7 +92,10 @@ def test_a_csv_of_epochs(raybench, tmp_path):
         "fast trains mine (batch 64) 2.02 × as fast as slow, steady epochs, 3 runs each (95 %: 1.97 to 2.08)."
     )
     words = " ".join(said.out.split())
-    assert "An epoch costs 1.48 × as much on fast as on slow, at 0.3 and 0.1 an hour (95 %: 1.44 to 1.52)." in words
+    assert (
+        "An epoch costs 1.48 × as much on fast as on slow, at 0.3 and 0.1 an hour (95 %: 1.44 to 1.52); it would cost "
+        "the same at 0.202 an hour of fast (95 %: 0.197 to 0.208)."
+    ) in words
     assert "nothing is said of job lengths" in words
     (tmp_path / "mine.csv").write_text(CSV.replace("train_s", "train"))
     said = raybench("report", "mine.csv")

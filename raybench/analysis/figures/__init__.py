@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from raybench.analysis.figures import cells, curves, maps, money
+from raybench.analysis.figures import cells, curves, maps, money, reached
 from raybench.analysis.figures.style import NothingToShowError, png, styled, svg
 from raybench.analysis.standing import Standing
 
@@ -58,6 +58,12 @@ FIGURES: Mapping[str, Kind] = {
         "Learning by time",
         "The same over the time spent training: compilation, steps and waiting for input; evaluation is left out.",
         curves.accuracy_by_time,
+    ),
+    "reached": Kind(
+        "How many have reached the target by when",
+        "The share of runs after so much training, by Kaplan and Meier's estimate: a tick is a run that ended without "
+        "it, and counts as long as it ran. The band is the 95 % interval.",
+        reached.reached,
     ),
     "accuracy_map": Kind(
         "What each setting came to",
