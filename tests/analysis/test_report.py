@@ -240,3 +240,19 @@ def test_a_drift_is_told_once(capsys):
     out = capsys.readouterr().out
     assert "machine drift (1 of 6 runs): it was slow. Wait." in out and "drift: torch" not in out, "once is enough"
     assert "it was slow" in Page(reports.files(report)[reports.HTML]).text
+
+
+def test_a_screen_has_the_beginning_and_in_full_everything(odd_report):
+    def printed(full):
+        terminal = io.StringIO()
+        show_report(odd_report, Console(file=terminal, width=300, color_system=None), full=full)
+        return " ".join(terminal.getvalue().split())
+
+    brief, full = printed(full=False), printed(full=True)
+    left_out = [words for words in said(odd_report) if words not in brief]
+    assert f"… and {len(left_out)} sentences more on the page, and with `raybench report --full`" in brief
+    assert [words for words in said(odd_report) if words not in full] == [] and "more on the page" not in full
+    for section in odd_report.sections:
+        assert section.title in full and section.title not in brief
+    for each in odd_report.deciding:
+        assert plain(each) in full

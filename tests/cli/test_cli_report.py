@@ -120,3 +120,12 @@ def test_what_is_no_journal_or_cannot_be_written(raybench, digits, tmp_path):
         said.status == 2
         and said.lines[0] == f"{tmp_path / 'no' / 'x.json'}: cannot be written: No such file or directory"
     )
+
+
+def test_in_full(raybench, results):
+    brief, full = (raybench("report", "digits", *more) for more in ((), ("--full",)))
+    assert (brief.status, full.status) == (0, 0)
+    assert full.lines[0] == brief.lines[0]
+    heads = ("What 100 epochs would take. ", "How much the times vary. ")
+    for head in heads:
+        assert any(line.startswith(head) for line in full.lines) and head not in brief.out
