@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from raybench.analysis.table import Columns, columns
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
     from raybench.analysis.figures import Picture
     from raybench.sources.published_report import PublishedReport
@@ -30,6 +32,13 @@ def _template(name: str) -> Template:
     loader = PackageLoader("raybench.analysis", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return made.get_template(name)
+
+
+def with_code(text: str) -> Markup:
+    """Text of ours or of anybody, escaped; what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str, str] | None = None) -> str:
@@ -59,6 +68,7 @@ def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str
         doubted=sum(doubt.kind != NOTE for doubt in report.doubts) + len(report.troubles),
         comparisons=report.comparisons[:COMPARISONS],
         html=lambda told: Markup(as_html(told)),  # escapes every part
+        with_code=with_code,
     )
 
 

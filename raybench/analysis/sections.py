@@ -272,14 +272,16 @@ def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
     records = list(reports)
     if not records:
         return None
+    sources = list(dict.fromkeys(str(record["source"]) for record in records))
     return Section(
         "published",
         "What others reported",
         f"Published results of {standing.workload}, as their sources count them, beside this grid's best by the same "
         "rule and protocol, where raybench has it. Another machine: no ratio between the two is a verdict. "
-        + " ".join(dict.fromkeys(caveat for record in records for caveat in record["caveats"])),
+        + " ".join(dict.fromkeys(caveat for record in records for caveat in record["caveats"]))
+        + (f" Source: {sources[0]}" if len(sources) == 1 else ""),
         (
-            Column("source", "source", right=False),
+            *([Column("source", "source", right=False)] if len(sources) > 1 else []),
             Column("machine", "on", right=False),
             Column("reported", "reported", _as_told),
             Column("unit", "in", right=False),
