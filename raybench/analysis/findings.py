@@ -100,7 +100,7 @@ def survey(attempts: Iterable[Attempt], drifts: Sequence[Drift] = ()) -> dict[Ke
 
 def _short_warmup(attempt: Attempt) -> Iterator[Finding]:
     """By single steps where they were timed, else by epochs."""
-    epochs = [epoch for epoch in attempt.epochs if attempt.is_steady(epoch.epoch)]
+    epochs = attempt.steady
     timed = [epoch.step_s for epoch in epochs]
     by_steps = slow_start(list(chain(*timed))) if all(timed) else None
     found = by_steps or slow_start(list(map(rules.steady_seconds, epochs)))

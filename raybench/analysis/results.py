@@ -164,16 +164,23 @@ class Attempt:
         told = whole_in(self.cell.get("warmup_epochs"))
         return 1 if told is None else told
 
-    def is_steady(self, epoch: int) -> bool:
-        """Whether an epoch counts as steady: whole, after the warm-up and, where another process went on, its own."""
-        again = max(1, self.warmup_epochs)
-        early = epoch <= self.warmup_epochs or any(gap < epoch <= gap + again for gap in self.gaps)
-        return not early and not self.is_part(epoch)
+    @property
+    def steady(self) -> list[Epoch]:
+        """Its steady epochs: whole, after the warm-up and, where another process went on, after its own."""
+        warmup = self.warmup_epochs
+        again = max(1, warmup)
+        return [
+            epoch
+            for epoch in self.whole
+            if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + again for gap in self.gaps)
+        ]
 
-    def is_part(self, epoch: int) -> bool:
-        """Whether an epoch is the last of a run whose epochs are no whole number, such as 9.9, and so is shorter."""
+    @property
+    def whole(self) -> list[Epoch]:
+        """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
         asked = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
-        return asked is not None and asked % 1 > 0 and epoch > asked
+        parted = asked is not None and asked % 1 > 0
+        return [epoch for epoch in self.epochs if epoch.epoch <= asked] if parted and asked else self.epochs
 
     @property
     def only_timed(self) -> bool:

@@ -49,9 +49,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     Where the epochs asked for are no whole number, such as 9.9, the last one is shorter than the others, and its time
     is no epoch's: it does not count, unless there is no other.
     """
-    steady = [epoch for epoch in attempt.epochs if attempt.is_steady(epoch.epoch)]
-    whole = [epoch for epoch in attempt.epochs if not attempt.is_part(epoch.epoch)]
-    return steady or whole[-1:] or attempt.epochs[-1:]
+    return attempt.steady or attempt.whole[-1:] or attempt.epochs[-1:]
 
 
 @of_whole_steps
@@ -73,8 +71,7 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 def steady_from_warmup(attempt: Attempt) -> bool:
     """Whether `steady` had to be taken from a warm-up epoch, for want of any other."""
-    counted = any(attempt.is_steady(epoch.epoch) for epoch in attempt.epochs)
-    return bool(attempt.epochs) and not attempt.by_sections and not counted
+    return bool(attempt.epochs) and not attempt.by_sections and not attempt.steady
 
 
 @of_whole_steps

@@ -74,9 +74,10 @@ def tables(records: Iterable[Record]) -> Results:
         row = _trial(record)
         trials.append(row)
         elapsed = 0.0
+        steady = {epoch.epoch for epoch in record.attempt.steady}
         for epoch in record.attempt.epochs:
             elapsed = round(elapsed + rules.epoch_seconds(epoch), 9)
-            epochs.append(_epoch(epoch, row, record.attempt.is_steady(epoch.epoch), elapsed))
+            epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed))
     return Results(_frame(trials, c.TRIALS), _frame(epochs, c.EPOCHS))
 
 

@@ -18,7 +18,8 @@ CELL_PARTS = ("workload", "data", "device", "engine", "settings")
 
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """A map; empty where there is none."""
-    return value if isinstance(value, Mapping) else {}
+    # A journal's maps are dicts, and asking for the exact type first is ten times as fast.
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def sound_in(value: Any) -> Mapping[str, Any]:
@@ -54,8 +55,7 @@ def text_in(value: Any) -> str | None:
 
 def whole_in(value: Any) -> int | None:
     """A whole number that is not damage."""
-    usable = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
-    return value if usable else None
+    return value if type(value) is int and abs(value) < LARGEST else None
 
 
 def number_in(value: Any) -> float | None:

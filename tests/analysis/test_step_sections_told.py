@@ -12,6 +12,7 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.page import page
 from raybench.analysis.report import make_report
 from raybench.analysis.results import attempts, latest
+from raybench.analysis.sentences import plain
 from raybench.analysis.sides import pairs
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import text
@@ -95,8 +96,10 @@ def test_no_sentence_compares_them(grid):
     found = pairs(grid.cells, grid.latest, grid.baseline)
     assert [bool(pair.other.times) for pair in found] == [True, False, True, False]
     report = make_report(grid)
-    said = dict(report.comparisons)
-    assert [bool(sentences) for sentences in said.values()] == [True, False, True, False]
+    said = [[plain(each) for each in sentences] for _, sentences in report.comparisons]
+    assert [len(sentences) for sentences in said[1::2]] == [1, 1], "what they learned is all that is told"
+    assert all("has a mean accuracy of" in sentences[0] for sentences in said[1::2])
+    assert all("an epoch" in sentences[0] or "as fast" in sentences[0] for sentences in said[::2])
 
 
 def test_the_table_says_what_they_are(grid):
@@ -106,9 +109,9 @@ def test_the_table_says_what_they_are(grid):
 
 
 def test_a_grid_without_them_has_no_such_column():
-    plain = standing("cpu", asked=(False,))
-    assert "ms a step" not in text(plain.rows, width=250)
-    assert "steps" not in {section.name for section in make_report(plain).sections}
+    without = standing("cpu", asked=(False,))
+    assert "ms a step" not in text(without.rows, width=250)
+    assert "steps" not in {section.name for section in make_report(without).sections}
 
 
 def test_the_report_has_a_table_of_them(grid):
