@@ -219,6 +219,8 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
         if axis in _ALWAYS or varies_within(axis, axes.values())
     ]
+    if _follows("framework_version", axes.values()):
+        kept = [axis for axis in kept if axis != "framework_version"]
     cells = []
     for cell, attempt in contents.items():
         mine = {axis: axes[cell][axis] for axis in kept if axis in axes.get(cell, {})}
@@ -237,6 +239,14 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         baseline={"device": devices[0]} if len(devices) > 1 else {},
         target=next((attempt.target for attempt in contents.values() if attempt.target), None),
     )
+
+
+def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the framework of each device decides a value: the version of one in an environment of its own."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for point in points:
+        found.setdefault((str(point.get("device")), str(point.get("framework"))), set()).add(str(point.get(axis)))
+    return all(len(values) == 1 for values in found.values())
 
 
 def _axes(attempt: Attempt) -> dict[str, Any]:

@@ -138,3 +138,17 @@ def test_two_models_of_one_name_are_two_cells_with_two_names():
         made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="gpu")
     standing = of_journal("x", latest(attempts(made).values()))
     assert [standing.label(cell) for cell in standing.cells] == ["hardware=T4", "hardware=V100"]
+
+
+def test_the_version_of_a_framework_is_an_axis_only_where_there_are_two_of_one():
+    def of(*ran):
+        made = []
+        for framework, version in ran:
+            cell = {**cell_of(), "framework": framework}
+            cell["engine"] = {**cell["engine"], "framework_version": version}
+            made += told(cell, 0, [1.0, 1.0], [0.5, 0.6])
+        return list(of_journal("x", latest(attempts(made).values())).axes)
+
+    assert of(("torch", "2.13"), ("tensorflow", "2.21")) == ["framework"]
+    assert of(("torch", "2.9"), ("torch", "2.13")) == ["framework_version"]
+    assert of(("torch", "2.9"), ("torch", "2.13"), ("tensorflow", "2.21")) == ["framework", "framework_version"]
