@@ -47,7 +47,7 @@ def made_apart(standing: Standing, attempts: Iterable[Attempt], canaries: Iterab
     sessions = _sessions(attempts, canaries)
     cells = standing.cells
     found: dict[Key, Finding] = {}
-    for number, origin in enumerate(origins(cells, standing.baseline)):
+    for number, origin in enumerate(origins(cells, standing.compared_with)):
         others = _timed(standing, cells[origin]) if origin is not None and origin != number else []
         for run in _timed(standing, cells[number]) if others else []:
             other = min(others, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))

@@ -28,7 +28,7 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
     verdict holds, are told where a step is the same work on both.
     """
     records: list[Record] = []
-    for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.baseline), strict=True):
+    for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.compared_with), strict=True):
         if pair.baseline is None or origin is None or cell.again:
             continue
         sides = [

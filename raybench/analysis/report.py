@@ -21,6 +21,7 @@ from raybench.analysis.sides import UNKNOWN, Pair, pairs
 from raybench.analysis.smoke import smoke_verdict, smoke_words
 from raybench.analysis.standing import Standing
 from raybench.analysis.table import doubted
+from raybench.plan import short
 from raybench.trial import events, memory
 
 VERSION = 1
@@ -106,7 +107,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     told = told or Told()
     # The target of the file as it is now, whatever runs were told when they began.
     aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
-    found = pairs(standing.cells, aimed, standing.baseline, standing.metric, standing.findings)
+    found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
     found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
     every = [(standing.label(cell), in_words(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
     others = published(standing, told.published)
@@ -144,6 +145,9 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     if counts[1] and not standing.smoke and any(pair.baseline for pair in found):
         cells = "One cell has" if counts[1] == 1 else f"{counts[1]} cells have"
         yield Doubt("doubt", f"{cells} one completed run only, which shows no interval.", "Set `repeats: 3` or more.")
+    if standing.compared_with != standing.baseline:
+        asked, used = (_worded(values) for values in (standing.baseline, standing.compared_with))
+        yield Doubt("doubt", f"The baseline, {asked}, has no completed run; {used} stands in for it.")
     if any(row.from_warmup for row in rows):
         yield Doubt("doubt", "Some times are of warm-up epochs, for none came after them.", "Set more `epochs`.")
     if standing.aside:
@@ -155,6 +159,10 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
         )
     yield from (Doubt(NOTE, note) for note in told.notes)
     yield from (doubt for doubt in told_of.values() if doubt.kind == NOTE)
+
+
+def _worded(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{axis} {short(value)}" for axis, value in values.items())
 
 
 def _finding(code: str, group: Sequence[Finding], mark: str) -> Doubt:
@@ -231,7 +239,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "description": told.description,
         "made": told.made,
         "metric": standing.metric,
-        "baseline": dict(standing.baseline),
+        "baseline": dict(standing.compared_with),
         "target": asdict(standing.target) if standing.target else None,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
         "comparisons": [{"cell": label, "sentences": list(map(plain, said))} for label, said in report.comparisons],

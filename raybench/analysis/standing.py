@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, runs_of, times_of
 from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
@@ -48,7 +48,7 @@ class Standing:
         workload: what is trained.
         cells: what was asked for, in the order of the file.
         latest: the latest attempt of each trial (`raybench.analysis.results.latest`).
-        baseline: axes and the value that the baseline has there; empty where nothing is compared.
+        baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
         target: the quality to reach, where one was asked for.
         findings: what to doubt of attempts (`raybench.analysis.findings.survey`).
     """
@@ -76,7 +76,17 @@ class Standing:
     @cached_property
     def rows(self) -> list[Row]:
         """The comparison, a row a cell, in the order of `cells`; of a smoke run without ratios."""
-        return compare(self.cells, self.latest, {} if self.smoke else self.baseline, self.metric, self.findings)
+        return compare(self.cells, self.latest, {} if self.smoke else self.compared_with, self.metric, self.findings)
+
+    @cached_property
+    def compared_with(self) -> Mapping[str, Any]:
+        """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
+        timed = [cell for cell in self.cells if not cell.again and self.baseline.keys() <= cell.axes.keys()]
+        timed = [cell for cell in timed if times_of(runs_of(cell, self.latest))]
+        there = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed]
+        if dict(self.baseline) in there or all(values == there[0] for values in there):
+            return self.baseline
+        return there[0]
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:

@@ -140,7 +140,7 @@ def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
     """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
     sides = [_side(standing, cell) for cell in standing.cells]
     found: list[tuple[PlannedCell, _Side, _Side]] = []
-    for number, origin in enumerate(origins(standing.cells, standing.baseline)):
+    for number, origin in enumerate(origins(standing.cells, standing.compared_with)):
         cell, mine = standing.cells[number], sides[number]
         base = sides[origin] if origin is not None and origin != number else None
         if mine and base and not cell.again:
