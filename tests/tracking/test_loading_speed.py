@@ -40,12 +40,14 @@ def test_a_store_loads_several_times_as_fast_as_by_mlflow_s_own_client(benchmark
 
 def test_a_report_of_eight_times_as_many_trials_takes_no_more_than_twice_eight_times_as_long(benchmark, tmp_path):
     """What looks at every cell for each cell takes 64 times as long."""
-    took = []
-    for trials in (150, 1200):
-        journal = tmp_path / str(trials) / "journal.jsonl"
-        benchmark.write(journal, trials, epochs=2)
-        begun = time.process_time()
-        report = reports.of_source(str(journal), tmp_path)
-        took.append(time.process_time() - begun)
-        assert len(report.comparisons) == trials / 3
-    assert took[1] < 16 * took[0], "processor time"
+    took: dict[int, list[float]] = {150: [], 1200: []}
+    for trials in took:
+        benchmark.write(tmp_path / str(trials) / "journal.jsonl", trials, epochs=2)
+    for _ in range(3):
+        for trials, rounds in took.items():
+            begun = time.process_time()
+            report = reports.of_source(str(tmp_path / str(trials) / "journal.jsonl"), tmp_path)
+            rounds.append(time.process_time() - begun)
+            assert len(report.comparisons) == trials / 3
+    short, long = map(min, took.values())
+    assert long < 16 * short, "processor time, of which others on the same core take none but make it longer"
