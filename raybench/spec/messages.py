@@ -120,10 +120,16 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
             return fallback
 
 
+MEANT = {"gpu": "cuda", "pytorch": "torch", "tf": "tensorflow", "xla": "torch_xla"}
+"""What people write, and what it is called here; to difflib, gpu is nearly tpu."""
+
+
 def _no_choice(choices: list[str], value: Any) -> str:
     if not isinstance(value, str):
         return f"wanted one of {', '.join(choices)}, not {given(value)}"
-    return f"{cut(repr(value))} is not one of {', '.join(choices)}{nearest(value, choices)}"
+    meant = MEANT.get(value)
+    near = f"; did you mean {meant}?" if meant in choices else nearest(value, choices)
+    return f"{cut(repr(value))} is not one of {', '.join(choices)}{near}"
 
 
 def _unknown(path: Path) -> str:

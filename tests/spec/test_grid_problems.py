@@ -110,6 +110,11 @@ ONE_FAULT = {
     "label_smoothing: 1": "3:18: label_smoothing: wanted a number of at least 0 and below 1, not 1",
     "target: {metric: a}": "3:9: target: wanted one bound, at_least or at_most",
     "target: {metric: a, at_least: 1, at_most: 2}": "3:9: target: wanted one bound, at_least or at_most",
+    "target: {metric: val/accuracy, at_least: 94}": "3:9: target: accuracy is a share from 0 to 1, and never 94; "
+    "94 % is 0.94",
+    "target: {metric: val/accuracy, at_least: -0.3}": "3:9: target: accuracy is a share from 0 to 1, and never -0.3",
+    "devices: {gpu: {kind: gpu}}": "3:23: devices.gpu.kind: 'gpu' is not one of cpu, cuda, mps, tpu, xla_cpu; "
+    "did you mean cuda?",
     "description: [a, null, {b: 'two words'}]": "3:14: description: "
     "wanted text, not the list [a, null, {b: two words}]",
     "tracking_uri: [http://me:secret@host]": "3:15: tracking_uri: wanted text, not the list [http://…@host]",
