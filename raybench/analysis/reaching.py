@@ -154,7 +154,7 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
         return effect.value if effect else 0.0
 
     best, worst = max(values, key=over_first), min(values, key=over_first)
-    effect = found.effect(axis, best, worst)
+    effect = found.effect(axis, best, worst, chosen=True)
     assert effect is not None and effect.low is not None and effect.high is not None
     share = next(source.share for source in found.sources if source.name == axis)
     ends = f"95 %: {digits(effect.low, 2)} to {digits(effect.high, 2)}"

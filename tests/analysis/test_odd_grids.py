@@ -296,7 +296,7 @@ STATUSES = {
 }
 
 DECIDING = [
-    "No effect of device on accuracy is shown (0.41 points; 95 %: -0.083 to 0.90).",
+    "No effect of device on accuracy is shown (0.41 points; 95 %: -0.22 to 1.0).",
     "Accuracy depends on batch (9 % of all differences): 256 is 0.96 points above 512, all else alike (95 %: 0.53 to "
     "1.4).",
     "Accuracy depends on decay (75 % of all differences): 5e-4 is 2.8 points above 0, all else alike (95 %: 2.4 to "
