@@ -150,13 +150,17 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
         yield Doubt("doubt", f"The baseline, {asked}, has no completed run; {used} stands in for it.")
     if any(row.from_warmup for row in rows):
         yield Doubt("doubt", "Some times are of warm-up epochs, for none came after them.", "Set more `epochs`.")
-    if standing.aside:
-        more = f"{standing.aside} trial{'s' if standing.aside > 1 else ''} of other cells"
+    others, further = standing.aside - standing.further, standing.further
+    if others:
+        more = f"{others} trial{'s' if others > 1 else ''} of other cells"
         yield Doubt(
             NOTE,
             f"The journal has {more}: of other machines, versions or settings; they are left aside.",
             f"`raybench report {standing.name} --all` takes them in.",
         )
+    if further:
+        more = f"{further} trial{'s' if further > 1 else ''}"
+        yield Doubt(NOTE, f"The journal has {more} more of these cells than the repeats asked for, left aside.")
     yield from (Doubt(NOTE, note) for note in told.notes)
     yield from (doubt for doubt in told_of.values() if doubt.kind == NOTE)
 

@@ -14,7 +14,7 @@ from raybench.analysis.reaching import goal, proven, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import PLACE, Standing
-from raybench.analysis.verdict import compared, trouble, verdict
+from raybench.analysis.verdict import compared, trouble, verdict, which_epochs
 
 FEW = 3
 """Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
@@ -64,7 +64,19 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     for paragraph in told:
         before = {each for earlier in once for each in earlier}
         once.append([each for each in dict.fromkeys(paragraph) if each not in before])
-    return [each for each in once if each] or [[sentence("No run has completed, so that there is no verdict.")]]
+    return [each for each in once if each] or [[_nothing(standing)]]
+
+
+def _nothing(standing: Standing) -> Sentence:
+    """Why there is no verdict."""
+    done = [run for cell in standing.cells for run in standing.completed(cell)]
+    if not done:
+        return sentence("No run has completed, so that there is no verdict.")
+    if all(run.by_sections for run in done):
+        why = sentence("All runs timed the sections of their steps apart (", code("sections: true"), ")")
+    else:
+        why = sentence("No completed run has told how long an epoch took")
+    return (*why, *sentence(", so that there is no verdict on speed."))
 
 
 def _in_common(mine: Sequence[Pair]) -> Paragraph:
@@ -78,13 +90,17 @@ def _in_common(mine: Sequence[Pair]) -> Paragraph:
     values = sorted(found.ratio for found, _ in ratios)
     faster = sum(bool(found.differs) and found.ratio > 1 for found, _ in ratios)
     slower = sum(bool(found.differs) and found.ratio < 1 for found, _ in ratios)
-    rest = len(ratios) - faster - slower
-    several = {"surely faster in": faster, "surely slower in": slower, "not to be told in": rest}
-    counts = [f"{words} {count}" for words, count in several.items() if count]
+    once = sum(found.differs is None for found, _ in ratios)
+    rest = len(ratios) - faster - slower - once
+    several = (("surely faster", faster), ("surely slower", slower), ("no interval", once), ("not to be told", rest))
+    counts = [f"{words} in {count}" for words, count in several if count]
+    if rest and (faster or slower):
+        counts[-1] += "; of 20 that are as fast, chance alone calls one faster or slower"
+    sides = [side for _, each in ratios for side in (each.other, each.baseline) if side]
     head = sentence(
         "Over ", f"{len(ratios)} settings ", name(pair.other.name), " trains ", code(pair.workload), " ",
         strong(f"{digits(values[0])} to {digits(values[-1])} × as fast"), " as ", name(pair.baseline.name),
-        f", steady epochs: {', '.join(counts)}.",
+        f", {which_epochs(*sides)}: {', '.join(counts)}.",
     )  # fmt: skip
     full = verdict(pair)
     return [head, sentence("Where it is fastest: ") + full[0], *full[1:]]
@@ -150,7 +166,7 @@ def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -
     lacking = [
         replace(pair.other, name=standing.label(cell))
         for cell, pair in cells
-        if not pair.other.times and pair.other.planned
+        if not standing.completed(cell) and pair.other.planned
     ]
     if len(lacking) <= FEW:
         words = [said for side in lacking if (said := trouble(side))]

@@ -209,7 +209,7 @@ def best(standing: Standing) -> Section:
             devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
     rows = {row.cell_id: row for row in standing.rows}
     records: list[Record] = []
-    sign = -1 if standing.metric.endswith("loss") else 1
+    sign = -1 if standing.less_is_better else 1
     for device, cells in devices.items():
         learned = [(fmean(values), cell) for cell in cells if (values := standing.values(cell))]
         timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]

@@ -12,12 +12,16 @@ from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, ru
 from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
+from raybench.analysis.rules import steady_epochs
 from raybench.identity import canonical, is_smoke, leaves, trial_id
 from raybench.plan import short
 from raybench.trial import events
 from raybench.trial.job import Target
 
 SKIPPED, NOT_RUN = events.SKIPPED, "not run"
+
+ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+"""How the names of metrics end of which less is better (`rmse` among them)."""
 
 _ALWAYS = ("device", "batch_size", "weight_decay")
 """The axes that a grid is about, first and in this order."""
@@ -72,6 +76,13 @@ class Standing:
         there = dict.fromkeys(n for run in self.latest.values() for epoch in run.epochs[-1:] for n in epoch.metrics)
         wanted = [ACCURACY, self.target.metric if self.target else ACCURACY, *sorted(there, reverse=True)]
         return next((name for name in wanted if name in there), ACCURACY)
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether the lowest metric is the best: the target says so or, where it is of another, its name does."""
+        if self.target and self.target.metric == self.metric:
+            return self.target.at_least is None
+        return self.metric.rpartition("/")[2].endswith(ERRORS)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -138,7 +149,9 @@ class Standing:
 
     def steps(self, cell: PlannedCell) -> int | None:
         """Optimiser steps in an epoch of a cell; None where no completed run has told."""
-        return next((run.epochs[-1].steps for run in self.completed(cell) if run.epochs and run.epochs[-1].steps), None)
+        # Of a steady epoch: with 9.9 of them the last is shorter.
+        whole = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        return next(filter(None, whole), None)
 
     def trouble(self, cell: PlannedCell) -> str:
         """How the repeats of a cell ended that did not complete, most often first: `2 oom, 1 diverged`.
@@ -170,9 +183,15 @@ class Standing:
 
     @cached_property
     def aside(self) -> int:
-        """How many attempts are of none of these cells: of another machine, another version or an earlier file."""
+        """How many attempts were not asked for: of another machine, another version, an earlier file or repeat."""
         own = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
         return sum(name not in own for name in self.latest)
+
+    @cached_property
+    def further(self) -> int:
+        """How many of those are further repeats of these cells than were asked for."""
+        repeats = {cell.cell_id: cell.repeats for cell in self.cells}
+        return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
 def places(cells: Sequence[PlannedCell]) -> dict[str, str]:

@@ -80,7 +80,7 @@ def speed(pair: Pair, found: Speedup) -> Sentence:
     baseline, other = _both(pair)
     head = (name(other.name), " trains ", *_what(pair))
     ratio, runs = f"{digits(found.ratio)} ×", _counts(len(other.times), len(baseline.times))
-    epochs, ends = _epochs(baseline, other), interval(found.low, found.high)
+    epochs, ends = which_epochs(baseline, other), interval(found.low, found.high)
     if found.differs is False:
         shown = _runs(len(other.times), len(baseline.times))
         could = f"{_difference(found.detectable)} would have shown four times in five" if found.detectable else ""
@@ -248,7 +248,7 @@ def alone(pair: Pair) -> Sentence | None:
     runs = "one run: no interval" if len(times) == 1 else f"{len(times)} runs"
     return sentence(
         name(pair.other.name), " trains ", *_what(pair), "in ", strong(f"{digits(math.exp(found.value))} s an epoch"),
-        f", {_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
+        f", {which_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
     )  # fmt: skip
 
 
@@ -280,7 +280,8 @@ def _what(pair: Pair) -> tuple[str | Span, ...]:
     return code(pair.workload), f" ({pair.setting}) " if pair.setting else " "
 
 
-def _epochs(*sides: Side) -> str:
+def which_epochs(*sides: Side) -> str:
+    """Which epochs a time was taken from."""
     warmup = any(side.from_warmup for side in sides)
     return "epochs of the warm-up, for none came after it" if warmup else "steady epochs"
 
