@@ -29,7 +29,7 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
     """
     records: list[Record] = []
     for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.compared_with), strict=True):
-        if pair.baseline is None or origin is None or cell.again:
+        if pair.baseline is None or origin is None or cell.again or pair.baseline.from_warmup or pair.other.from_warmup:
             continue
         sides = [
             (pair.baseline.processes, standing.steps(standing.cells[origin])),

@@ -7,9 +7,10 @@ from statistics import fmean
 
 from raybench.analysis.accuracy import POINTS, blur, prove, rounding
 from raybench.analysis.anova import Decomposition, decompose
+from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import WORDS, Pair, Side
-from raybench.analysis.target import MARGIN, TargetRatio, compare_targets, expected
+from raybench.analysis.target import MARGIN, NEVER, TargetRatio, compare_targets, expected
 from raybench.plan import short
 from raybench.trial.job import Target
 
@@ -17,9 +18,10 @@ _ACCURACY = "accuracy"
 
 
 def goal(target: Target) -> str:
-    """A target in words: "94 %", "val/loss of 0.3 or less"."""
+    """A target in words: "94 %" of the validation set, "train/accuracy of 94 %", "val/loss of 0.3 or less"."""
     if target.metric.endswith(_ACCURACY) and target.at_least is not None:
-        return f"{short(POINTS * target.at_least)} %"
+        of = "" if target.metric == ACCURACY else f"{target.metric} of "
+        return f"{of}{short(POINTS * target.at_least)} %"
     if target.at_least is not None:
         return f"{target.metric} of {short(target.at_least)} or more"
     return f"{target.metric} of {short(target.at_most)} or less"
@@ -33,6 +35,9 @@ def reaching(side: Side, target: Target) -> Sentence | None:
     share = f" (95 %: {100 * found.share_low:.0f} to {100 * found.share_high:.0f} %)"
     runs = f"{found.successes} of {found.tries} run{'s' if found.tries > 1 else ''}{share}"
     head = (name(side.name), f" reaches {goal(target)} in {runs}")
+    if found.seconds is None and all(each.ending == NEVER for each in side.tries):
+        # No run was long enough to say what a success would take.
+        return sentence(*head, ".")
     if found.seconds is None:
         least = f": a success takes at least {digits(found.low)} s, with restarts (95 %)" if found.low else ""
         return sentence(*head, least, ".")
@@ -78,7 +83,7 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
     found = targets.seconds
     assert pair.target is not None and pair.baseline is not None and found is not None
     apart = [each for each in pair.learning if each in pair.differences]
-    behind: list[str] = []
+    behind = ["no difference is shown"] if found.differs is False else []
     if found.differs and found.ratio < 1:
         behind.append(f"it takes {digits(1 / found.ratio)} × as long")
     if targets.alike:

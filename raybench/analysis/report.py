@@ -148,6 +148,22 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     if standing.compared_with != standing.baseline:
         asked, used = (_worded(values) for values in (standing.baseline, standing.compared_with))
         yield Doubt("doubt", f"The baseline, {asked}, has no completed run; {used} stands in for it.")
+    uneven = sum(not pair.even for pair in found)
+    if uneven and not standing.smoke:
+        cells = "One cell is" if uneven == 1 else f"{uneven} cells are"
+        yield Doubt(
+            "doubt",
+            f"{cells} compared with a baseline whose epochs have another number of examples: such a ratio of epochs "
+            "is not one of speed.",
+        )
+    exact = sum(row.steady.runs > 1 and row.steady.low == row.steady.high for row in rows if row.steady)
+    if exact and not standing.smoke:
+        cells = "The runs of one cell" if exact == 1 else f"The runs of {exact} cells"
+        yield Doubt(
+            "doubt",
+            f"{cells} took the same time to the last digit, as rounded times do: an interval of no width claims too "
+            "much.",
+        )
     if any(row.from_warmup for row in rows):
         yield Doubt("doubt", "Some times are of warm-up epochs, for none came after them.", "Set more `epochs`.")
     others, further = standing.aside - standing.further, standing.further

@@ -33,7 +33,9 @@ def in_words(pair: Pair) -> Paragraph:
     wanted = pair.target
     if pair.again or wanted is None or wanted.metric != ACCURACY or wanted.at_least is None:
         return in_full(pair)
-    shown = proven(pair.other, wanted.at_least, pair.examples) if len(pair.other.accuracies) > 1 else None
+    # Runs that stop at the target are above it by their making: they prove no mean.
+    several = len(pair.other.accuracies) > 1 and not pair.other.stops
+    shown = proven(pair.other, wanted.at_least, pair.examples) if several else None
     return [*in_full(pair), *([shown] if shown else [])]
 
 

@@ -125,6 +125,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
                 }
             )
     bound = f"at least {short(wanted.at_least)}" if wanted.at_least is not None else f"at most {short(wanted.at_most)}"
+    mean = " The mean accuracy is that of the last epoch." if any("mean" in record for record in records) else ""
     records.sort(key=lambda record: (record["seconds"] is None, record["seconds"] or 0.0))
     return Section(
         "target",
@@ -132,7 +133,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
         "Training time (compilation, steps, waiting for input) until the end of the first epoch that reaches it, as "
         "expected when a run that misses it is followed by another; the fastest first. Runs that ended without it are "
         "misses. By when half of them have reached it is Kaplan and Meier's estimate, for which a run that stopped "
-        "early counts as long as it ran. The mean accuracy is that of the last epoch.",
+        "early counts as long as it ran." + mean,
         (
             Column("cell", "setting", right=False),
             Column("of", "runs that reached it"),
@@ -151,7 +152,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
 
 def _on_average(pair: Pair, wanted: Target) -> Record:
     """Whether the mean accuracy over runs is shown to reach the target, and how many runs would show it."""
-    if wanted.metric != ACCURACY or wanted.at_least is None:
+    if wanted.metric != ACCURACY or wanted.at_least is None or pair.other.stops:
         return {}
     found = prove(pair.other.accuracies, wanted.at_least, pair.examples)
     if found is None:

@@ -22,6 +22,9 @@ NOT_RUN, UNFINISHED = "not run", "unfinished"
 WORDS = {"batch_size": "batch", "weight_decay": "decay", "optimizer name": "optimizer"}
 """What sentences call an axis; others go by their own name."""
 
+EVEN = 1.01
+"""Up to this ratio of examples two epochs are the same work: of different batches each leaves out its ragged end."""
+
 UNKNOWN = "?"
 """The workload of runs that do not tell theirs."""
 
@@ -47,6 +50,8 @@ class Side:
         from_warmup: whether one of them had no epoch after its warm-up.
         accuracies: of the last epoch, shares, of completed runs.
         epochs: how many epochs completed runs had: one number, unless they stopped at a target.
+        examples: how many an epoch trains on; None where nobody told.
+        stops: whether a run ends where it reaches its target.
         troubles: how many runs there are of each other status, `NOT_RUN` and `UNFINISHED` included.
         skip: why it cannot run here, where that is so.
         bound_by: what held its runs up, most often first; None where nobody looked.
@@ -62,7 +67,9 @@ class Side:
     epoch_times: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     from_warmup: bool = False
     accuracies: tuple[float, ...] = ()
-    epochs: frozenset[int] = frozenset()
+    epochs: frozenset[float] = frozenset()
+    examples: int | None = None
+    stops: bool = False
     troubles: Mapping[str, int] = field(default_factory=dict)
     skip: str | None = None
     bound_by: str | None = None
@@ -113,6 +120,12 @@ class Pair:
         """Whether an optimiser step is the same work on both sides: their batches are alike."""
         apart = any(difference.startswith("batch ") for difference in self.differences)
         return not apart and "batch" not in self.other.name.split()
+
+    @property
+    def even(self) -> bool:
+        """Whether an epoch is the same work on both sides, as far as is known: as many examples, within 1 %."""
+        counts = [side.examples for side in (self.other, self.baseline) if side and side.examples]
+        return len(counts) < 2 or max(counts) <= EVEN * min(counts)
 
 
 def pairs(
@@ -221,7 +234,9 @@ def _side(
         epoch_times=_epoch_times(done),
         from_warmup=any(map(rules.steady_from_warmup, done)),
         accuracies=tuple(values) if metric == ACCURACY else (),
-        epochs=frozenset(len(run.epochs) for run in done),
+        epochs=frozenset(map(_trained, done)),
+        examples=next((rules.steady_epochs(run)[-1].examples for run in done if run.epochs), None) or None,
+        stops=any(run.stops for run in runs),
         troubles=troubles,
         skip=cell.skip or (skipped[0] if skipped and len(skipped) == len(runs) else None),
         bound_by=held_up.by if held_up else None,
@@ -230,6 +245,12 @@ def _side(
         processes=tuple(process for run in done if (process := of_attempt(run))),
         price_per_hour=cell.price_per_hour,
     )
+
+
+def _trained(run: Attempt) -> float:
+    """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
+    every = len(run.epochs)
+    return float(run.cell["settings"]["epochs"]) if len(run.whole) < every else every
 
 
 def _epoch_times(done: Sequence[Attempt]) -> dict[str, list[list[float]]]:

@@ -173,7 +173,13 @@ class Standing:
 
     @cached_property
     def accuracies(self) -> list[tuple[dict[str, str], float]]:
-        """Where each completed run lies on the axes that vary, and its accuracy; none where that is not the metric."""
+        """Where each completed run lies on the axes that vary, and its accuracy.
+
+        None where accuracy is not the metric, or where runs stop at their target, beyond which they might have learned
+        more.
+        """
+        if any(run.stops for run in self.latest.values()):
+            return []
         return [
             ({axis: short(cell.axes.get(axis)) for axis in self.axes}, value)
             for cell in self.cells

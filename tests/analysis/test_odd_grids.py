@@ -103,7 +103,7 @@ CELLS = {
     ],
     "gpu b256 wd0": [
         "gpu has no time: of 3 runs 3 diverged.",
-        "gpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %): a success takes at least 1.23 s, with restarts (95 %).",
+        "gpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %).",
         "cpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %): a success takes at least 13.0 s, with restarts (95 %).",
     ],
     "gpu b256 wd5e-4": [
@@ -132,7 +132,7 @@ CELLS = {
     ],
     "gpu b512 wd5e-4": [
         "gpu has no time: of 3 runs 3 ran out of memory.",
-        "gpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %): a success takes at least 1.09 s, with restarts (95 %).",
+        "gpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %).",
         "cpu reaches 78 % in 3 of 3 runs (95 %: 44 to 100 %), after 13.6 s of training on average.",
     ],
     "tpu b256 wd0": [

@@ -107,3 +107,100 @@ def test_cells_with_other_numbers_of_runs():
     assert "; 3 runs each, least and most in brackets" in caption(make_report(found))
     (note,) = [doubt.says for doubt in make_report(fewer).doubts if doubt.kind == "note"]
     assert note == "The journal has 4 trials more of these cells than the repeats asked for, left aside."
+
+
+def few_examples(content, event):
+    if content["device"]["kind"] == "gpu":
+        event |= {"steps": 10, "examples": 2560}
+
+
+def test_epochs_of_other_lengths_are_not_the_same_work():
+    """A tenth of the examples in a quarter of the time is no device that is four times as fast."""
+    cut = cell_of("gpu")
+    cut["data"]["examples"] = {"train": 2560, "val": 10000}
+    found = grid((cell_of("cpu"), 4.0), (cut, 1.0), change=few_examples)
+    assert (
+        "An epoch is not the same work on both: 2,560 examples on gpu against 39,936 on cpu; for each example gpu is "
+        "0.255 × as fast."
+    ) in said(found)
+    doubts = [doubt.says for doubt in make_report(found).doubts]
+    assert any(each.startswith("One cell is compared with a baseline whose epochs have another") for each in doubts)
+    same = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0))
+    assert not any("same work" in each for each in said(same))
+    assert not any("another number" in doubt.says for doubt in make_report(same).doubts)
+
+
+def test_times_without_any_spread_are_doubted():
+    found = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0), repeats=1)
+    twice = replace(found, cells=[replace(cell, repeats=2) for cell in found.cells])
+    exact = {f"{run.cell_id}-r1": replace(run, trial=f"{run.cell_id}-r1") for run in found.latest.values()}
+    told_of = [doubt.says for doubt in make_report(replace(twice, latest={**found.latest, **exact})).doubts]
+    assert any(each.startswith("The runs of 2 cells took the same time to the last digit") for each in told_of)
+
+
+def test_runs_that_stop_at_their_target_prove_no_accuracy():
+    """Each ended because it had got there: that all did is no mean above it."""
+    aim = Target("val/accuracy", 0.75)
+    stop = {"stop_at_target": {"metric": "val/accuracy", "at_least": 0.75}}
+    found = grid((cell_of("cpu", **stop), 4.0), (cell_of("gpu", **stop), 1.0), target=aim)
+    report = make_report(found)
+    every = [plain(each) for _, sentences in report.comparisons for each in sentences]
+    assert any("reaches 75 % in 3 of 3 runs" in each for each in every)
+    assert not any("ccuracy" in each for each in every) and not report.deciding
+    assert "proof" not in section(found, "target").records[0]
+    free = make_report(grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0), target=aim))
+    assert any("75 % is shown" in plain(each) for _, sentences in free.comparisons for each in sentences)
+
+
+def test_what_runs_far_apart_do_not_tell():
+    made = made_up(("cpu", "gpu"), noise=0.5, repeats=2, seed=0)
+    told_of = said(replace(made, target=Target("val/accuracy", 0.3)))
+    assert told_of[0].startswith("Whether gpu trains katnoria_cnn")
+    assert any(
+        each.startswith("Whether an epoch costs more or less on gpu than on cpu is not to be") for each in told_of
+    )
+    assert not any("costs as much" in each for each in told_of)
+    (ratio,) = [each for each in told_of if each.startswith("To 30 %")]
+    assert ": no difference is shown; both take as many epochs." in ratio
+
+
+def unlike(content, event):
+    if event["epoch"] == len(LEARNING):
+        event["metrics"]["val/accuracy"] += 0.1 * (event["trial"][-1] == "1")
+
+
+def test_accuracies_far_apart_are_not_called_the_same():
+    (line,) = [
+        each for each in said(grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0), change=unlike)) if "ccurac" in each
+    ]
+    assert line.startswith("Whether accuracy after 4 epochs differs is not to be told from 3 runs: 81.53 % on gpu and")
+    assert line.endswith(" points would have shown.")
+
+
+def test_warmup_epochs_tell_of_no_job_length():
+    found = make_report(made_up(epochs=1))
+    assert not any("job length" in plain(each) or "steps on" in plain(each) for each in found.verdict[0])
+    assert "lengths" not in {each.name for each in found.sections}
+
+
+def test_nine_point_nine_epochs_are_not_ten():
+    found = grid((cell_of("cpu", epochs=3.9), 4.0), (cell_of("gpu", epochs=3.9), 1.0))
+    assert "Accuracy after 3.9 epochs is the same within what 3 runs can show." in said(found)
+
+
+def test_accuracy_in_training_is_not_that_of_validation():
+    found = said(made_up()) + said(replace(made_up(), target=Target("train/accuracy", 0.8)))
+    assert any(each.startswith("gpu reaches train/accuracy of 80 % in 3 of 3 runs") for each in found)
+
+
+def test_restarts_do_not_help_what_does_not_fit():
+    ends = {("gpu", 256, 5e-4, repeat): "oom" for repeat in range(3)}
+    report = make_report(replace(made_up(ends=ends), target=Target("val/accuracy", 0.78)))
+    sentences = [plain(each) for each in dict(report.comparisons)["gpu"]]
+    assert "gpu reaches 78 % in 0 of 3 runs (95 %: 0 to 56 %)." in sentences
+
+
+def test_a_target_without_accuracy_says_nothing_of_a_mean():
+    loss = replace(made_up(), target=Target("val/loss", at_most=1.45))
+    assert "mean accuracy" not in section(loss, "target").says
+    assert "mean accuracy" in section(replace(made_up(), target=Target("val/accuracy", 0.78)), "target").says
