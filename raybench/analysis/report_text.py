@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from raybench.analysis import target
-from raybench.analysis.best import best_settings, study_of
+from raybench.analysis.best import best_settings, learns_apart, study_of
 from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.reaching import goal, proven, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
@@ -18,6 +18,9 @@ from raybench.analysis.verdict import compared, trouble, verdict, which_epochs
 
 FEW = 3
 """Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
+
+CHECKED = 200
+"""Cells of a full grid whose epochs to the target are compared from device to device: of more it takes long."""
 
 
 Paragraph = list[Sentence]
@@ -125,7 +128,7 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         return []
     if standing.factored:
         study = study_of(standing.cells, standing.latest, wanted)
-        return best_settings(study, wanted) if study else []
+        return best_settings(study, wanted, _first(standing)) if study else []
     devices: dict[str, list[tuple[float, str, target.Expected]]] = {}
     tried: dict[str, int] = {}
     settings: Counter[str] = Counter()
@@ -153,7 +156,17 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), ends)
         reached = f", {expected.successes} of {_runs(expected.tries)} reached it."
         told.append(sentence(*place, name(label) if label else code(standing.workload), *took, reached))
+    if len(tried) > 1 and len(found) <= CHECKED:
+        study = study_of(standing.cells, standing.latest, wanted)
+        told += learns_apart(study, wanted) if study else []
     return told
+
+
+def _first(standing: Standing) -> str:
+    """What the baseline runs on; empty without one."""
+    wanted = standing.compared_with.items()
+    there = (standing.places[cell.cell_id] for cell in standing.cells if wanted and wanted <= cell.axes.items())
+    return next(there, "")
 
 
 def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -> list[Sentence]:
