@@ -10,7 +10,10 @@ from raybench.plan import short
 
 
 def cost(pair: Pair, found: Speedup) -> Sentence | None:
-    """Which is cheaper, and the price at which that turns; None without the baseline's price."""
+    """Which is cheaper, and the price at which that turns; None without the baseline's price.
+
+    On the same hardware at one price, as of two batches, there is no price of the one and of the other.
+    """
     baseline, other = pair.baseline, pair.other
     if baseline is None or not baseline.price_per_hour:
         return None
@@ -22,7 +25,9 @@ def cost(pair: Pair, found: Speedup) -> Sentence | None:
             name(baseline.name), f" costs {short(baseline.price_per_hour)}.",
         )  # fmt: skip
     ratio = cost_ratio(found, baseline.price_per_hour, other.price_per_hour)
-    prices = f"at {short(other.price_per_hour)} and {short(baseline.price_per_hour)} an hour"
+    alike = not pair.hardware and other.price_per_hour == baseline.price_per_hour
+    both_at = "" if alike else f" and {short(baseline.price_per_hour)}"
+    prices = f"at {short(other.price_per_hour)}{both_at} an hour"
     both = (name(other.name), " as on ", name(baseline.name))
     # Of costs, what the other costs in units of the baseline: the inverse of how many times as cheap it is.
     ends = (None, None) if ratio.low is None or ratio.high is None else (1 / ratio.high, 1 / ratio.low)
@@ -33,8 +38,10 @@ def cost(pair: Pair, found: Speedup) -> Sentence | None:
                 strong("not to be told"), f": {digits(1 / ratio.value)} × as much, {prices}", interval(*ends), ".",
             )  # fmt: skip
         return sentence("An epoch costs as much on ", *both, f" within what the runs can show, {prices}.")
+    costs = ("An epoch costs ", strong(f"{digits(1 / ratio.value)} × as much"), " on ", *both, f", {prices}")
+    if alike:
+        return sentence(*costs, interval(*ends), ".")
     return sentence(
-        "An epoch costs ", strong(f"{digits(1 / ratio.value)} × as much"), " on ", *both, f", {prices}",
-        interval(*ends), f"; it would cost the same at {digits(turn.value)} an hour of ", name(other.name),
+        *costs, interval(*ends), f"; it would cost the same at {digits(turn.value)} an hour of ", name(other.name),
         interval(turn.low, turn.high), ".",
     )  # fmt: skip

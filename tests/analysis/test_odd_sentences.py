@@ -204,3 +204,10 @@ def test_a_target_without_accuracy_says_nothing_of_a_mean():
     loss = replace(made_up(), target=Target("val/loss", at_most=1.45))
     assert "mean accuracy" not in section(loss, "target").says
     assert "mean accuracy" in section(replace(made_up(), target=Target("val/accuracy", 0.78)), "target").says
+
+
+def test_two_batches_on_one_device_have_one_price():
+    found = grid((cell_of("cpu", 64), 6.0), (cell_of("cpu", 256), 4.0))
+    (line,) = [each for each in said(replace(found, baseline={"batch_size": 64})) if "costs" in each]
+    assert line.startswith("An epoch costs 0.667 × as much on batch 256 as on batch 64, at 0.1 an hour (95 %: 0.6")
+    assert "would cost the same" not in line, "there is no hour of a batch"
