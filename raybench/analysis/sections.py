@@ -220,9 +220,9 @@ def best(standing: Standing) -> Section:
             records.append(
                 {
                     "device": device,
-                    "best": standing.label(top, PLACE),
+                    "best": standing.label(top, PLACE) or NOTHING,
                     "value": value,
-                    "fastest": standing.label(quick, PLACE),
+                    "fastest": standing.label(quick, PLACE) or NOTHING,
                     "seconds": seconds,
                 }
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raybench.analysis import rules
-from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, origins, runs_of, times_of
+from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, lacking, origins, runs_of, times_of
 from raybench.analysis.conditions import Finding
 from raybench.analysis.crossover import Process, of_attempt
 from raybench.analysis.results import Attempt, Key
@@ -201,12 +201,12 @@ def _shown(value: Any) -> str:
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
-    """The axes with more than one value, in order."""
+    """The axes by which cells are told apart, in order: with more than one value, or with one that others lack."""
     values: dict[str, list[Any]] = {}
     for cell in cells:
         for name, value in cell.axes.items():
             values.setdefault(name, []).append(value)
-    return [name for name, some in values.items() if any(value != some[0] for value in some)]
+    return [name for name, some in values.items() if any(value != some[0] for value in some) or lacking(name, cells)]
 
 
 def _side(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, runs_of, times_of
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, lacking, runs_of, times_of
 from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
@@ -101,12 +101,16 @@ class Standing:
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
-        """The axes along which the grid has more than one value, each with its values in order."""
+        """The axes along which cells are told apart, each with its values in order.
+
+        Along such an axis the grid has more than one value, or an included cell has one and others have none.
+        """
         found: dict[str, dict[str, Any]] = {}
         for cell in self.cells:
             for name, value in cell.axes.items():
                 found.setdefault(name, {})[short(value)] = value
-        several = {name: list(values.values()) for name, values in found.items() if len(values) > 1}
+        apart = [name for name, some in found.items() if len(some) > 1 or lacking(name, self.cells)]
+        several = {name: list(found[name].values()) for name in apart}
         return {name: several[name] for name in sorted(several, key=_place)}
 
     def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
@@ -181,7 +185,7 @@ class Standing:
         if any(run.stops for run in self.latest.values()):
             return []
         return [
-            ({axis: short(cell.axes.get(axis)) for axis in self.axes}, value)
+            ({axis: short(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
             for cell in self.cells
             for value in self.values(cell)
             if not cell.again and self.metric == ACCURACY

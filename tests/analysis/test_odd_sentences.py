@@ -211,3 +211,23 @@ def test_two_batches_on_one_device_have_one_price():
     (line,) = [each for each in said(replace(found, baseline={"batch_size": 64})) if "costs" in each]
     assert line.startswith("An epoch costs 0.667 × as much on batch 256 as on batch 64, at 0.1 an hour (95 %: 0.6")
     assert "would cost the same" not in line, "there is no hour of a batch"
+
+
+def test_an_included_cell_with_a_setting_of_its_own_is_told_from_the_others():
+    """As the published decay rule beside the right one: everything else of the two is alike."""
+    found = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0), (cell_of("gpu", decay_rule="sum_over_replicas"), 1.0))
+    *others, included = found.cells
+    included = replace(included, axes=included.axes | {"decay_rule": "sum_over_replicas"})
+    found = replace(found, cells=[*others, included])
+    report = make_report(found)
+    assert [label for label, _ in report.comparisons] == ["cpu", "gpu", "gpu decay_rule=sum_over_replicas"]
+    assert "(batch 256, decay rule sum_over_replicas)" in plain(report.comparisons[2][1][0])
+    (row,) = [record for record in section(found, "best").records if record["device"] == "gpu"]
+    assert row["best"] == row["fastest"] == "–", "the one without that setting"
+
+
+def test_a_time_with_restarts_is_called_so_on_every_device():
+    cells = [(cell_of(device, batch), t) for device, t in (("cpu", 4.0), ("gpu", 1.0)) for batch in (32, 64, 128, 256)]
+    (line,) = [each for each in said(grid(*cells, target=Target("val/accuracy", 0.781))) if each.startswith("On gpu")]
+    assert line.startswith("On gpu, b") and "gets to 78.1 % soonest: in " in line
+    assert " s with restarts (95 %: " in line and line.endswith("2 of 3 runs reached it.")
