@@ -110,6 +110,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
     found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
     every = [(standing.label(cell), in_words(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
+    examples = next((each.examples for each in found if each.examples), None)
     others = published(standing, told.published)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     return Report(
@@ -117,7 +118,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
         told=told,
         verdict=smoke_verdict(standing) if standing.smoke else summed_up(standing, found),
         comparisons=[] if standing.smoke else every,
-        deciding=[] if standing.smoke else what_decides(standing.accuracies, found[0].examples if found else None),
+        deciding=[] if standing.smoke else what_decides(standing.accuracies, examples),
         sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
         doubts=list(_doubts(standing, told, found)),
         troubles=[_trouble(run) for run in own if run.status not in (None, events.COMPLETED, events.SKIPPED)],

@@ -212,7 +212,9 @@ def best(standing: Standing) -> Section:
     records: list[Record] = []
     sign = -1 if standing.less_is_better else 1
     for device, cells in devices.items():
-        learned = [(fmean(values), cell) for cell in cells if (values := standing.values(cell))]
+        # Runs that stop at their target have learned enough, and not what they could.
+        whole = [cell for cell in cells if not any(run.stops for run in standing.completed(cell))]
+        learned = [(fmean(values), cell) for cell in whole if (values := standing.values(cell))]
         timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
         if learned and timed and len(cells) > 1:
             value, top = max(learned, key=lambda pair: sign * pair[0])

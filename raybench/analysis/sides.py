@@ -11,6 +11,7 @@ from raybench.analysis import rules
 from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, lacking, origins, runs_of, times_of
 from raybench.analysis.conditions import Finding
 from raybench.analysis.crossover import Process, of_attempt
+from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.target import Try, try_of
 from raybench.plan import short
@@ -180,8 +181,13 @@ def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: S
     The hardware itself, its threads and what follows from the framework are no such difference.
     """
 
+    timed = any(TIMED_FOR in cell for cell in (baseline, other))
+
     def leaves(cell: Mapping[str, Any]) -> dict[str, Any]:
         settings = {**cell.get("settings", {})}
+        if timed:
+            # A timing stands for a training, and is cut short for no other reason.
+            settings = {name: value for name, value in settings.items() if name not in ("epochs", "stop_at_target")}
         settings |= {f"optimizer {key}": value for key, value in dict(settings.pop("optimizer", {}) or {}).items()}
         device = cell.get("device", {})
         return {**settings, "replicas": device.get("replicas"), "framework": cell.get("framework")}

@@ -61,9 +61,10 @@ class Try:
 def try_of(attempt: Attempt, target: Target) -> Try | None:
     """A run towards its target, in seconds of training.
 
-    None where its end shows nothing of it (`ENDINGS`), or its seconds are those of a run by sections.
+    None where its end shows nothing of it (`ENDINGS`), its seconds are those of a run by sections, or it was only timed
+    and never meant to get there.
     """
-    if attempt.by_sections:
+    if attempt.by_sections or attempt.only_timed:
         return None
     seconds = rules.time_to_target(attempt, target)
     if seconds is not None:

@@ -115,6 +115,23 @@ def test_a_timing_is_no_try_at_the_target_and_has_no_accuracy():
     assert all(each.share == 1 for each in found.surface.predictions)
 
 
+def test_no_sentence_of_the_report_calls_a_timing_a_miss():
+    made = cells("full", "full", "timing", "predicted")
+    random = np.random.default_rng(0)
+    runs = latest(attempts(event for cell in made for event in events_of(cell, random)).values())
+    grid = Standing("factored", "davidnet", made, runs, {"device": "gpu"}, GOAL)
+    report = make_report(grid)
+    said = [plain(each) for paragraph in report.verdict for each in paragraph]
+    said += [plain(each) for _, sentences in report.comparisons for each in sentences]
+    assert any(each.startswith("tpu trains davidnet (batch 64, decay 1e-4) 4.0") for each in said)
+    assert not any(each.startswith("tpu reaches") for each in said), (
+        "it was cut to a timing, and meant to reach nothing"
+    )
+    assert not any("differ in epochs" in each for each in said)
+    (table,) = [each for each in report.sections if each.name == "target"]
+    assert {record["cell"] for record in table.records} == {"gpu wd1e-4", "gpu wd5e-4"}
+
+
 def test_in_a_full_grid_the_other_device_checks_the_epochs():
     agreed = study(cells("full", "full", "full", "full"))
     assert [each.refuted_by for each in agreed.checks] == [None, None]
