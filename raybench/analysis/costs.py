@@ -15,10 +15,18 @@ def cost(pair: Pair, found: Speedup) -> Sentence | None:
     On the same hardware at one price, as of two batches, there is no price of the one and of the other.
     """
     baseline, other = pair.baseline, pair.other
-    if baseline is None or not baseline.price_per_hour:
+    if baseline is None or baseline.price_per_hour is None:
         return None
+    if baseline.price_per_hour == 0:
+        free = bool(other.price_per_hour)
+        return sentence("An epoch costs nothing on ", name(baseline.name), ", at 0 an hour.") if free else None
     turn = turning_price(found, baseline.price_per_hour)
-    if not other.price_per_hour:
+    if other.price_per_hour == 0:
+        return sentence(
+            "An epoch costs nothing on ", name(other.name), ", at 0 an hour; it would cost as much as on ",
+            name(baseline.name), f" at {digits(turn.value)} an hour", interval(turn.low, turn.high), ".",
+        )  # fmt: skip
+    if other.price_per_hour is None:
         return sentence(
             "An epoch costs as much on ", name(other.name), " as on ", name(baseline.name),
             " where an hour of it costs ", strong(digits(turn.value)), interval(turn.low, turn.high), "; one of ",

@@ -128,7 +128,7 @@ def same(pair: Pair, found: Speedup) -> Sentence:
     if found.differs is None:
         return sentence(*head, f", {_counts(len(other.times), len(baseline.times))}.")
     says = (
-        "does not contain 1: runs here differ by more than their spread says"
+        "does not contain 1: runs here differ by more than their spread says, which chance alone does once in 20"
         if found.differs
         else "contains 1, as it should"
     )

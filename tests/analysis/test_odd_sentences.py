@@ -7,6 +7,7 @@ from made_up_grids import PRICES, cell_of, made_up, told
 from test_step_sections_told import standing as by_sections
 
 from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.figures import draw
 from raybench.analysis.report import make_report
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import plain
@@ -231,3 +232,26 @@ def test_a_time_with_restarts_is_called_so_on_every_device():
     (line,) = [each for each in said(grid(*cells, target=Target("val/accuracy", 0.781))) if each.startswith("On gpu")]
     assert line.startswith("On gpu, b") and "gets to 78.1 % soonest: in " in line
     assert " s with restarts (95 %: " in line and line.endswith("2 of 3 runs reached it.")
+
+
+@pytest.mark.parametrize(
+    ("prices", "says"),
+    [
+        ((0.0, 0.35), "An epoch costs nothing on cpu, at 0 an hour."),
+        ((0.1, 0.0), "An epoch costs nothing on gpu, at 0 an hour; it would cost as much as on cpu at 0.39"),
+        ((0.1, None), "An epoch costs as much on gpu as on cpu where an hour of it costs 0.39"),
+    ],
+)
+def test_what_costs_nothing(prices, says):
+    found = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0))
+    cells = [replace(cell, price_per_hour=price) for cell, price in zip(found.cells, prices, strict=True)]
+    (line,) = [each for each in said(replace(found, cells=cells)) if "cost" in each]
+    assert line.startswith(says)
+
+
+def test_what_costs_nothing_has_its_mark_in_the_figure():
+    found = made_up(("cpu", "gpu", "tpu"))
+    free = replace(found, cells=[replace(found.cells[0], price_per_hour=0.0), *found.cells[1:]])
+    (panel, *_) = draw("time_and_cost", free).axes
+    assert panel.get_yscale() == "linear", "0 has no place on a logarithmic one"
+    assert draw("time_and_cost", found).axes[0].get_yscale() == "log"
