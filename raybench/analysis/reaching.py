@@ -48,7 +48,7 @@ def reaching(side: Side, target: Target) -> Sentence | None:
     ends = interval(found.low, found.high, " s")
     return sentence(
         *head,
-        f", after {digits(typical)} s: with restarts a success takes ",
+        f", after {digits(typical)} s of training: with restarts a success takes ",
         strong(f"{digits(found.seconds)} s"),
         ends,
         ".",
@@ -94,11 +94,26 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
         behind.append(f"they also differ in {listed(apart)}")
     if found.low is None:
         behind.append("runs are too few for an interval")
+    whole = _with_start(pair)
+    if whole and (whole - 1) * (found.ratio - 1) < 0:
+        behind.append(f"that is of training: with loading and start-up it is {digits(whole)} × as fast")
     return sentence(
         f"To {goal(pair.target)} ", name(pair.other.name), " is ",
         strong(f"{digits(found.ratio)} × as fast"), " as ", name(pair.baseline.name),
         interval(found.low, found.high), " with restarts" if targets.restarts else "", f": {'; '.join(behind)}.",
     )  # fmt: skip
+
+
+def _with_start(pair: Pair) -> float | None:
+    """The ratio of times to the target with what each run pays before its training; None where that is not known."""
+    times = []
+    for side in (pair.baseline, pair.other):
+        found = expected(side.tries) if side else None
+        if side is None or found is None or not found.seconds or not side.before:
+            return None
+        # Each run that misses pays for a start, too.
+        times.append(found.seconds + side.before / found.share)
+    return times[0] / times[1]
 
 
 Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]

@@ -154,7 +154,7 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         alone = " alone" if settings[device] > 1 and not soonest else ""
         ends = interval(expected.low, expected.high, " s") if expected.high is not None else ""
         ends = f" with restarts{ends}" if expected.successes < expected.tries else ends
-        took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), ends)
+        took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), " of training", ends)
         reached = f", {expected.successes} of {_runs(expected.tries)} reached it."
         told.append(sentence(*place, name(label) if label else code(standing.workload), *took, reached))
     if len(tried) > 1 and len(found) <= CHECKED:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from raybench.analysis import rules
 from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, lacking, origins, runs_of, times_of
 from raybench.analysis.conditions import Finding
-from raybench.analysis.crossover import Process, of_attempt
+from raybench.analysis.crossover import Process, before_training, of_attempt
 from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.target import Try, try_of
@@ -59,6 +60,7 @@ class Side:
         doubts: codes of its runs' findings.
         tries: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
+        before: mean seconds that these paid before their training; 0 where nobody told.
         price_per_hour: of its device.
     """
 
@@ -77,6 +79,7 @@ class Side:
     doubts: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
     processes: tuple[Process, ...] = ()
+    before: float = 0.0
     price_per_hour: float | None = None
 
 
@@ -249,6 +252,7 @@ def _side(
         doubts=frozenset(finding.code for run in done for finding in findings.get(run.key, ())),
         tries=tuple(each for run in runs if target and (each := try_of(run, target))),
         processes=tuple(process for run in done if (process := of_attempt(run))),
+        before=fmean(map(before_training, done)) if done else 0.0,
         price_per_hour=cell.price_per_hour,
     )
 

@@ -98,8 +98,8 @@ def test_two_batches_are_compared_as_they_are():
 def test_misses_are_counted_and_paid_for():
     side = Side("gpu", 50, tries=(*[Try(74.0)] * 35, *[Try(74.0, CENSORED)] * 15))
     assert plain(reaching(side, GOAL)) == (
-        "gpu reaches 94 % in 35 of 50 runs (95 %: 56 to 81 %), after 74.0 s: with restarts a success takes 106 s "
-        "(95 %: 91.5 to 132 s)."
+        "gpu reaches 94 % in 35 of 50 runs (95 %: 56 to 81 %), after 74.0 s of training: with restarts a success takes "
+        "106 s (95 %: 91.5 to 132 s)."
     )
 
 
