@@ -178,6 +178,8 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
     assert effect is not None and effect.low is not None and effect.high is not None
     share = next(source.share for source in found.sources if source.name == axis)
     ends = f"95 %: {digits(effect.low, 2)} to {digits(effect.high, 2)}"
+    apart = found.interplay is not None and found.interplay.shown
+    others = "on average over all else" if apart else "all else alike"
     if not shown:
         return sentence(
             "No effect of ", name(_called(axis)), f" on accuracy is shown ({digits(effect.value, 2)} points; {ends})."
@@ -185,7 +187,7 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
     return sentence(
         "Accuracy depends on ", strong(_called(axis)), f" ({100 * share:.0f} % of all differences): ",
         name(short(best)),
-        f" is {digits(effect.value, 2)} points above ", name(short(worst)), f", all else alike ({ends}).",
+        f" is {digits(effect.value, 2)} points above ", name(short(worst)), f", {others} ({ends}).",
     )  # fmt: skip
 
 
