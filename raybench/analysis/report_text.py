@@ -157,6 +157,8 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), " of training", ends)
         reached = f", {expected.successes} of {_runs(expected.tries)} reached it."
         told.append(sentence(*place, name(label) if label else code(standing.workload), *took, reached))
+    if any(len(some) > FEW for some in devices.values()):
+        told.append(sentence("The soonest of many settings had some luck, which its interval leaves out."))
     if len(tried) > 1 and len(found) <= CHECKED:
         study = study_of(standing.cells, standing.latest, wanted)
         told += learns_apart(study, wanted) if study else []

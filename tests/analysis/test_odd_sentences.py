@@ -124,6 +124,8 @@ def test_epochs_of_other_lengths_are_not_the_same_work():
         "An epoch is not the same work on both: 2,560 examples on gpu against 39,936 on cpu; for each example gpu is "
         "0.255 × as fast."
     ) in said(found)
+    (record,) = section(found, "lengths").records
+    assert "long_run" not in record and "epochs_10" not in record and record["step"]["ratio"] < 1.1
     doubts = [doubt.says for doubt in make_report(found).doubts]
     assert any(each.startswith("One cell is compared with a baseline whose epochs have another") for each in doubts)
     same = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0))
@@ -229,7 +231,11 @@ def test_an_included_cell_with_a_setting_of_its_own_is_told_from_the_others():
 
 def test_a_time_with_restarts_is_called_so_on_every_device():
     cells = [(cell_of(device, batch), t) for device, t in (("cpu", 4.0), ("gpu", 1.0)) for batch in (32, 64, 128, 256)]
-    (line,) = [each for each in said(grid(*cells, target=Target("val/accuracy", 0.781))) if each.startswith("On gpu")]
+    told_of = said(grid(*cells, target=Target("val/accuracy", 0.781)))
+    assert "The soonest of many settings had some luck, which its interval leaves out." in told_of
+    few = said(grid(*cells[:2], *cells[4:6], target=Target("val/accuracy", 0.781)))
+    assert not any("some luck" in each for each in few)
+    (line,) = [each for each in told_of if each.startswith("On gpu")]
     assert line.startswith("On gpu, b") and "gets to 78.1 % soonest: in " in line
     assert " s of training with restarts (95 %: " in line and line.endswith("2 of 3 runs reached it.")
 
