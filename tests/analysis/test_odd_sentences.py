@@ -95,7 +95,7 @@ def test_what_chance_calls_over_many_settings():
 
 
 def test_spread_that_only_binary_floats_make_is_none():
-    found = grid((cell_of("cpu"), 4.0), (cell_of("gpu"), 1.0))
+    found = grid((cell_of("cpu"), 3.97), (cell_of("gpu"), 4.1))
     assert {record["epoch"]["sd"] for record in section(found, "variation").records} == {0}
 
 
