@@ -160,7 +160,7 @@ def pairs(
             is_baseline=origin == number and not cell.again,
             again=cell.again is not None,
             examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
-            target=start.target if start else None,
+            target=next((run.target for run in mine if run.target), None),
         )
         if origin is not None and origin != number:
             first = next((run for run in runs[origin] if run.cell), None)

@@ -252,7 +252,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         if attempt.cell or attempt.cell_id not in contents:
             contents[attempt.cell_id] = attempt
         repeats[attempt.cell_id] = max(repeats[attempt.cell_id], attempt.repeat + 1)
-    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell}
+    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell or attempt.profile}
     kept = [
         axis
         for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
@@ -291,7 +291,8 @@ def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
     cell = dict(leaves(attempt.cell))
-    found: dict[str, Any] = {"device": attempt.profile or cell.get("device.kind")}
+    device = attempt.profile or cell.get("device.kind")
+    found: dict[str, Any] = {} if device is None else {"device": device}
     found |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
     for leaf, value in cell.items():
         if leaf.startswith("settings."):
