@@ -75,8 +75,15 @@ class Decomposition:
         """By how much two runs of the same cell differ at most, 95 times in 100; None without repeats."""
         return None if self.luck is None else quantile(self.luck_df) * math.sqrt(2) * self.luck
 
-    def effect(self, axis: str, first: Hashable, second: Hashable) -> Difference | None:
+    def effect(self, axis: str, first: Hashable, second: Hashable, chosen: bool = False) -> Difference | None:
         """What an axis does at one of its values less what it does at another, all other axes the same.
+
+        Args:
+            axis: one of those that vary.
+            first, second: two of its values.
+            chosen: whether these two were picked for how far they are apart, such as the best and the worst. The
+                interval then is Scheffé's, which covers whatever is picked, and never leaves 0 out where the axis as a
+                whole is not shown to do anything; Student's would cover 66 % of the best of six against the worst.
 
         Returns:
             None where the axis has one value only, or cannot be told from another one.
@@ -93,8 +100,17 @@ class Decomposition:
         if self.luck is None:
             return Difference(value)
         error = self.luck * math.sqrt(max(0.0, float(contrast @ self._covariance @ contrast)))
-        half = quantile(self.luck_df) * error
+        half = self._reach_of(axis, chosen) * error
         return Difference(value, value - half, value + half, float(self.luck_df), error)
+
+    def _reach_of(self, axis: str, chosen: bool) -> float:
+        """How many standard errors an interval reaches to either side."""
+        if not chosen:
+            return quantile(self.luck_df)
+        from scipy.special import fdtri
+
+        others = sum(name == axis for name, _ in self._columns) - 1
+        return math.sqrt(others * float(fdtri(others, self.luck_df, CONFIDENCE)))
 
 
 INTERPLAY = "interplay"

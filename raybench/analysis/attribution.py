@@ -19,7 +19,7 @@ MEASURED = {
     "steal": ("lost time to other virtual machines", "what those left of the cores"),
     "clock_drift": ("had a clock that ran fast or slow", "seconds of uncertain length"),
     "short_warmup": ("was still getting faster when counting began", "a part of its warm-up, not its steady pace"),
-    "made_apart": ("was made at another time or on other software", "that too, not only the devices"),
+    "made_apart": ("ran at another time or on other software", "that too, not only the devices"),
     "machine_drift": ("changed while the grid ran", "the machine at different times, not only the devices"),
 }
 """For each doubt what a side did, and what its time therefore measures. The keys are the codes of findings that make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from raybench.analysis import rules
@@ -31,11 +31,13 @@ class Study:
         checks: what full runs said of predictions: those of devices on which a setting was trained although its epochs
             were known from another.
         cells: the cell of each setting.
+        measured_on: for each thing to be learned the device whose runs say how many epochs it takes.
     """
 
     surface: Surface
     checks: tuple[Check, ...]
     cells: Mapping[Setting, PlannedCell]
+    measured_on: Mapping[Hashable, str] = field(default_factory=dict)
 
 
 def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target: Target) -> Study | None:
@@ -61,6 +63,7 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
     epoch_s: dict[Hashable, list[float]] = {}
     start_s: dict[Hashable, list[float]] = {}
     learned: dict[Hashable, list[Learning]] = {}
+    measured_on: dict[Hashable, str] = {}
     checks: dict[Setting, list[FullRun]] = {}
     for cell, content in known:
         device = where[cell.cell_id] or str(content["device"]["kind"])
@@ -78,27 +81,35 @@ def study_of(cells: Sequence[PlannedCell], latest: Mapping[str, Attempt], target
         told = [Learning(max(1.0, found.epochs or 0.0), found.reached) for _, found in tries]
         if told and setting.learned not in learned:
             learned[setting.learned] = told
+            measured_on[setting.learned] = device
         elif told:
             full = zip(tries, told, strict=True)
             checks[setting] = [FullRun(before_training(run) + found.seconds, each) for (run, found), each in full]
     if not learned:
         return None
     surface = Surface(list(placed), epoch_s, start_s, learned)
-    return Study(surface, tuple(check(surface, checks)), placed)
+    return Study(surface, tuple(check(surface, checks)), placed, measured_on)
 
 
-def best_settings(study: Study, target: Target) -> list[Sentence]:
-    """The best setting of each device, how sure that is, what they come to beside each other, and what was refuted."""
+def best_settings(study: Study, target: Target, baseline: str = "") -> list[Sentence]:
+    """The best setting of each device, how sure that is, what they come to beside each other, and what was refuted.
+
+    Args:
+        study: the grid.
+        target: the quality to reach.
+        baseline: the device that the others are set beside; the first where it has no best setting.
+    """
     best = study.surface.best
+    refuted = {each.setting for each in study.checks if each.refuted_by}
     told = []
     for device, found in best.items():
         choice = sum(each.setting.device == device and each.seconds is not None for each in study.surface.predictions)
-        told.append(_best(device, found, goal(target), choice > 1))
-    devices = [device for device, found in best.items() if found.seconds]
+        told.append(_best(device, found, study, goal(target), choice > 1, found.setting in refuted))
+    devices = sorted((device for device, found in best.items() if found.seconds), key=lambda each: each != baseline)
     for device in devices[1:]:
-        baseline, other = best[devices[0]], best[device]
-        ratio = study.surface.ratio(baseline.setting, other.setting)
-        if ratio:
+        sides = best[devices[0]].setting, best[device].setting
+        ratio = study.surface.ratio(*sides)
+        if ratio and refuted.isdisjoint(sides):
             told.append(
                 sentence(
                     f"Each at its best, to {goal(target)}: ", name(device), " is ",
@@ -112,15 +123,30 @@ def best_settings(study: Study, target: Target) -> list[Sentence]:
     return [*told, *(sentence(each.says) for each in study.checks if each.refuted_by)]
 
 
-def _best(device: str, found: Prediction, wanted: str, choice: bool) -> Sentence:
+def learns_apart(study: Study, target: Target) -> list[Sentence]:
+    """Where full runs on one device took other numbers of epochs than on another, or missed what was reached there."""
+    wanted = goal(target)
+    words = {"epochs": f"do not take as many epochs to {wanted} as", "misses": f"miss {wanted} more often than"}
+    return [
+        sentence(
+            f"With {each.setting.name}, runs on ", name(each.setting.device), f" {words[each.refuted_by]} those on ",
+            name(study.measured_on[each.setting.learned]), ".",
+        )
+        for each in study.checks if each.refuted_by in words
+    ]  # fmt: skip
+
+
+def _best(device: str, found: Prediction, study: Study, wanted: str, choice: bool, refuted: bool) -> Sentence:
     assert found.seconds is not None
     sure = "" if found.fastest is None or not choice else f", the fastest there with probability {found.fastest:.2f}"
-    misses = (
-        f"; {100 * (found.share or 0):.0f} % of runs reach it" if found.share is not None and found.share < 1 else ""
-    )
+    runs = study.surface.runs[found.setting.learned]
+    # Where none of few missed, restarts are not counted: how few they were has to be seen.
+    hits = sum(run.reached for run in runs)
+    reached = f"; {hits} of {len(runs)} training{'s' if len(runs) > 1 else ''} of this setting reached it"
+    doubt = ", which full runs there refute" if refuted else ""
     return sentence(
         "On ", name(device), ", ", strong(found.setting.name), f" takes {digits(found.seconds)} s to {wanted}",
-        interval(found.low, found.high, " s"), sure, misses, ".",
+        interval(found.low, found.high, " s"), sure, reached, doubt, ".",
     )  # fmt: skip
 
 

@@ -171,6 +171,14 @@ def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) ->
     ]
 
 
+def lacking(axis: str, cells: Sequence[PlannedCell]) -> bool:
+    """Whether some cell is not on an axis, as where one that is included has a setting of its own.
+
+    One of which nothing is known but that it was skipped is on none.
+    """
+    return any(cell.axes and axis not in cell.axes for cell in cells)
+
+
 def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
     """The runs of a cell that there are, by repeat; latest attempts alone."""
     names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]

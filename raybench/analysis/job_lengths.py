@@ -24,12 +24,12 @@ EPOCHS = (1, 10, 100)
 def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
     """The speed-up of each comparison for jobs of several lengths, with what is paid once.
 
-    An epoch has on each side as many steps as its batch needs. A single step, and the number of steps from which on the
-    verdict holds, are told where a step is the same work on both.
+    An epoch has on each side as many steps as its batch needs, and is compared where it has as many examples. A single
+    step, and the number of steps from which on the verdict holds, are told where a step is the same work on both.
     """
     records: list[Record] = []
     for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.compared_with), strict=True):
-        if pair.baseline is None or origin is None or cell.again:
+        if pair.baseline is None or origin is None or cell.again or pair.baseline.from_warmup or pair.other.from_warmup:
             continue
         sides = [
             (pair.baseline.processes, standing.steps(standing.cells[origin])),
@@ -38,14 +38,17 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
         baseline, other = (_in_epochs(processes, steps) for processes, steps in sides)
         if not baseline or not other:
             continue
-        record: dict[str, Any] = {"cell": standing.label(cell), "long_run": _told(long_run(baseline, other))}
-        record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in EPOCHS}
+        record: dict[str, Any] = {"cell": standing.label(cell)}
+        if pair.even:
+            record["long_run"] = _told(long_run(baseline, other))
+            record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in EPOCHS}
         if pair.same_steps:
             record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
             found = crossover(pair.baseline.processes, pair.other.processes)
             if found and found.long_run.differs:
                 record |= {"turns_at": found.turns_at, "sure_from": found.sure_from}
-        records.append(record)
+        if len(record) > 1:
+            records.append(record)
     return Section(
         "lengths",
         "Times as fast, by the length of the job",

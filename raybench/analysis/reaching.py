@@ -7,9 +7,10 @@ from statistics import fmean
 
 from raybench.analysis.accuracy import POINTS, blur, prove, rounding
 from raybench.analysis.anova import Decomposition, decompose
+from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.sentences import Sentence, digits, interval, listed, name, sentence, strong
 from raybench.analysis.sides import WORDS, Pair, Side
-from raybench.analysis.target import MARGIN, TargetRatio, compare_targets, expected
+from raybench.analysis.target import MARGIN, NEVER, TargetRatio, compare_targets, expected
 from raybench.plan import short
 from raybench.trial.job import Target
 
@@ -17,9 +18,10 @@ _ACCURACY = "accuracy"
 
 
 def goal(target: Target) -> str:
-    """A target in words: "94 %", "val/loss of 0.3 or less"."""
+    """A target in words: "94 %" of the validation set, "train/accuracy of 94 %", "val/loss of 0.3 or less"."""
     if target.metric.endswith(_ACCURACY) and target.at_least is not None:
-        return f"{short(POINTS * target.at_least)} %"
+        of = "" if target.metric == ACCURACY else f"{target.metric} of "
+        return f"{of}{short(POINTS * target.at_least)} %"
     if target.at_least is not None:
         return f"{target.metric} of {short(target.at_least)} or more"
     return f"{target.metric} of {short(target.at_most)} or less"
@@ -33,6 +35,9 @@ def reaching(side: Side, target: Target) -> Sentence | None:
     share = f" (95 %: {100 * found.share_low:.0f} to {100 * found.share_high:.0f} %)"
     runs = f"{found.successes} of {found.tries} run{'s' if found.tries > 1 else ''}{share}"
     head = (name(side.name), f" reaches {goal(target)} in {runs}")
+    if found.seconds is None and all(each.ending == NEVER for each in side.tries):
+        # No run was long enough to say what a success would take.
+        return sentence(*head, ".")
     if found.seconds is None:
         least = f": a success takes at least {digits(found.low)} s, with restarts (95 %)" if found.low else ""
         return sentence(*head, least, ".")
@@ -43,7 +48,7 @@ def reaching(side: Side, target: Target) -> Sentence | None:
     ends = interval(found.low, found.high, " s")
     return sentence(
         *head,
-        f", after {digits(typical)} s: with restarts a success takes ",
+        f", after {digits(typical)} s of training: with restarts a success takes ",
         strong(f"{digits(found.seconds)} s"),
         ends,
         ".",
@@ -78,7 +83,7 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
     found = targets.seconds
     assert pair.target is not None and pair.baseline is not None and found is not None
     apart = [each for each in pair.learning if each in pair.differences]
-    behind: list[str] = []
+    behind = ["no difference is shown"] if found.differs is False else []
     if found.differs and found.ratio < 1:
         behind.append(f"it takes {digits(1 / found.ratio)} × as long")
     if targets.alike:
@@ -89,11 +94,26 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
         behind.append(f"they also differ in {listed(apart)}")
     if found.low is None:
         behind.append("runs are too few for an interval")
+    whole = _with_start(pair)
+    if whole and (whole - 1) * (found.ratio - 1) < 0:
+        behind.append(f"that is of training: with loading and start-up it is {digits(whole)} × as fast")
     return sentence(
         f"To {goal(pair.target)} ", name(pair.other.name), " is ",
         strong(f"{digits(found.ratio)} × as fast"), " as ", name(pair.baseline.name),
         interval(found.low, found.high), " with restarts" if targets.restarts else "", f": {'; '.join(behind)}.",
     )  # fmt: skip
+
+
+def _with_start(pair: Pair) -> float | None:
+    """The ratio of times to the target with what each run pays before its training; None where that is not known."""
+    times = []
+    for side in (pair.baseline, pair.other):
+        found = expected(side.tries) if side else None
+        if side is None or found is None or not found.seconds or not side.before:
+            return None
+        # Each run that misses pays for a start, too.
+        times.append(found.seconds + side.before / found.share)
+    return times[0] / times[1]
 
 
 Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
@@ -154,10 +174,12 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
         return effect.value if effect else 0.0
 
     best, worst = max(values, key=over_first), min(values, key=over_first)
-    effect = found.effect(axis, best, worst)
+    effect = found.effect(axis, best, worst, chosen=True)
     assert effect is not None and effect.low is not None and effect.high is not None
     share = next(source.share for source in found.sources if source.name == axis)
     ends = f"95 %: {digits(effect.low, 2)} to {digits(effect.high, 2)}"
+    apart = found.interplay is not None and found.interplay.shown
+    others = "on average over all else" if apart else "all else alike"
     if not shown:
         return sentence(
             "No effect of ", name(_called(axis)), f" on accuracy is shown ({digits(effect.value, 2)} points; {ends})."
@@ -165,7 +187,7 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
     return sentence(
         "Accuracy depends on ", strong(_called(axis)), f" ({100 * share:.0f} % of all differences): ",
         name(short(best)),
-        f" is {digits(effect.value, 2)} points above ", name(short(worst)), f", all else alike ({ends}).",
+        f" is {digits(effect.value, 2)} points above ", name(short(worst)), f", {others} ({ends}).",
     )  # fmt: skip
 
 

@@ -110,6 +110,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
     found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
     every = [(standing.label(cell), in_words(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
+    examples = next((each.examples for each in found if each.examples), None)
     others = published(standing, told.published)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     return Report(
@@ -117,7 +118,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
         told=told,
         verdict=smoke_verdict(standing) if standing.smoke else summed_up(standing, found),
         comparisons=[] if standing.smoke else every,
-        deciding=[] if standing.smoke else what_decides(standing.accuracies, found[0].examples if found else None),
+        deciding=[] if standing.smoke else what_decides(standing.accuracies, examples),
         sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
         doubts=list(_doubts(standing, told, found)),
         troubles=[_trouble(run) for run in own if run.status not in (None, events.COMPLETED, events.SKIPPED)],
@@ -148,15 +149,35 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
     if standing.compared_with != standing.baseline:
         asked, used = (_worded(values) for values in (standing.baseline, standing.compared_with))
         yield Doubt("doubt", f"The baseline, {asked}, has no completed run; {used} stands in for it.")
+    uneven = sum(not pair.even for pair in found)
+    if uneven and not standing.smoke:
+        cells = "One cell is" if uneven == 1 else f"{uneven} cells are"
+        yield Doubt(
+            "doubt",
+            f"{cells} compared with a baseline whose epochs have another number of examples: such a ratio of epochs "
+            "is not one of speed.",
+        )
+    exact = sum(row.steady.runs > 1 and row.steady.low == row.steady.high for row in rows if row.steady)
+    if exact and not standing.smoke:
+        cells = "The runs of one cell" if exact == 1 else f"The runs of {exact} cells"
+        yield Doubt(
+            "doubt",
+            f"{cells} took the same time to the last digit, as rounded times do: an interval of no width claims too "
+            "much.",
+        )
     if any(row.from_warmup for row in rows):
         yield Doubt("doubt", "Some times are of warm-up epochs, for none came after them.", "Set more `epochs`.")
-    if standing.aside:
-        more = f"{standing.aside} trial{'s' if standing.aside > 1 else ''} of other cells"
+    others, further = standing.aside - standing.further, standing.further
+    if others:
+        more = f"{others} trial{'s' if others > 1 else ''} of other cells"
         yield Doubt(
             NOTE,
             f"The journal has {more}: of other machines, versions or settings; they are left aside.",
             f"`raybench report {standing.name} --all` takes them in.",
         )
+    if further:
+        more = f"{further} trial{'s' if further > 1 else ''}"
+        yield Doubt(NOTE, f"The journal has {more} more of these cells than the repeats asked for, left aside.")
     yield from (Doubt(NOTE, note) for note in told.notes)
     yield from (doubt for doubt in told_of.values() if doubt.kind == NOTE)
 

@@ -8,16 +8,19 @@ from dataclasses import replace
 from statistics import fmean
 
 from raybench.analysis import target
-from raybench.analysis.best import best_settings, study_of
+from raybench.analysis.best import best_settings, learns_apart, study_of
 from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.reaching import goal, proven, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import PLACE, Standing
-from raybench.analysis.verdict import compared, trouble, verdict
+from raybench.analysis.verdict import compared, trouble, verdict, which_epochs
 
 FEW = 3
 """Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
+
+CHECKED = 200
+"""Cells of a full grid whose epochs to the target are compared from device to device: of more it takes long."""
 
 
 Paragraph = list[Sentence]
@@ -33,7 +36,9 @@ def in_words(pair: Pair) -> Paragraph:
     wanted = pair.target
     if pair.again or wanted is None or wanted.metric != ACCURACY or wanted.at_least is None:
         return in_full(pair)
-    shown = proven(pair.other, wanted.at_least, pair.examples) if len(pair.other.accuracies) > 1 else None
+    # Runs that stop at the target are above it by their making: they prove no mean.
+    several = len(pair.other.accuracies) > 1 and not pair.other.stops
+    shown = proven(pair.other, wanted.at_least, pair.examples) if several else None
     return [*in_full(pair), *([shown] if shown else [])]
 
 
@@ -64,7 +69,19 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     for paragraph in told:
         before = {each for earlier in once for each in earlier}
         once.append([each for each in dict.fromkeys(paragraph) if each not in before])
-    return [each for each in once if each] or [[sentence("No run has completed, so that there is no verdict.")]]
+    return [each for each in once if each] or [[_nothing(standing)]]
+
+
+def _nothing(standing: Standing) -> Sentence:
+    """Why there is no verdict."""
+    done = [run for cell in standing.cells for run in standing.completed(cell)]
+    if not done:
+        return sentence("No run has completed, so that there is no verdict.")
+    if all(run.by_sections for run in done):
+        why = sentence("All runs timed the sections of their steps apart (", code("sections: true"), ")")
+    else:
+        why = sentence("No completed run has told how long an epoch took")
+    return (*why, *sentence(", so that there is no verdict on speed."))
 
 
 def _in_common(mine: Sequence[Pair]) -> Paragraph:
@@ -78,13 +95,17 @@ def _in_common(mine: Sequence[Pair]) -> Paragraph:
     values = sorted(found.ratio for found, _ in ratios)
     faster = sum(bool(found.differs) and found.ratio > 1 for found, _ in ratios)
     slower = sum(bool(found.differs) and found.ratio < 1 for found, _ in ratios)
-    rest = len(ratios) - faster - slower
-    several = {"surely faster in": faster, "surely slower in": slower, "not to be told in": rest}
-    counts = [f"{words} {count}" for words, count in several.items() if count]
+    once = sum(found.differs is None for found, _ in ratios)
+    rest = len(ratios) - faster - slower - once
+    several = (("surely faster", faster), ("surely slower", slower), ("no interval", once), ("not to be told", rest))
+    counts = [f"{words} in {count}" for words, count in several if count]
+    if rest and (faster or slower):
+        counts[-1] += "; of 20 that are as fast, chance alone calls one faster or slower"
+    sides = [side for _, each in ratios for side in (each.other, each.baseline) if side]
     head = sentence(
         "Over ", f"{len(ratios)} settings ", name(pair.other.name), " trains ", code(pair.workload), " ",
         strong(f"{digits(values[0])} to {digits(values[-1])} × as fast"), " as ", name(pair.baseline.name),
-        f", steady epochs: {', '.join(counts)}.",
+        f", {which_epochs(*sides)}: {', '.join(counts)}.",
     )  # fmt: skip
     full = verdict(pair)
     return [head, sentence("Where it is fastest: ") + full[0], *full[1:]]
@@ -107,7 +128,7 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         return []
     if standing.factored:
         study = study_of(standing.cells, standing.latest, wanted)
-        return best_settings(study, wanted) if study else []
+        return best_settings(study, wanted, _first(standing)) if study else []
     devices: dict[str, list[tuple[float, str, target.Expected]]] = {}
     tried: dict[str, int] = {}
     settings: Counter[str] = Counter()
@@ -132,10 +153,23 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> list[Sentence]:
         soonest = " soonest" if len(devices[device]) > 1 else ""
         alone = " alone" if settings[device] > 1 and not soonest else ""
         ends = interval(expected.low, expected.high, " s") if expected.high is not None else ""
-        took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), ends)
+        ends = f" with restarts{ends}" if expected.successes < expected.tries else ends
+        took = (f"{alone} gets to {bound}{soonest}: in ", strong(f"{digits(seconds)} s"), " of training", ends)
         reached = f", {expected.successes} of {_runs(expected.tries)} reached it."
         told.append(sentence(*place, name(label) if label else code(standing.workload), *took, reached))
+    if any(len(some) > FEW for some in devices.values()):
+        told.append(sentence("The soonest of many settings had some luck, which its interval leaves out."))
+    if len(tried) > 1 and len(found) <= CHECKED:
+        study = study_of(standing.cells, standing.latest, wanted)
+        told += learns_apart(study, wanted) if study else []
     return told
+
+
+def _first(standing: Standing) -> str:
+    """What the baseline runs on; empty without one."""
+    wanted = standing.compared_with.items()
+    there = (standing.places[cell.cell_id] for cell in standing.cells if wanted and wanted <= cell.axes.items())
+    return next(there, "")
 
 
 def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -> list[Sentence]:
@@ -150,7 +184,7 @@ def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -
     lacking = [
         replace(pair.other, name=standing.label(cell))
         for cell, pair in cells
-        if not pair.other.times and pair.other.planned
+        if not standing.completed(cell) and pair.other.planned
     ]
     if len(lacking) <= FEW:
         words = [said for side in lacking if (said := trouble(side))]

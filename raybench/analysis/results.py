@@ -193,6 +193,11 @@ class Attempt:
         no results therefore. What it learned is one."""
         return bool(mapping_in(self.cell.get("settings")).get("sections"))
 
+    @property
+    def stops(self) -> bool:
+        """Whether it ends where it reaches its target, so that its last accuracy says only that it got there."""
+        return bool(mapping_in(self.cell.get("settings")).get("stop_at_target"))
+
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None where there is none, or where the run was only timed."""
         if self.only_timed:

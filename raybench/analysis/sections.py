@@ -125,6 +125,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
                 }
             )
     bound = f"at least {short(wanted.at_least)}" if wanted.at_least is not None else f"at most {short(wanted.at_most)}"
+    mean = " The mean accuracy is that of the last epoch." if any("mean" in record for record in records) else ""
     records.sort(key=lambda record: (record["seconds"] is None, record["seconds"] or 0.0))
     return Section(
         "target",
@@ -132,7 +133,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
         "Training time (compilation, steps, waiting for input) until the end of the first epoch that reaches it, as "
         "expected when a run that misses it is followed by another; the fastest first. Runs that ended without it are "
         "misses. By when half of them have reached it is Kaplan and Meier's estimate, for which a run that stopped "
-        "early counts as long as it ran. The mean accuracy is that of the last epoch.",
+        "early counts as long as it ran." + mean,
         (
             Column("cell", "setting", right=False),
             Column("of", "runs that reached it"),
@@ -151,7 +152,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
 
 def _on_average(pair: Pair, wanted: Target) -> Record:
     """Whether the mean accuracy over runs is shown to reach the target, and how many runs would show it."""
-    if wanted.metric != ACCURACY or wanted.at_least is None:
+    if wanted.metric != ACCURACY or wanted.at_least is None or pair.other.stops:
         return {}
     found = prove(pair.other.accuracies, wanted.at_least, pair.examples)
     if found is None:
@@ -209,9 +210,11 @@ def best(standing: Standing) -> Section:
             devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
     rows = {row.cell_id: row for row in standing.rows}
     records: list[Record] = []
-    sign = -1 if standing.metric.endswith("loss") else 1
+    sign = -1 if standing.less_is_better else 1
     for device, cells in devices.items():
-        learned = [(fmean(values), cell) for cell in cells if (values := standing.values(cell))]
+        # Runs that stop at their target have learned enough, and not what they could.
+        whole = [cell for cell in cells if not any(run.stops for run in standing.completed(cell))]
+        learned = [(fmean(values), cell) for cell in whole if (values := standing.values(cell))]
         timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
         if learned and timed and len(cells) > 1:
             value, top = max(learned, key=lambda pair: sign * pair[0])
@@ -219,9 +222,9 @@ def best(standing: Standing) -> Section:
             records.append(
                 {
                     "device": device,
-                    "best": standing.label(top, PLACE),
+                    "best": standing.label(top, PLACE) or NOTHING,
                     "value": value,
-                    "fastest": standing.label(quick, PLACE),
+                    "fastest": standing.label(quick, PLACE) or NOTHING,
                     "seconds": seconds,
                 }
             )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from raybench.analysis import rules
-from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, origins, runs_of, times_of
+from raybench.analysis.comparison import ACCURACY, Beside, PlannedCell, bound, lacking, origins, runs_of, times_of
 from raybench.analysis.conditions import Finding
-from raybench.analysis.crossover import Process, of_attempt
+from raybench.analysis.crossover import Process, before_training, of_attempt
+from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.target import Try, try_of
 from raybench.plan import short
@@ -21,6 +23,9 @@ NOT_RUN, UNFINISHED = "not run", "unfinished"
 
 WORDS = {"batch_size": "batch", "weight_decay": "decay", "optimizer name": "optimizer"}
 """What sentences call an axis; others go by their own name."""
+
+EVEN = 1.01
+"""Up to this ratio of examples two epochs are the same work: of different batches each leaves out its ragged end."""
 
 UNKNOWN = "?"
 """The workload of runs that do not tell theirs."""
@@ -47,12 +52,15 @@ class Side:
         from_warmup: whether one of them had no epoch after its warm-up.
         accuracies: of the last epoch, shares, of completed runs.
         epochs: how many epochs completed runs had: one number, unless they stopped at a target.
+        examples: how many an epoch trains on; None where nobody told.
+        stops: whether a run ends where it reaches its target.
         troubles: how many runs there are of each other status, `NOT_RUN` and `UNFINISHED` included.
         skip: why it cannot run here, where that is so.
         bound_by: what held its runs up, most often first; None where nobody looked.
         doubts: codes of its runs' findings.
         tries: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
+        before: mean seconds that these paid before their training; 0 where nobody told.
         price_per_hour: of its device.
     """
 
@@ -62,13 +70,16 @@ class Side:
     epoch_times: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     from_warmup: bool = False
     accuracies: tuple[float, ...] = ()
-    epochs: frozenset[int] = frozenset()
+    epochs: frozenset[float] = frozenset()
+    examples: int | None = None
+    stops: bool = False
     troubles: Mapping[str, int] = field(default_factory=dict)
     skip: str | None = None
     bound_by: str | None = None
     doubts: frozenset[str] = frozenset()
     tries: tuple[Try, ...] = ()
     processes: tuple[Process, ...] = ()
+    before: float = 0.0
     price_per_hour: float | None = None
 
 
@@ -114,6 +125,12 @@ class Pair:
         apart = any(difference.startswith("batch ") for difference in self.differences)
         return not apart and "batch" not in self.other.name.split()
 
+    @property
+    def even(self) -> bool:
+        """Whether an epoch is the same work on both sides, as far as is known: as many examples, within 1 %."""
+        counts = [side.examples for side in (self.other, self.baseline) if side and side.examples]
+        return len(counts) < 2 or max(counts) <= EVEN * min(counts)
+
 
 def pairs(
     cells: Sequence[PlannedCell],
@@ -143,7 +160,7 @@ def pairs(
             is_baseline=origin == number and not cell.again,
             again=cell.again is not None,
             examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
-            target=start.target if start else None,
+            target=next((run.target for run in mine if run.target), None),
         )
         if origin is not None and origin != number:
             first = next((run for run in runs[origin] if run.cell), None)
@@ -167,8 +184,13 @@ def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: S
     The hardware itself, its threads and what follows from the framework are no such difference.
     """
 
+    timed = any(TIMED_FOR in cell for cell in (baseline, other))
+
     def leaves(cell: Mapping[str, Any]) -> dict[str, Any]:
         settings = {**cell.get("settings", {})}
+        if timed:
+            # A timing stands for a training, and is cut short for no other reason.
+            settings = {name: value for name, value in settings.items() if name not in ("epochs", "stop_at_target")}
         settings |= {f"optimizer {key}": value for key, value in dict(settings.pop("optimizer", {}) or {}).items()}
         device = cell.get("device", {})
         return {**settings, "replicas": device.get("replicas"), "framework": cell.get("framework")}
@@ -188,12 +210,12 @@ def _shown(value: Any) -> str:
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
-    """The axes with more than one value, in order."""
+    """The axes by which cells are told apart, in order: with more than one value, or with one that others lack."""
     values: dict[str, list[Any]] = {}
     for cell in cells:
         for name, value in cell.axes.items():
             values.setdefault(name, []).append(value)
-    return [name for name, some in values.items() if any(value != some[0] for value in some)]
+    return [name for name, some in values.items() if any(value != some[0] for value in some) or lacking(name, cells)]
 
 
 def _side(
@@ -221,15 +243,24 @@ def _side(
         epoch_times=_epoch_times(done),
         from_warmup=any(map(rules.steady_from_warmup, done)),
         accuracies=tuple(values) if metric == ACCURACY else (),
-        epochs=frozenset(len(run.epochs) for run in done),
+        epochs=frozenset(map(_trained, done)),
+        examples=next((rules.steady_epochs(run)[-1].examples for run in done if run.epochs), None) or None,
+        stops=any(run.stops for run in runs),
         troubles=troubles,
         skip=cell.skip or (skipped[0] if skipped and len(skipped) == len(runs) else None),
         bound_by=held_up.by if held_up else None,
         doubts=frozenset(finding.code for run in done for finding in findings.get(run.key, ())),
         tries=tuple(each for run in runs if target and (each := try_of(run, target))),
         processes=tuple(process for run in done if (process := of_attempt(run))),
+        before=fmean(map(before_training, done)) if done else 0.0,
         price_per_hour=cell.price_per_hour,
     )
+
+
+def _trained(run: Attempt) -> float:
+    """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
+    every = len(run.epochs)
+    return float(run.cell["settings"]["epochs"]) if len(run.whole) < every else every
 
 
 def _epoch_times(done: Sequence[Attempt]) -> dict[str, list[list[float]]]:

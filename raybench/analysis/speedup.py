@@ -12,6 +12,9 @@ from raybench.analysis.welch import Difference, paired, quantile, repeats, varia
 SURE_OF = 0.05
 """The difference in speed that people ask about: 5 %."""
 
+ALIKE = 1.10
+"""Where even this ratio would not have shown, that none has is no sign that both are as fast."""
+
 
 @dataclass(frozen=True)
 class Speedup:

@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, runs_of, times_of
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, lacking, runs_of, times_of
 from raybench.analysis.factored import PREDICTED, TIMED_FOR
 from raybench.analysis.findings import Finding
 from raybench.analysis.results import Attempt, Key
+from raybench.analysis.rules import steady_epochs
 from raybench.identity import canonical, is_smoke, leaves, trial_id
 from raybench.plan import short
 from raybench.trial import events
 from raybench.trial.job import Target
 
 SKIPPED, NOT_RUN = events.SKIPPED, "not run"
+
+ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+"""How the names of metrics end of which less is better (`rmse` among them)."""
 
 _ALWAYS = ("device", "batch_size", "weight_decay")
 """The axes that a grid is about, first and in this order."""
@@ -73,6 +77,13 @@ class Standing:
         wanted = [ACCURACY, self.target.metric if self.target else ACCURACY, *sorted(there, reverse=True)]
         return next((name for name in wanted if name in there), ACCURACY)
 
+    @property
+    def less_is_better(self) -> bool:
+        """Whether the lowest metric is the best: the target says so or, where it is of another, its name does."""
+        if self.target and self.target.metric == self.metric:
+            return self.target.at_least is None
+        return self.metric.rpartition("/")[2].endswith(ERRORS)
+
     @cached_property
     def rows(self) -> list[Row]:
         """The comparison, a row a cell, in the order of `cells`; of a smoke run without ratios."""
@@ -90,12 +101,16 @@ class Standing:
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
-        """The axes along which the grid has more than one value, each with its values in order."""
+        """The axes along which cells are told apart, each with its values in order.
+
+        Along such an axis the grid has more than one value, or an included cell has one and others have none.
+        """
         found: dict[str, dict[str, Any]] = {}
         for cell in self.cells:
             for name, value in cell.axes.items():
                 found.setdefault(name, {})[short(value)] = value
-        several = {name: list(values.values()) for name, values in found.items() if len(values) > 1}
+        apart = [name for name, some in found.items() if len(some) > 1 or lacking(name, self.cells)]
+        several = {name: list(found[name].values()) for name in apart}
         return {name: several[name] for name in sorted(several, key=_place)}
 
     def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
@@ -138,7 +153,9 @@ class Standing:
 
     def steps(self, cell: PlannedCell) -> int | None:
         """Optimiser steps in an epoch of a cell; None where no completed run has told."""
-        return next((run.epochs[-1].steps for run in self.completed(cell) if run.epochs and run.epochs[-1].steps), None)
+        # Of a steady epoch: with 9.9 of them the last is shorter.
+        whole = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        return next(filter(None, whole), None)
 
     def trouble(self, cell: PlannedCell) -> str:
         """How the repeats of a cell ended that did not complete, most often first: `2 oom, 1 diverged`.
@@ -160,9 +177,15 @@ class Standing:
 
     @cached_property
     def accuracies(self) -> list[tuple[dict[str, str], float]]:
-        """Where each completed run lies on the axes that vary, and its accuracy; none where that is not the metric."""
+        """Where each completed run lies on the axes that vary, and its accuracy.
+
+        None where accuracy is not the metric, or where runs stop at their target, beyond which they might have learned
+        more.
+        """
+        if any(run.stops for run in self.latest.values()):
+            return []
         return [
-            ({axis: short(cell.axes.get(axis)) for axis in self.axes}, value)
+            ({axis: short(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
             for cell in self.cells
             for value in self.values(cell)
             if not cell.again and self.metric == ACCURACY
@@ -170,9 +193,15 @@ class Standing:
 
     @cached_property
     def aside(self) -> int:
-        """How many attempts are of none of these cells: of another machine, another version or an earlier file."""
+        """How many attempts were not asked for: of another machine, another version, an earlier file or repeat."""
         own = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
         return sum(name not in own for name in self.latest)
+
+    @cached_property
+    def further(self) -> int:
+        """How many of those are further repeats of these cells than were asked for."""
+        repeats = {cell.cell_id: cell.repeats for cell in self.cells}
+        return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
 def places(cells: Sequence[PlannedCell]) -> dict[str, str]:
@@ -223,7 +252,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         if attempt.cell or attempt.cell_id not in contents:
             contents[attempt.cell_id] = attempt
         repeats[attempt.cell_id] = max(repeats[attempt.cell_id], attempt.repeat + 1)
-    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell}
+    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell or attempt.profile}
     kept = [
         axis
         for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
@@ -262,7 +291,8 @@ def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
     cell = dict(leaves(attempt.cell))
-    found: dict[str, Any] = {"device": attempt.profile or cell.get("device.kind")}
+    device = attempt.profile or cell.get("device.kind")
+    found: dict[str, Any] = {} if device is None else {"device": device}
     found |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
     for leaf, value in cell.items():
         if leaf.startswith("settings."):

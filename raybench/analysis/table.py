@@ -156,7 +156,8 @@ def _same(row: Row) -> str:
     if found.low is None or found.high is None:
         return f"A/A: the same cell twice: {digits(found.ratio)} ×; one run each shows no interval."
     held = found.low <= 1 <= found.high
-    says = "contains 1, as it should" if held else "does not contain 1: runs here differ by more than their spread says"
+    more = "runs here differ by more than their spread says, which chance alone does once in 20"
+    says = "contains 1, as it should" if held else f"does not contain 1: {more}"
     return f"A/A: the same cell twice: {_speedup(row)}; the interval {says}."
 
 

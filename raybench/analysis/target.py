@@ -15,6 +15,7 @@ from raybench.analysis import rules, welch
 from raybench.analysis.accuracy import wilson
 from raybench.analysis.results import Attempt
 from raybench.analysis.speedup import Speedup, speedup
+from raybench.analysis.told import mapping_in, number_in
 from raybench.trial import events
 from raybench.trial.job import Target
 
@@ -42,11 +43,14 @@ class Try:
         seconds: to the target or, without it, all that the run took.
         ending: `REACHED`, `CENSORED` or `NEVER`.
         epochs: as many as it took to the target, or was given.
+        miss: of one that reached it, what it would have taken without: all the epochs that it was given; None where
+            that is not known.
     """
 
     seconds: float
     ending: str = REACHED
     epochs: float | None = None
+    miss: float | None = None
 
     @property
     def reached(self) -> bool:
@@ -57,19 +61,29 @@ class Try:
 def try_of(attempt: Attempt, target: Target) -> Try | None:
     """A run towards its target, in seconds of training.
 
-    None where its end shows nothing of it (`ENDINGS`), or its seconds are those of a run by sections.
+    None where its end shows nothing of it (`ENDINGS`), its seconds are those of a run by sections, or it was only timed
+    and never meant to get there.
     """
-    if attempt.by_sections:
+    if attempt.by_sections or attempt.only_timed:
         return None
     seconds = rules.time_to_target(attempt, target)
     if seconds is not None:
         epochs = next(
             epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
         )
-        return Try(seconds, REACHED, epochs)
+        return Try(seconds, REACHED, epochs, _whole(attempt))
     if attempt.status not in ENDINGS:
         return None
     return Try(rules.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
+
+
+def _whole(attempt: Attempt) -> float | None:
+    """Seconds of all the epochs that a run was given: those that it had and, where it stopped early, the rest."""
+    taken, each = rules.epochs(attempt), rules.steady(attempt)
+    asked = number_in(mapping_in(attempt.cell.get("settings")).get("epochs"))
+    if taken is None or each is None or asked is None:
+        return taken
+    return taken + max(0.0, asked - len(attempt.epochs)) * each
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,8 @@ def expected(tries: Sequence[Try]) -> Expected | None:
 
     With p the share, a success costs its own time and, before it, (1 − p) ÷ p misses on average. The interval joins
     those of the three (Wilson's, and Student's on either mean) by their distances from the value, each kept apart to
-    either side (MOVER). Where nothing missed, what a miss would cost is taken from the longest run.
+    either side (MOVER). Where nothing missed, a miss would cost all the epochs that a run is given or, where that is
+    not known, what the longest success did.
 
     Returns:
         None without a run.
@@ -111,7 +126,7 @@ def expected(tries: Sequence[Try]) -> Expected | None:
     misses = [each.seconds for each in tries if not each.reached]
     share = len(hits) / len(tries)
     low, high = wilson(len(hits), len(tries))
-    miss = fmean(misses) if misses else max(hits)
+    miss = fmean(misses) if misses else max(max(each.miss or 0.0, each.seconds) for each in tries)
     miss_low, miss_high = _ends(misses) or (miss, miss)
     if not hits:
         return Expected(share, low, high, None, miss_low * _odds(high), None, 0, len(tries))

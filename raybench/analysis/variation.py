@@ -17,6 +17,9 @@ SURE = 100 * SURE_OF
 
 LEVELS = ("machine", "process", "epoch")
 
+FINEST = 6
+"""Digits after the point of a percentage: a part in 100 million of a time, less than any clock tells."""
+
 
 def variation(standing: Standing, pairs: Sequence[Pair]) -> Section:
     """The spread of each cell's epoch times, by its sources, and the smallest difference that its runs could show."""
@@ -40,7 +43,8 @@ def variation(standing: Standing, pairs: Sequence[Pair]) -> Section:
         "How much the times vary",
         "Standard deviations of an epoch's time, in percent, with 95 % intervals: from machine to machine, from "
         "process to process on one machine, from epoch to epoch of one process. Then the least difference from the "
-        f"baseline that as many runs would have shown four times in five, and how many each would show {SURE:g} %.",
+        "baseline that as many runs would have shown four times in five, and how many runs each would show "
+        f"{SURE:g} %.",
         (
             Column("cell", "setting", right=False),
             Column("runs", "runs"),
@@ -53,8 +57,9 @@ def variation(standing: Standing, pairs: Sequence[Pair]) -> Section:
 
 
 def _told(part: Part) -> Record:
-    """In percent."""
-    return {"sd": 100 * part.sd, "low": 100 * part.low, "high": 100 * part.high}
+    """In percent; of epochs that were all alike nothing is left of what binary floats make of it."""
+    ends = {"sd": part.sd, "low": part.low, "high": part.high}
+    return {name: round(100 * value, FINEST) for name, value in ends.items()}
 
 
 def _shown(told: Record) -> str:

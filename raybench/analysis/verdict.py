@@ -10,7 +10,8 @@ import math
 from raybench.analysis import welch
 from raybench.analysis.accuracy import POINTS, compare_accuracy
 from raybench.analysis.attribution import Conditions, credit
-from raybench.analysis.crossover import cost_ratio, crossover, turning_price
+from raybench.analysis.costs import cost
+from raybench.analysis.crossover import crossover
 from raybench.analysis.sentences import (
     MOST,
     TWICE,
@@ -26,8 +27,7 @@ from raybench.analysis.sentences import (
     strong,
 )
 from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
-from raybench.analysis.speedup import SURE_OF, Speedup, by_repeat, repeats_to_be_sure
-from raybench.plan import short
+from raybench.analysis.speedup import ALIKE, SURE_OF, Speedup, by_repeat, repeats_to_be_sure
 from raybench.trial import events
 
 CALLED = {
@@ -43,9 +43,8 @@ CALLED = {
 }
 """What sentences say of runs with a status."""
 
-
-ALIKE = 1.10
-"""Where even this ratio would not have shown, that none has is no sign that both are as fast."""
+CLOSE = 5.0
+"""Where not even so many points of accuracy would have shown, that none have is no sign that both learn alike."""
 
 
 def compared(pair: Pair) -> Speedup | None:
@@ -67,6 +66,7 @@ def verdict(pair: Pair) -> list[Sentence]:
             more(pair, found),
             *attribution(pair),
             also(pair),
+            uneven(pair, found),
             length(pair),
             accuracy(pair),
             cost(pair, found),
@@ -80,7 +80,7 @@ def speed(pair: Pair, found: Speedup) -> Sentence:
     baseline, other = _both(pair)
     head = (name(other.name), " trains ", *_what(pair))
     ratio, runs = f"{digits(found.ratio)} ×", _counts(len(other.times), len(baseline.times))
-    epochs, ends = _epochs(baseline, other), interval(found.low, found.high)
+    epochs, ends = which_epochs(baseline, other), interval(found.low, found.high)
     if found.differs is False:
         shown = _runs(len(other.times), len(baseline.times))
         could = f"{_difference(found.detectable)} would have shown four times in five" if found.detectable else ""
@@ -128,7 +128,7 @@ def same(pair: Pair, found: Speedup) -> Sentence:
     if found.differs is None:
         return sentence(*head, f", {_counts(len(other.times), len(baseline.times))}.")
     says = (
-        "does not contain 1: runs here differ by more than their spread says"
+        "does not contain 1: runs here differ by more than their spread says, which chance alone does once in 20"
         if found.differs
         else "contains 1, as it should"
     )
@@ -136,9 +136,12 @@ def same(pair: Pair, found: Speedup) -> Sentence:
 
 
 def accuracy(pair: Pair) -> Sentence | None:
-    """Whether they learn equally well; None where a side has no accuracy, or was to be trained for other epochs."""
+    """Whether they learn equally well.
+
+    None where a side has no accuracy, stops at its target or was to be trained for other epochs.
+    """
     baseline, other = _both(pair)
-    if any(difference.startswith("epochs ") for difference in pair.differences):
+    if any(difference.startswith("epochs ") for difference in pair.differences) or baseline.stops or other.stops:
         return None
     found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
     if found is None:
@@ -153,7 +156,7 @@ def accuracy(pair: Pair) -> Sentence | None:
             f"Accuracy {after} is {levels[0]} % on ", name(other.name), f" and {levels[1]} % on ", name(baseline.name),
             f", {_counts(*runs)}.",
         )  # fmt: skip
-    if not found.differs and abs(found.points) < 1:
+    if not found.differs and abs(found.points) < 1 and (found.detectable or 0.0) <= CLOSE:
         return sentence(f"Accuracy {after} is the same within what {_runs(*runs)} can show.")
     if not found.differs:
         could = f"; only {digits(found.detectable, 2)} points would have shown" if found.detectable else ""
@@ -186,14 +189,26 @@ def also(pair: Pair) -> Sentence | None:
     return sentence(f"They also differ in {listed(pair.differences)}.") if pair.differences else None
 
 
+def uneven(pair: Pair, found: Speedup) -> Sentence | None:
+    """That an epoch is not the same work on both, and what the ratio is for each example; None where it is."""
+    baseline, other = _both(pair)
+    if pair.even or not baseline.examples or not other.examples:
+        return None
+    return sentence(
+        f"An epoch is not the same work on both: {other.examples:,} examples on ", name(other.name),
+        f" against {baseline.examples:,} on ", name(baseline.name), "; for each example ", name(other.name), " is ",
+        strong(f"{digits(found.ratio * other.examples / baseline.examples)} × as fast"), ".",
+    )  # fmt: skip
+
+
 def length(pair: Pair) -> Sentence | None:
     """From which job length on the faster one is faster, what is paid once counted.
 
-    None where nothing of it is known: where one run shows no interval, or the long run shows no difference. Steps
-    count where both sides' are alike.
+    None where nothing of it is known: where one run shows no interval, the long run shows no difference, or is known
+    from warm-up epochs alone. Steps count where both sides' are alike.
     """
     baseline, other = _both(pair)
-    if not pair.same_steps:
+    if not pair.same_steps or baseline.from_warmup or other.from_warmup:
         return None
     found = crossover(baseline.processes, other.processes)
     if found is None or not found.long_run.differs:
@@ -212,32 +227,6 @@ def length(pair: Pair) -> Sentence | None:
     )  # fmt: skip
 
 
-def cost(pair: Pair, found: Speedup) -> Sentence | None:
-    """Which is cheaper, and the price at which that turns; None without the baseline's price."""
-    baseline, other = _both(pair)
-    if not baseline.price_per_hour:
-        return None
-    turn = turning_price(found, baseline.price_per_hour)
-    if not other.price_per_hour:
-        return sentence(
-            "An epoch costs as much on ", name(other.name), " as on ", name(baseline.name),
-            " where an hour of it costs ", strong(digits(turn.value)), interval(turn.low, turn.high), "; one of ",
-            name(baseline.name), f" costs {short(baseline.price_per_hour)}.",
-        )  # fmt: skip
-    ratio = cost_ratio(found, baseline.price_per_hour, other.price_per_hour)
-    prices = f"at {short(other.price_per_hour)} and {short(baseline.price_per_hour)} an hour"
-    both = (name(other.name), " as on ", name(baseline.name))
-    if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
-        return sentence("An epoch costs as much on ", *both, f" within what the runs can show, {prices}.")
-    # Of costs, what the other costs in units of the baseline: the inverse of how many times as cheap it is.
-    ends = (None, None) if ratio.low is None or ratio.high is None else (1 / ratio.high, 1 / ratio.low)
-    return sentence(
-        "An epoch costs ", strong(f"{digits(1 / ratio.value)} × as much"), " on ", *both, f", {prices}",
-        interval(ends[0], ends[1]), f"; it would cost the same at {digits(turn.value)} an hour of ", name(other.name),
-        interval(turn.low, turn.high), ".",
-    )  # fmt: skip
-
-
 def alone(pair: Pair) -> Sentence | None:
     """What is known of a cell that is compared with none; None where it has no time."""
     times = list(pair.other.times.values())
@@ -248,7 +237,7 @@ def alone(pair: Pair) -> Sentence | None:
     runs = "one run: no interval" if len(times) == 1 else f"{len(times)} runs"
     return sentence(
         name(pair.other.name), " trains ", *_what(pair), "in ", strong(f"{digits(math.exp(found.value))} s an epoch"),
-        f", {_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
+        f", {which_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
     )  # fmt: skip
 
 
@@ -280,7 +269,8 @@ def _what(pair: Pair) -> tuple[str | Span, ...]:
     return code(pair.workload), f" ({pair.setting}) " if pair.setting else " "
 
 
-def _epochs(*sides: Side) -> str:
+def which_epochs(*sides: Side) -> str:
+    """Which epochs a time was taken from."""
     warmup = any(side.from_warmup for side in sides)
     return "epochs of the warm-up, for none came after it" if warmup else "steady epochs"
 
@@ -297,7 +287,7 @@ def _runs(other: int, baseline: int) -> str:
     return f"{other} runs" if other == baseline else f"{other} and {baseline} runs"
 
 
-def _number(count: int, what: str) -> str:
+def _number(count: float, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 

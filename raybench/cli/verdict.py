@@ -95,8 +95,9 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
 def caption(report: Report) -> str:
     """What the table's numbers are."""
     standing = report.standing
-    repeats = max((cell.repeats for cell in standing.cells), default=1)
-    each = "one run each: no interval" if repeats == 1 else f"{repeats} runs each, least and most in brackets"
+    asked = {cell.repeats for cell in standing.cells if cell.repeats} or {1}
+    repeats, upto = max(asked), "up to " if len(asked) > 1 else ""
+    each = "one run each: no interval" if repeats == 1 else f"{upto}{repeats} runs each, least and most in brackets"
     speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in standing.rows) else ""
     smoke = "smoke run, no results; " if standing.smoke else ""
     return f"{smoke}{standing.workload}; s/epoch: median steady epoch; {standing.metric}: last epoch; {each}{speed}."

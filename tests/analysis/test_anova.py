@@ -95,3 +95,17 @@ def test_runs_of_a_cell_that_agree_to_the_example():
     runs = [({"device": device}, value) for device, value in (("cpu", 0.90), ("gpu", 0.91)) for _ in range(3)]
     assert shown(decompose(runs)) == {"device"}
     assert shown(decompose(runs, floor=0.01**2)) == set(), "one example of a hundred more is luck"
+
+
+@pytest.mark.parametrize("levels", [2, 3, 6])
+def test_the_best_value_against_the_worst_is_covered_though_it_was_picked(levels):
+    random = np.random.default_rng(levels)
+    held = []
+    for _ in range(500):
+        table = [({"decay": level}, x) for level in range(levels) for x in random.normal(0.0, 1.0, 3).tolist()]
+        found = decompose(table)
+        order = sorted(range(levels), key=lambda level: found.effect("decay", level, 0).value)
+        gap = found.effect("decay", order[-1], order[0], chosen=True)
+        held.append(gap.low <= 0 <= gap.high)
+        assert held[-1] or found.sources[0].shown, "what is not shown as a whole is not shown of two values"
+    assert np.mean(held) >= 0.935

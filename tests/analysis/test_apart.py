@@ -181,7 +181,7 @@ def test_the_report_names_it_and_credits_no_hardware():
     assert doubt.runs == 3 and ": made apart: it began " in doubt.says.replace(", at worst", "")
     assert doubt.remedy == "Run both again in one go, with `--fresh`."
     said = [plain(each) for paragraph in report.verdict for each in paragraph]
-    words = "was made at another time or on other software: this measures that too, not only the devices."
+    words = "ran at another time or on other software: this measures that too, not only the devices."
     assert f"other {words}" in said
 
 

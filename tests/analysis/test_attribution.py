@@ -26,7 +26,7 @@ SENTENCES = {
     "short_warmup": "gpu was still getting faster when counting began: this measures a part of its warm-up, not its "
     "steady "
     "pace.",
-    "made_apart": "gpu was made at another time or on other software: this measures that too, not only the devices.",
+    "made_apart": "gpu ran at another time or on other software: this measures that too, not only the devices.",
     "machine_drift": "gpu changed while the grid ran: this measures the machine at different times, not only the "
     "devices.",
 }

@@ -1,14 +1,18 @@
 """A factored study from its runs' events to its sentences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from raybench.analysis.best import best_settings, study_of
+from raybench.analysis.best import best_settings, learns_apart, study_of
 from raybench.analysis.comparison import PlannedCell, compare
 from raybench.analysis.factored import TIMED_FOR, setting_of
+from raybench.analysis.report import make_report
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import plain
 from raybench.analysis.sides import pairs
+from raybench.analysis.standing import Standing
 from raybench.analysis.verdict import verdict
 from raybench.trial import events
 from raybench.trial.job import Target
@@ -91,7 +95,9 @@ def test_what_was_never_run_is_predicted():
     assert found.checks == ()
     said = [plain(told) for told in best_settings(found, GOAL)]
     assert said[0].startswith("On gpu, decay 5e-4 takes 29.0 s to 94 % (95 %: 2")
-    assert said[0].endswith(", the fastest there with probability 1.00.")
+    assert said[0].endswith(
+        ", the fastest there with probability 1.00; 3 of 3 trainings of this setting reached it."
+    ), "no miss of three is not none of many"
     assert said[1].startswith("On tpu, decay 5e-4 takes 1")
     assert said[2].startswith("Each at its best, to 94 %: tpu is 2.6")
 
@@ -109,6 +115,23 @@ def test_a_timing_is_no_try_at_the_target_and_has_no_accuracy():
     assert all(each.share == 1 for each in found.surface.predictions)
 
 
+def test_no_sentence_of_the_report_calls_a_timing_a_miss():
+    made = cells("full", "full", "timing", "predicted")
+    random = np.random.default_rng(0)
+    runs = latest(attempts(event for cell in made for event in events_of(cell, random)).values())
+    grid = Standing("factored", "davidnet", made, runs, {"device": "gpu"}, GOAL)
+    report = make_report(grid)
+    said = [plain(each) for paragraph in report.verdict for each in paragraph]
+    said += [plain(each) for _, sentences in report.comparisons for each in sentences]
+    assert any(each.startswith("tpu trains davidnet (batch 64, decay 1e-4) 4.0") for each in said)
+    assert not any(each.startswith("tpu reaches") for each in said), (
+        "it was cut to a timing, and meant to reach nothing"
+    )
+    assert not any("differ in epochs" in each for each in said)
+    (table,) = [each for each in report.sections if each.name == "target"]
+    assert {record["cell"] for record in table.records} == {"gpu wd1e-4", "gpu wd5e-4"}
+
+
 def test_in_a_full_grid_the_other_device_checks_the_epochs():
     agreed = study(cells("full", "full", "full", "full"))
     assert [each.refuted_by for each in agreed.checks] == [None, None]
@@ -120,6 +143,35 @@ def test_in_a_full_grid_the_other_device_checks_the_epochs():
     assert [each.refuted_by for each in refuted.checks] == ["epochs", "epochs"]
     said = [plain(each) for each in best_settings(refuted, GOAL)]
     assert "decay 1e-4 on tpu: refuted by 3 full runs: they did not take as many epochs" in said[-2]
+    assert said[1].startswith("On tpu, decay 5e-4 takes ") and said[1].endswith(", which full runs there refute.")
+    assert not any(each.startswith("Each at its best") for each in said), "of what was refuted no ratio is told"
+    assert any(plain(each).startswith("Each at its best") for each in best_settings(agreed, GOAL))
+    assert "With decay 1e-4, runs on tpu do not take as many epochs to 94 % as those on gpu." in [
+        plain(each) for each in learns_apart(refuted, GOAL)
+    ]
+    assert learns_apart(agreed, GOAL) == []
+
+
+def test_each_at_its_best_is_set_beside_the_baseline():
+    found = study(cells("full", "full", "timing", "predicted"))
+    (line,) = [plain(each) for each in best_settings(found, GOAL, "tpu") if plain(each).startswith("Each at its best")]
+    assert line.startswith("Each at its best, to 94 %: gpu is 0.3") and " × as fast as tpu (95 %" in line
+
+
+def test_a_full_grid_of_many_cells_names_the_device_that_learns_apart():
+    """Eight cells, so that the verdict sums up: what each pair comes to stands among the comparisons."""
+    random = np.random.default_rng(0)
+    made, told = [], []
+    for device in EPOCH_S:
+        for batch in (32, 64, 128, 256):
+            kept = content(device, 5e-4, batch_size=batch)
+            cell = PlannedCell(f"{device}{batch}", {"device": device, "batch_size": batch}, 3, content=kept)
+            made.append(replace(cell, axes=cell.axes | {"weight_decay": 5e-4}))
+            told += events_of(made[-1], random, factor=1.8 if (device, batch) == ("tpu", 64) else 1.0)
+    grid = Standing("full", "davidnet", made, latest(attempts(told).values()), {"device": "gpu"}, GOAL)
+    said = [plain(each) for paragraph in make_report(grid).verdict for each in paragraph]
+    apart = [each for each in said if "epochs to 94 %" in each]
+    assert apart == ["With batch 64, runs on tpu do not take as many epochs to 94 % as those on gpu."]
 
 
 def test_other_numerics_are_learned_apart():

@@ -98,8 +98,8 @@ def test_two_batches_are_compared_as_they_are():
 def test_misses_are_counted_and_paid_for():
     side = Side("gpu", 50, tries=(*[Try(74.0)] * 35, *[Try(74.0, CENSORED)] * 15))
     assert plain(reaching(side, GOAL)) == (
-        "gpu reaches 94 % in 35 of 50 runs (95 %: 56 to 81 %), after 74.0 s: with restarts a success takes 106 s "
-        "(95 %: 91.5 to 132 s)."
+        "gpu reaches 94 % in 35 of 50 runs (95 %: 56 to 81 %), after 74.0 s of training: with restarts a success takes "
+        "106 s (95 %: 91.5 to 132 s)."
     )
 
 
@@ -133,6 +133,8 @@ def test_is_it_the_device_the_decay_or_luck():
     assert told[2].startswith("Luck: two runs of the same cell differ by up to 0.34 points")
     told = [plain(each) for each in what_decides(shares(grid(np.random.default_rng(0), both=2.0)))]
     assert "These effects do not add up: what one of device and decay does depends on the others." in told
+    assert not any("all else alike" in each for each in told), "with each device it is another effect"
+    assert sum("on average over all else" in each for each in told) == 2
 
 
 def test_without_repeats_it_cannot_be_told():

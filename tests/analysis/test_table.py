@@ -97,7 +97,8 @@ def test_no_rows():
         (Speedup(1.01, 0.98, 1.04, 4.0), "1.01 × (0.980–1.04); the interval contains 1, as it should."),
         (
             Speedup(1.05, 1.02, 1.08, 4.0),
-            "1.05 × (1.02–1.08); the interval does not contain 1: runs here differ by more than their spread says.",
+            "1.05 × (1.02–1.08); the interval does not contain 1: runs here differ by more than their spread says, "
+            "which chance alone does once in 20.",
         ),
         (Speedup(1.05), "1.05 ×; one run each shows no interval."),
         (None, "the two have not both completed."),

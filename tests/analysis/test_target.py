@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from simulated import covers
 
+from raybench.analysis.results import attempts
 from raybench.analysis.target import (
     CENSORED,
     ENDINGS,
@@ -13,8 +14,10 @@ from raybench.analysis.target import (
     curve,
     expected,
     reached_by_half,
+    try_of,
 )
 from raybench.trial import events
+from raybench.trial.job import Target
 
 LOG_LOG = [(0.03082021, 0.79619074), (0.11824359, 0.87426982), (0.28078198, 0.98769847)]
 
@@ -47,6 +50,36 @@ def test_the_interval_of_the_expected_time_covers(runs):
         grids.append([Try(s, "reached" if r else CENSORED) for s, r in zip(seconds.tolist(), reached, strict=True)])
     found = [expected(grid) for grid in grids]
     assert 0.93 <= covers([each for each in found if each.high], hit + 0.3 / 0.7 * miss) <= 0.985
+
+
+@pytest.mark.parametrize("shares", [(0.7, 0.7), (0.9, 0.6), (0.6, 0.9)])
+@pytest.mark.parametrize("runs", [3, 5, 10])
+def test_the_interval_of_a_ratio_with_restarts_covers_with_few_runs(runs, shares):
+    """Successes take 10 epochs of 24, misses all of them: three of three that got there do not make a miss cheap."""
+    random = np.random.default_rng(runs)
+
+    def side(share, speed):
+        spent = speed * np.exp(random.normal(0, 0.03, runs))
+        return [
+            Try(10 * s, "reached", 10, 24 * s) if hit else Try(24 * s, CENSORED, 24)
+            for s, hit in zip(spent.tolist(), random.random(runs) < share, strict=True)
+        ]
+
+    def truth(share, speed):
+        return speed * (10 + (1 - share) / share * 24)
+
+    found = [compare_targets(side(shares[0], 4.0), side(shares[1], 1.0), ["named"]) for _ in range(2000)]
+    known = [each.seconds for each in found if each.restarts and each.seconds.low]
+    assert covers(known, truth(shares[0], 4.0) / truth(shares[1], 1.0)) >= 0.935
+
+
+def test_what_a_miss_would_have_cost_where_nothing_missed(golden_events):
+    found = try_of(attempts(golden_events)["960070f40c0c-r0", 1], Target("val/accuracy", 0.5))
+    assert (found.seconds, found.epochs, found.miss) == (4.621, 1, 8.542)
+    cut = [event for event in golden_events if event.get("epoch") != 2]
+    found = try_of(attempts(cut)["960070f40c0c-r0", 1], Target("val/accuracy", 0.5))
+    assert found.miss == pytest.approx(4.621 + 4.003), "one that stopped there would have had another epoch"
+    assert expected([Try(10.0, miss=24.0), Try(10.0, miss=24.0)]).high > expected([Try(10.0), Try(10.0)]).high
 
 
 def test_all_reached_is_not_certain_to_be_reached():

@@ -4,6 +4,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import raybench
+from raybench import reports
+from raybench.analysis.sentences import plain
 from raybench.errors import FileError, UsageError
 from raybench.sources import epochs_csv
 
@@ -97,3 +99,25 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
 def test_the_columns_that_are_told_of_are_those_that_are_taken():
     named = {name for name in epochs_csv.KNOWN if f"`{name}`" in epochs_csv.__doc__}
     assert named >= {"trial", "epoch", "train_s", "epoch_s", "target_metric", "wall_s", "batch_size", "repeat"}
+
+
+def verdict(tmp_path, text):
+    (tmp_path / "mine.csv").write_text(text)
+    report = reports.of_source(str(tmp_path / "mine.csv"), tmp_path)
+    return [plain(each) for paragraph in report.verdict for each in paragraph]
+
+
+def test_runs_that_tell_their_device_alone_are_compared_and_have_their_target(tmp_path):
+    head = "trial,epoch,train_s,val/loss,device,target_metric,target_at_most\n"
+    told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
+    rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
+    said = verdict(tmp_path, head + "\n".join(rows) + "\n")
+    assert said[0] == "cpu trains mine 0.500 × as fast as gpu, steady epochs, one run each: no interval."
+    assert said[1].startswith("cpu reaches val/loss of 0.6 or less in 0 of 1 run (95 %: 0 to 79 %)")
+    assert said[2].endswith("in 1 of 1 run (95 %: 21 to 100 %), after 9.00 s of training on average.")
+
+
+def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
+    told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
+    assert len(told) == 2 and not any("None" in each for each in told)
+    assert told[0].endswith("trains mine (batch 32) in 4.00 s an epoch, steady epochs, one run: no interval.")

@@ -178,7 +178,7 @@ def _best(standing: Standing, together: bool) -> list[Panel]:
     """The cells that ended best: so many of each device in a panel of its own, or the best of each in one panel."""
     ended = {cell.cell_id: [run.metric(standing.metric) for run in standing.completed(cell)] for cell in standing.cells}
     known = {name: fmean(found) for name, values in ended.items() if (found := [v for v in values if v is not None])}
-    sign = 1 if standing.metric.endswith("loss") else -1
+    sign = 1 if standing.less_is_better else -1
     best = sorted((c for c in standing.cells if c.cell_id in known), key=lambda cell: sign * known[cell.cell_id])
     devices: dict[str, list[PlannedCell]] = {}
     for cell in best:

@@ -57,7 +57,12 @@ def time_and_cost(standing: Standing) -> Figure:
         if mine:
             panel.plot(*zip(*mine, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2)
     log_where_wide(panel, [x for _, x, _ in points])
-    log_where_wide(panel, [y for *_, y in points], "y")
+    prices = [price for *_, price in points]
+    if min(prices) > 0:
+        log_where_wide(panel, prices, "y")
+    else:
+        # A price of 0 has no place on a logarithmic scale.
+        panel.set_ylim(0, 1.08 * max(prices) or 1.0)
     fastest_first = sorted(points, key=lambda point: point[1])
     panel.set_xlabel("a whole run, s (loading the framework included)", loc="right")
     panel.set_ylabel("price of a run (unit of price_per_hour)")
