@@ -112,5 +112,18 @@ def test_a_real_grid_is_predicted_where_it_did_not_run(tmp_path, monkeypatch):
     assert said[1].startswith("On slow, decay ")
     verdict = [plain(each) for paragraph in outcome.report.verdict for each in paragraph]
     assert [words for words in verdict if words in said] == said, "the report says so"
+    (section,) = [each for each in outcome.report.sections if each.name == "predictions"]
+    assert [(each["device"], each["how"]) for each in section.records if each["device"] == "fast"] == [
+        ("fast", "trained")
+    ] * 2
+    assert sorted(each["how"] for each in section.records if each["device"] == "slow") == ["predicted", "timed"]
+    known = {(one.setting.device, one.setting.name): one for one in found.surface.predictions}
+    for record in section.records:
+        assert record["epochs"] >= 1 and record["epoch_s"] > 0
+        assert record["seconds"] == known[record["device"], record["setting"]].seconds
+    for device in ("fast", "slow"):
+        told = [each for each in section.records if each["device"] == device]
+        assert [each["seconds"] for each in told] == sorted(each["seconds"] for each in told)
+        assert sum(each["fastest"] for each in told) == pytest.approx(1.0)
     again = of_source("g", tmp_path / "results")
     assert again.standing.factored and again.standing.rows[3].status == "predicted"

@@ -132,7 +132,9 @@ def prove(accuracies: Sequence[float], at_least: float, examples: int | None = N
     needed = None
     if len(accuracies) > 1 and above > 0:
         needed = repeats(above, max(variance(accuracies), rounding(examples)))
-    return Proof(found.value, found.low, found.high, at_least, needed)
+    # A mean of shares is none below 0 or above 1, whatever Student's t says of few runs.
+    low, high = (None if each is None else min(max(each, 0.0), 1.0) for each in (found.low, found.high))
+    return Proof(found.value, low, high, at_least, needed)
 
 
 def _points(found: Difference) -> tuple[float, float | None, float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 from raybench.analysis import rules
@@ -75,7 +75,7 @@ class Row:
 
     Attributes:
         status: such as "3/3 completed", "predicted", "2/3 completed, 1 oom in train", "skipped: no TPU on any node".
-        steady: steady seconds an epoch, with the median over repeats.
+        steady: steady seconds an epoch, with the geometric mean over repeats: a speed-up is the ratio of two of these.
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
         is_baseline: whether others are compared with this one.
@@ -128,7 +128,7 @@ def compare(
     others = Beside(runs, times)
     rows = []
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
-        steady = _spread(list(times[number].values()), median)
+        steady = _spread(list(times[number].values()), _geometric_mean)
         compared = origin is not None and origin != number
         whole = [run for run in _completed(mine) if not run.only_timed]
         totals = [seconds for run in whole if (seconds := rules.total(run)) is not None]
@@ -229,6 +229,11 @@ def _completed(runs: Sequence[Attempt]) -> list[Attempt]:
 
 def _spread(values: Sequence[float], middle: Any) -> Spread | None:
     return Spread(middle(values), min(values), max(values), len(values)) if values else None
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    """Without the noise of binary floats, as every result."""
+    return round(geometric_mean(values), 9)
 
 
 def _price(cell: PlannedCell, seconds: float | None) -> float | None:

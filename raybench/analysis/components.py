@@ -16,7 +16,10 @@ DRAWS = 4000
 SEED = 0
 """So that the same data always give the same digits."""
 
-REMEDIES = {"machine": "more machines", "process": "more repeats", "epoch": "more epochs, or more repeats"}
+MEDIAN = math.pi / 2
+"""How many times the variance of a mean that of a median is."""
+
+REMEDIES = {"machine": "more machines", "process": "more repeats", "epoch": "more epochs or more repeats"}
 """What makes a level's spread matter less."""
 
 
@@ -42,11 +45,13 @@ class Components:
         machine: from machine to machine; None with one machine only.
         process: from process to process on one machine; None where no machine has two.
         epoch: from epoch to epoch of one process; None where no process has two.
+        epochs: how many a process has, on average.
     """
 
     machine: Part | None
     process: Part | None
     epoch: Part | None
+    epochs: float = 1.0
 
     def says(self) -> str:
         """What the largest part asks for."""
@@ -54,12 +59,14 @@ class Components:
         known = {name: part for name, part in parts.items() if part}
         if not known:
             return "one epoch of one run: nothing is known of the spread"
-        largest = max(known, key=lambda name: known[name].sd)
+        # What counts of a run is the median of its epochs, which leaves little of what one epoch wavers by.
+        left = {"epoch": math.sqrt(MEDIAN / self.epochs) if self.epochs > 2 else 1 / math.sqrt(self.epochs)}
+        largest = max(known, key=lambda name: known[name].sd * left.get(name, 1.0))
         sd = known[largest].sd
         if sd == 0:
             return "no spread at all"
         source = f"from {largest} to {largest} (standard deviation {100 * sd:.1f} %)"
-        return f"most of the spread is {source}: {REMEDIES[largest]} would narrow it most"
+        return f"most of what runs differ by is {source}: {REMEDIES[largest]} would narrow it most"
 
 
 def components(seconds: Mapping[str, Sequence[Sequence[float]]]) -> Components:
@@ -94,7 +101,8 @@ def components(seconds: Mapping[str, Sequence[Sequence[float]]]) -> Components:
     random = np.random.default_rng(SEED)
     means = [np.array([square / free]) if free else None for square, free in zip(squares, df, strict=True)]
     drawn = [square / random.chisquare(free, DRAWS) if free else None for square, free in zip(squares, df, strict=True)]
-    return Components(*map(_part, _solve(means, sizes), _solve(drawn, sizes)))
+    machine, process, epoch = map(_part, _solve(means, sizes), _solve(drawn, sizes))
+    return Components(machine, process, epoch, count / len(processes))
 
 
 def _part(variance: np.ndarray | None, draws: np.ndarray | None) -> Part | None:

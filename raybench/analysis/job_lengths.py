@@ -49,18 +49,19 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
                 record |= {"turns_at": found.turns_at, "sure_from": found.sure_from}
         if len(record) > 1:
             records.append(record)
+    turn = " The last columns: from which optimiser step on the winner of the long run wins, and surely so."
     return Section(
         "lengths",
         "Times as fast, by the length of the job",
         "Loading the framework, data, start-up and compilation are counted, evaluation is not; 95 % intervals in "
-        "brackets. Who wins in the long run wins from so many steps on, and surely from so many.",
+        "brackets." + (turn if any("turns_at" in record for record in records) else ""),
         (
             Column("cell", "setting", right=False),
             Column("step", "one step", _shown),
             *(Column(f"epochs_{n}", "1 epoch" if n == 1 else f"{n} epochs", _shown) for n in EPOCHS),
             Column("long_run", "long run", _shown),
-            Column("turns_at", "from step", "{:,}".format),
-            Column("sure_from", "surely from", "{:,}".format),
+            Column("turns_at", "wins from step", "{:,}".format),
+            Column("sure_from", "surely from step", "{:,}".format),
         ),
         records,
     )

@@ -83,7 +83,7 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
     found = targets.seconds
     assert pair.target is not None and pair.baseline is not None and found is not None
     apart = [each for each in pair.learning if each in pair.differences]
-    behind = ["no difference is shown"] if found.differs is False else []
+    behind = []
     if found.differs and found.ratio < 1:
         behind.append(f"it takes {digits(1 / found.ratio)} × as long")
     if targets.alike:
@@ -97,6 +97,13 @@ def _ratio(pair: Pair, targets: TargetRatio) -> Sentence:
     whole = _with_start(pair)
     if whole and (whole - 1) * (found.ratio - 1) < 0:
         behind.append(f"that is of training: with loading and start-up it is {digits(whole)} × as fast")
+    if found.differs is False:
+        return sentence(
+            "Whether ", name(pair.other.name), " is sooner or later at ", f"{goal(pair.target)} than ",
+            name(pair.baseline.name), " is ", strong("not to be told"), f": {digits(found.ratio)} × as fast",
+            interval(found.low, found.high), " with restarts" if targets.restarts else "",
+            f": {'; '.join(behind)}" if behind else "", ".",
+        )  # fmt: skip
     return sentence(
         f"To {goal(pair.target)} ", name(pair.other.name), " is ",
         strong(f"{digits(found.ratio)} × as fast"), " as ", name(pair.baseline.name),
@@ -182,8 +189,9 @@ def _effect(found: Decomposition, axis: str, values: Sequence[Hashable], shown: 
     others = "on average over all else" if apart else "all else alike"
     if not shown:
         return sentence(
-            "No effect of ", name(_called(axis)), f" on accuracy is shown ({digits(effect.value, 2)} points; {ends})."
-        )
+            "No effect of ", name(_called(axis)), " on accuracy is shown (at most ", name(short(best)),
+            f" {digits(effect.value, 2)} points above ", name(short(worst)), f"; {ends}).",
+        )  # fmt: skip
     return sentence(
         "Accuracy depends on ", strong(_called(axis)), f" ({100 * share:.0f} % of all differences): ",
         name(short(best)),
@@ -204,6 +212,8 @@ def proven(side: Side, at_least: float, examples: int | None = None) -> Sentence
     wanted = f"{short(POINTS * at_least)} %"
     if found.shown:
         return sentence(name(side.name), f" {mean}{ends}: ", strong(f"{wanted} is shown"), ".")
+    if found.high < at_least:
+        return sentence(name(side.name), f" {mean}{ends}: it is shown to be below {wanted}.")
     more = f"; about {found.runs} runs like these would show it" if found.runs else ""
     return sentence(name(side.name), f" {mean}{ends}: {wanted} is not shown{more}.")
 

@@ -133,6 +133,11 @@ class Surface:
         """The prediction for a setting."""
         return self.predictions[self.settings.index(setting)]
 
+    def epoch_seconds(self, setting: Setting) -> float | None:
+        """Seconds an epoch where a setting runs, the geometric mean over processes; None where it was never timed."""
+        level = self._epoch.get(setting.timed)
+        return math.exp(level.mean) if level else None
+
     def ratio(self, baseline: Setting, other: Setting) -> tuple[float, float, float] | None:
         """How many times as fast the other is to the target, with its 95 % interval; None where one has none."""
         first, second = self.of(baseline), self.of(other)

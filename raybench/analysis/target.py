@@ -1,7 +1,8 @@
 """Time to a quality target where not every run reaches it: misses are observations, not gaps.
 
-A run that reached the target has a time to it. One that ended its epochs, or its time limit, without it is *censored*:
-it would have taken longer than it was given. One that diverged or ran out of memory would *never* have reached it.
+A run that reached the target has a time to it. One whose time was up before its epochs were over is *censored*: it
+might have got there in those that it was not given. One that had them all *missed* it; one that diverged or ran out of
+memory would *never* have reached it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from raybench.analysis.told import mapping_in, number_in
 from raybench.trial import events
 from raybench.trial.job import Target
 
-REACHED, CENSORED, NEVER = "reached", "censored", "never"
+REACHED, CENSORED, MISSED, NEVER = "reached", "censored", "missed", "never"
 
 ENDINGS = {
-    events.COMPLETED: CENSORED,
+    events.COMPLETED: MISSED,
     events.TIMEOUT: CENSORED,
     events.OOM: NEVER,
     events.DIVERGED: NEVER,
@@ -41,7 +42,7 @@ class Try:
 
     Attributes:
         seconds: to the target or, without it, all that the run took.
-        ending: `REACHED`, `CENSORED` or `NEVER`.
+        ending: `REACHED`, `CENSORED`, `MISSED` or `NEVER`.
         epochs: as many as it took to the target, or was given.
         miss: of one that reached it, what it would have taken without: all the epochs that it was given; None where
             that is not known.
@@ -153,10 +154,11 @@ class Step:
 def curve(tries: Sequence[Try]) -> list[Step]:
     """How large a part of runs has reached the target by when: Kaplan and Meier's estimate, a step at each success.
 
-    A censored run counts as long as it ran; one that never would have reached it counts to the end. Intervals are
-    Greenwood's on the scale log(−log), which stay inside 0 to 1.
+    A run that was stopped early counts as long as it ran. One that had all its epochs, or never would have reached it,
+    counts to the end: the curve is of as many epochs as were given. Intervals are Greenwood's on the scale log(−log),
+    which stay inside 0 to 1.
     """
-    times = [math.inf if each.ending == NEVER else each.seconds for each in tries]
+    times = [math.inf if each.ending in (MISSED, NEVER) else each.seconds for each in tries]
     steps: list[Step] = []
     left, spread = 1.0, 0.0
     for moment in sorted({each.seconds for each in tries if each.reached}):

@@ -7,15 +7,20 @@ from typing import Any
 
 from raybench.analysis.components import Part, components
 from raybench.analysis.sections import Column, Record, Section
-from raybench.analysis.sentences import MOST, digits, how_far
+from raybench.analysis.sentences import MOST, digits, how_far, listed
 from raybench.analysis.sides import Pair
 from raybench.analysis.speedup import SURE_OF, repeats_to_be_sure
 from raybench.analysis.standing import Standing
 from raybench.analysis.verdict import compared
+from raybench.analysis.welch import MOST_REPEATS
 
 SURE = 100 * SURE_OF
 
-LEVELS = ("machine", "process", "epoch")
+LEVELS = {
+    "machine": "from machine to machine",
+    "process": "from process to process on one machine",
+    "epoch": "from epoch to epoch of one process",
+}
 
 FINEST = 6
 """Digits after the point of a percentage: a part in 100 million of a time, less than any clock tells."""
@@ -36,15 +41,15 @@ def variation(standing: Standing, pairs: Sequence[Pair]) -> Section:
             record |= {"detectable": found.detectable, "paired": found.paired}
             if not found.paired:
                 baseline, other = (list(each.times.values()) for each in (pair.baseline, side))
-                record["repeats"] = repeats_to_be_sure(baseline, other)
+                record["repeats"] = repeats_to_be_sure(baseline, other) or f">{MOST_REPEATS}"
         records.append(record)
+    told = [words for level, words in LEVELS.items() if any(level in record for record in records)]
     return Section(
         "variation",
         "How much the times vary",
-        "Standard deviations of an epoch's time, in percent, with 95 % intervals: from machine to machine, from "
-        "process to process on one machine, from epoch to epoch of one process. Then the least difference from the "
-        "baseline that as many runs would have shown four times in five, and how many runs each would show "
-        f"{SURE:g} %.",
+        f"Standard deviations of an epoch's time, in percent, with 95 % intervals: {listed(told)}. Then the least "
+        "difference from the baseline that as many runs would have shown four times in five, and how many runs each "
+        f"would show {SURE:g} %.",
         (
             Column("cell", "setting", right=False),
             Column("runs", "runs"),

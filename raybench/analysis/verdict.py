@@ -220,10 +220,10 @@ def length(pair: Pair) -> Sentence | None:
     sure = f"surely from {found.sure_from:,} steps on" if found.sure_from else "at no job length surely so"
     if found.turns_at is None:
         return sentence(once, name(winner.name), f" is faster, {sure}.")
-    before = f", and up to {found.sure_before:,} surely on " if found.sure_before else ", and fewer on "
+    before = f", surely in those of up to {found.sure_before:,} steps" if found.sure_before else ""
     return sentence(
-        once, name(winner.name), " is faster ", strong(f"from {found.turns_at:,} steps on"), f" ({sure})",
-        before, name(loser.name), ".",
+        once, name(winner.name), " is faster ", strong(f"from {found.turns_at:,} steps on"), f" ({sure}); ",
+        name(loser.name), f" is in shorter jobs{before}.",
     )  # fmt: skip
 
 

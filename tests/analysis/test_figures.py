@@ -17,6 +17,7 @@ from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.figures import NothingToShowError, draw, pictures, svg
 from raybench.analysis.figures.style import fitted
 from raybench.analysis.standing import Standing
+from raybench.trial import events
 from raybench.trial.job import Target
 
 
@@ -134,7 +135,8 @@ def test_an_interval_wider_than_the_page_has_no_band_and_the_others_have():
 
 def test_how_many_have_reached_the_target_by_when():
     """Of `tpu b256 wd0` one run of three reaches it, when another has ended without it."""
-    figure = draw("reached", aimed(odd()))
+    grid = aimed(odd())
+    figure = draw("reached", grid)
     (panel,) = figure.axes
     lines = {line.get_label(): line for line in panel.lines if not line.get_label().startswith("_")}
     assert list(lines) == [
@@ -147,13 +149,18 @@ def test_how_many_have_reached_the_target_by_when():
     ]
     assert lines["gpu b256 wd5e-4"].get_ydata()[-1] == 100
     some = lines["tpu b256 wd0"]
-    took = sorted(
-        rules.epochs(run)
-        for run in odd().latest.values()
-        if run.profile == "tpu" and run.cell["settings"]["weight_decay"] == 0
-    )
+    tried = [
+        run
+        for run in grid.latest.values()
+        if (run.profile, run.cell["settings"]["batch_size"], run.cell["settings"]["weight_decay"]) == ("tpu", 256, 0)
+    ]
+    took = sorted(map(rules.epochs, tried))
     assert some.get_xdata()[-1] == took[-1], "the line goes on as long as a run did"
-    assert list(some.get_ydata()) == [0, 50, 50], "one of two, for the third was stopped sooner"
+    assert list(some.get_ydata()) == pytest.approx([0, 100 / 3, 100 / 3]), "both that missed it had all their epochs"
+    first = min((run for run in grid.latest.values() if run in tried), key=rules.epochs)
+    first.status = events.TIMEOUT
+    (stopped,) = [line for line in draw("reached", grid).axes[0].lines if line.get_label() == "tpu b256 wd0"]
+    assert list(stopped.get_ydata()) == pytest.approx([0, 50, 50]), "one of two, for the third was stopped sooner"
     ticks = [line for line in panel.lines if line.get_marker() == "|" and len(line.get_xdata())]
     assert sum(len(line.get_xdata()) for line in ticks) == 2, "the two that missed it"
     assert panel.get_ylabel() == "share of runs at 78 %, %"

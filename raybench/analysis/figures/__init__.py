@@ -62,7 +62,7 @@ FIGURES: Mapping[str, Kind] = {
     "reached": Kind(
         "How many have reached the target by when",
         "The share of runs after so much training, by Kaplan and Meier's estimate: a tick is a run that ended without "
-        "it, and counts as long as it ran. The band is the 95 % interval.",
+        "it; one that was stopped early counts as long as it ran. The band is the 95 % interval.",
         reached.reached,
     ),
     "accuracy_map": Kind(
