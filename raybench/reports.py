@@ -12,9 +12,9 @@ from typing import Any
 
 from raybench import rooflines
 from raybench.analysis.apart import made_apart
-from raybench.analysis.findings import survey
+from raybench.analysis.findings import Finding, survey
 from raybench.analysis.report import Report, Told, as_json, make_report
-from raybench.analysis.results import Attempt, attempts, latest
+from raybench.analysis.results import Attempt, Key, attempts, latest
 from raybench.analysis.standing import Standing, of_journal
 from raybench.analysis.tables import Record
 from raybench.errors import UsageError, nearest
@@ -201,9 +201,18 @@ def of_records(source: str, found: Sequence[Record]) -> Report:
     told = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in found]
     prices = {device: price for device, price in told if price is not None}
     standing = of_journal(grids[0], latest(own), prices)
-    standing = replace(standing, findings=survey(own, ()))
+    standing = replace(standing, findings=_doubts(found, own))
     notes = [] if any(run.ledger for run in own) else [NO_START]
     return make_report(standing, Told(notes=notes, published=beside(standing), made=now()))
+
+
+def _doubts(found: Sequence[Record], own: Sequence[Attempt]) -> dict[Key, tuple[Finding, ...]]:
+    """What there is to doubt of each: what its events show here, and what was told of it and they no longer do."""
+    doubts = survey(own, ())
+    for record, attempt in zip(found, own, strict=True):
+        seen = {finding.code for finding in doubts[attempt.key]}
+        doubts[attempt.key] += tuple(finding for finding in record.findings if finding.code not in seen)
+    return doubts
 
 
 def _named(record: Record) -> Attempt:

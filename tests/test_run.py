@@ -228,7 +228,7 @@ def test_the_page_beside_the_journal_is_of_what_is_there(grid):
     assert page.read_text().count("<tr>") == made.count("<tr>") > 2
     grid(DIGITS, where=[("batch_size", "64")], fresh=True)
     part = page.read_text()
-    assert "This is a part of the grid: `--where batch_size=64` leaves out 1 of its 2 cells." in part
+    assert "This is a part of the grid: <code>--where batch_size=64</code> leaves out 1 of its 2 cells." in part
     _, nothing = grid(DIGITS)
     assert nothing == [] and "This is a part" not in page.read_text(), "another selection is another page"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,13 @@ class Record:
     Attributes:
         grid: what its grid is called, where its own events do not say so.
         known: values of columns that its events do not give, or give less well.
+        findings: what was told of it when it ended, where its events are not all there.
     """
 
     attempt: Attempt
     grid: str | None = None
     known: Mapping[str, Any] = field(default_factory=dict)
+    findings: Sequence[findings.Finding] = ()
 
 
 @dataclass(frozen=True)

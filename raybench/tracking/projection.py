@@ -279,6 +279,17 @@ def description(doubts: Sequence[Finding]) -> str:
     )
 
 
+_DESCRIBED = re.compile(r"- (?:note|doubt): \*\*.*?\*\*: (.*); (.*)")
+
+
+def described(codes: str | None, text: str | None) -> tuple[Finding, ...]:
+    """The findings of a run as its tags have them (`description`), without numbers; none where they do not fit."""
+    names, lines = (codes or "").split(","), list(map(_DESCRIBED.fullmatch, (text or "").splitlines()))
+    if len(names) != len(lines):
+        return ()
+    return tuple(Finding(name, line[1], line[2], {}) for name, line in zip(names, lines, strict=True) if name and line)
+
+
 def state(status: str) -> str:
     """MLflow's own status of a run that ended so: FINISHED for every result, KILLED, or FAILED."""
     if status in FINISHED:

@@ -124,7 +124,8 @@ def record(run: StoredRun, prices: Mapping[str | None, float]) -> Record | None:
         known |= {"target_reached": True, "target_runs": 1, "time_to_target_s": seconds}
     if profile in prices:
         known["price_per_hour"] = prices[profile]
-    return Record(attempt, run.experiment, known)
+    doubts = p.described(run.tags.get(p.FINDINGS), run.tags.get(p.DESCRIPTION))
+    return Record(attempt, run.experiment, known, doubts)
 
 
 def attempt_of(run: StoredRun) -> Attempt | None:

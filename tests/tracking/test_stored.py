@@ -9,6 +9,7 @@ from pandas.testing import assert_frame_equal
 import raybench
 from raybench.analysis.columns import EPOCHS, TRIALS
 from raybench.errors import UsageError
+from raybench.reports import of_source
 from raybench.tracking.mlflow import MlflowClient
 from raybench.tracking.projection import EFFECTIVE, Summary
 from raybench.tracking.server import BULK
@@ -79,6 +80,29 @@ def test_a_store_says_what_the_journal_says(store, journal, attempts):
     assert (row["device"], row["host"], row["bound_by"]) == ("box", "node-1", "compute")
     assert (row["time_to_target_s"], row["epochs_to_target"], row["total_s"]) == (8.542, 2, 12.212)
     assert (row["decay_proof"], row["decay_factor"]) == ("passed", 1.0)
+
+
+def test_a_report_of_a_store_doubts_what_was_doubted_when_it_was_written(store, journal):
+    """Of a machine's cores MLflow is told nothing, but what follows from them is on the run."""
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    for event in events:
+        if event["event"] == "trial_started":
+            event["machine"] = {"cores": 64}
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events))
+    sync(journal, store, "of_64_cores")
+    reports = [of_source(str(journal), journal.parent), of_source(store.uri, journal.parent, grid="of_64_cores")]
+    told, stored = (
+        {
+            (doubt.says.partition(": ")[2], doubt.remedy, doubt.runs)
+            for doubt in report.doubts
+            if doubt.kind == "finding"
+        }
+        for report in reports
+    )
+    few = [words for words, _, _ in told if "64 cores" in words]
+    assert few == ["few threads: 2 threads on 2 of its machine's 64 cores."]
+    assert few[0] in {words for words, _, _ in stored}
+    assert {words.partition(":")[0] for words, _, _ in told} <= {words.partition(":")[0] for words, _, _ in stored}
 
 
 def test_what_a_device_costs_is_in_the_last_execution(store, journal):
