@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from raybench.analysis.comparison import origins
-from raybench.analysis.crossover import Process, crossover, long_run, speedup_at
+from raybench.analysis.crossover import Process, crossover, speedup_at
 from raybench.analysis.sections import Column, Record, Section
 from raybench.analysis.sentences import times
 from raybench.analysis.sides import Pair
 from raybench.analysis.speedup import Speedup
 from raybench.analysis.standing import Standing
+from raybench.analysis.verdict import compared
 
 EPOCHS = (1, 10, 100)
 """Lengths that are told, beside a single step and the long run."""
@@ -40,7 +41,7 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
             continue
         record: dict[str, Any] = {"cell": standing.label(cell)}
         if pair.even:
-            record["long_run"] = _told(long_run(baseline, other))
+            record["long_run"] = _told(compared(pair))
             record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in EPOCHS}
         if pair.same_steps:
             record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
@@ -54,7 +55,7 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
         "lengths",
         "Times as fast, by the length of the job",
         "Loading the framework, data, start-up and compilation are counted, evaluation is not; 95 % intervals in "
-        "brackets." + (turn if any("turns_at" in record for record in records) else ""),
+        "brackets; the long run is the headline." + (turn if any("turns_at" in record for record in records) else ""),
         (
             Column("cell", "setting", right=False),
             Column("step", "one step", _shown),
