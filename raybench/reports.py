@@ -44,6 +44,7 @@ def of_events(
     wanted: Wanted | None,
     warnings: Iterable[str] = (),
     everything: bool = False,
+    found: Mapping[Key, Attempt] | None = None,
 ) -> Report:
     """The report of a grid.
 
@@ -53,8 +54,9 @@ def of_events(
         wanted: what it asked for; None where only the journal is known, and then every cell in it counts.
         warnings: what else a person should know that is no result.
         everything: every cell that the journal has, also beyond what was asked for.
+        found: the attempts that the events tell of, where they are known already.
     """
-    found = attempts(told)
+    found = attempts(told) if found is None else found
     last = latest(found.values())
     if wanted and not everything:
         standing = Standing(name, wanted.workload, wanted.cells, last, wanted.baseline, wanted.target)
@@ -179,7 +181,7 @@ def of_source(
         raise UsageError(what)
     lines = f"{len(damaged)} damaged lines of the journal are left out" if damaged else ""
     name = next((run.grid for run in known.values() if run.grid), None) or journal.absolute().parent.name
-    return of_events(name, told, last_wanted(journal, told), filter(None, [lines]), everything)
+    return of_events(name, told, last_wanted(journal, told), filter(None, [lines]), everything, known)
 
 
 def of_records(source: str, found: Sequence[Record]) -> Report:
