@@ -35,8 +35,10 @@ def likeness(cell: Mapping[str, Any]) -> str:
         device["model"],
         device["count"],
         device["replicas"],
+        device.get("threads"),
         settings["precision"],
         settings["compile"],
+        settings.get("input"),
         settings.get("model"),
     )
     return repr(kept)
