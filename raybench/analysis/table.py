@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from string import ascii_lowercase
@@ -23,6 +24,9 @@ BOUND_NOTE = (
     "bound by: with the share of what probes of the device reached (for input, of the time); overhead: not by the "
     "device."
 )
+WORD = 12
+"""Letters of the longest word that is not broken where the page is narrow."""
+
 WIDTH = 100
 """Columns of a table that goes to a file."""
 
@@ -81,23 +85,38 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     kept, notes = columns(rows, metric, caption)
     found, marks = doubted(rows)
 
-    def table(wide: bool) -> Table:
-        """The table; where the page is not wide, intervals stand below their numbers."""
+    def table(wide: bool, whole: bool = True) -> Table:
+        """The table; where the page is not wide, words and intervals stand below each other, and long texts wrap.
+
+        Args:
+            wide: everything of a cell in a line.
+            whole: no word is broken, but for those of the status.
+        """
         made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for head, justify, _ in kept:
+        stacked: list[list[str]] = []
+        for head, justify, cells in kept:
             right = justify == "right"
-            made.add_column(Text(head), justify="right" if right else "left", no_wrap=right, overflow="fold")
-        for number in range(len(rows)):
-            texts = [
-                cells[number] if wide or justify == "left" else _stacked(cells[number]) for _, justify, cells in kept
-            ]
+            # Of several columns that may wrap, rich breaks the words of the narrow ones too.
+            kept_whole = right or (whole and head != "status" and all(map(_is_short, cells)))
+            made.add_column(
+                Text(head if wide or not whole else re.sub("([_/])", r"\1\n", head)),
+                justify="right" if right else "left",
+                no_wrap=kept_whole,
+                overflow="fold",
+            )
+            stacked.append(list(map(_stacked, cells)) if kept_whole and not wide else cells)
+        for texts in zip(*stacked, strict=True):
             made.add_row(*map(Text, texts))
         return made
 
     class Page:
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            fits = console.measure(table(wide=True), options=options.update(width=10_000)).maximum <= options.max_width
-            yield table(fits)
+            any_width = options.update(width=10_000)
+            if console.measure(table(wide=True), options=any_width).maximum <= options.max_width:
+                yield table(wide=True)
+            else:
+                least = console.measure(table(wide=False), options=any_width).minimum
+                yield table(wide=False, whole=least <= options.max_width)
             # Below the table and not its caption, which would be wrapped to the table's width.
             yield from (Text(note, style="dim") for note in notes if note)
             for code, line in _doubts(rows, found, marks):
@@ -116,8 +135,12 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
 
 
 def _stacked(cell: str) -> str:
-    """A number with its interval below it."""
-    return cell.replace(" (", "\n").removesuffix(")")
+    """A number with its interval below it, and what held a cell up with its share below it."""
+    return re.sub(r" \(| (?=[\d.]+$)", "\n", cell).removesuffix(")")
+
+
+def _is_short(cell: str) -> bool:
+    return all(len(word) <= WORD for word in cell.split())
 
 
 def _spread(spread: Spread | None, digits: int) -> str:
