@@ -14,7 +14,7 @@ from raybench.analysis.reaching import goal, proven, to_target
 from raybench.analysis.sentences import Sentence, Span, code, digits, interval, name, sentence, strong
 from raybench.analysis.sides import Pair
 from raybench.analysis.standing import PLACE, Standing
-from raybench.analysis.verdict import compared, trouble, verdict, which_epochs
+from raybench.analysis.verdict import NOT_THE_HARDWARE, compared, trouble, verdict, which_epochs
 
 FEW = 3
 """Comparisons that are all told in the verdict; of more, what they have in common and the one that was fastest."""
@@ -68,7 +68,8 @@ def summed_up(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     once: list[Paragraph] = []
     for paragraph in told:
         before = {each for earlier in once for each in earlier}
-        once.append([each for each in dict.fromkeys(paragraph) if each not in before])
+        kept = (each for each in dict.fromkeys(paragraph) if each == NOT_THE_HARDWARE or each not in before)
+        once.append(list(kept))
     return [each for each in once if each] or [[_nothing(standing)]]
 
 

@@ -47,6 +47,9 @@ CLOSE = 5.0
 """Where not even so many points of accuracy would have shown, that none have is no sign that both learn alike."""
 
 
+NOT_THE_HARDWARE = sentence("The ratio is not to be credited to the hardware.")
+
+
 def compared(pair: Pair) -> Speedup | None:
     """The speed-up of a pair, paired by repeat where that is right; None where a side has no time."""
     return by_repeat(pair.baseline.times, pair.other.times, pair.beside) if pair.baseline else None
@@ -180,8 +183,7 @@ def attribution(pair: Pair) -> tuple[Sentence, ...]:
         return ()
     baseline, other = (Conditions(side.name, side.bound_by, side.doubts) for side in _both(pair))
     found = credit(baseline, other)
-    head = sentence("The ratio is not to be credited to the hardware.")
-    return () if found.hardware else (head, *found.says)
+    return () if found.hardware else (NOT_THE_HARDWARE, *found.says)
 
 
 def also(pair: Pair) -> Sentence | None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from raybench.analysis.report import NOTE, Report
 from raybench.analysis.sentences import NAME, STRONG, Sentence
 from raybench.analysis.table import render
+from raybench.analysis.verdict import NOT_THE_HARDWARE
 from raybench.cli.page import page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -25,7 +26,7 @@ IN_FULL = 1
 """Paragraphs that are told in full; of more, the first sentences."""
 
 FIRST = 2
-"""How many: which is faster, and whether that is the hardware's doing."""
+"""How many: which is faster, and what comes next."""
 
 STYLES = {STRONG: "bold", NAME: "italic"}
 
@@ -36,13 +37,18 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
 
     whole = full or len(report.verdict) <= IN_FULL
     told = report.verdict if full else report.verdict[:MOST]
-    shown = [paragraph if whole else paragraph[:FIRST] for paragraph in told]
+    shown = [paragraph if whole else _beginning(paragraph) for paragraph in told]
     for paragraph in shown:
         console.print(Text(" ").join(map(worded, paragraph)))
     more = sum(map(len, report.verdict)) - sum(map(len, shown))
     if more:
         words = f"… and {more} sentence{'s' if more > 1 else ''} more on the page, and with `raybench report --full`"
         console.print(words, style="dim")
+
+
+def _beginning(paragraph: Sequence[Sentence]) -> list[Sentence]:
+    """Its first sentences and, wherever that is said, that a ratio is not the hardware's."""
+    return [*paragraph[:FIRST], *(each for each in paragraph[FIRST:] if each == NOT_THE_HARDWARE)]
 
 
 def show_sections(sections: Iterable[Section], console: Console) -> None:

@@ -256,3 +256,14 @@ def test_a_screen_has_the_beginning_and_in_full_everything(odd_report):
         assert section.title in full and section.title not in brief
     for each in odd_report.deciding:
         assert plain(each) in full
+
+
+def test_a_screen_says_wherever_a_ratio_is_not_the_hardware_s():
+    standing = made_up(("cpu", "gpu", "tpu"), (256, 512))
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5})
+    own = {run.key: (busy,) for run in standing.latest.values() if run.profile == "cpu"}
+    report = make_report(dataclasses.replace(standing, findings=own))
+    terminal = io.StringIO()
+    show_report(report, Console(file=terminal, width=200, color_system=None))
+    words = "The ratio is not to be credited to the hardware."
+    assert " ".join(terminal.getvalue().split()).count(words) == 2 == said(report).count(words), "of gpu and of tpu"
