@@ -73,7 +73,7 @@ def reached(standing: Standing) -> Figure:
     return figure
 
 
-WIDE = 12.0
+WIDE = 6.0
 """Times this far apart stand on a logarithmic scale."""
 
 
