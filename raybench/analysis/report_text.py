@@ -108,8 +108,9 @@ def _in_common(mine: Sequence[Pair]) -> Paragraph:
         strong(f"{digits(values[0])} to {digits(values[-1])} × as fast"), " as ", name(pair.baseline.name),
         f", {which_epochs(*sides)}: {', '.join(counts)}.",
     )  # fmt: skip
-    full = verdict(pair)
-    return [head, sentence("Where it is fastest: ") + full[0], *full[1:]]
+    (first, *behind), *more = verdict(pair)
+    within = first._replace(text=first.text.replace("Whether ", "whether ", 1)) if not first.mark else first
+    return [head, sentence("Where it is fastest: ", within, *behind), *more]
 
 
 def _alone(found: Sequence[Pair]) -> list[Paragraph]:

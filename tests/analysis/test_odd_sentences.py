@@ -279,3 +279,8 @@ def test_a_long_start_may_turn_the_time_to_the_target():
     assert line.endswith(
         ": both take as many epochs; that is of training: with loading and start-up it is 0.0894 × as fast."
     )
+
+
+def test_a_sentence_goes_on_in_the_middle_of_another():
+    made = made_up(("cpu", "gpu"), (32, 64, 128, 256, 512), noise=0.8, repeats=2, seed=3)
+    assert any(each.startswith("Where it is fastest: whether gpu trains katnoria_cnn") for each in said(made))
