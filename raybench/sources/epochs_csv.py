@@ -108,6 +108,10 @@ def _line(
             told[name] = _value(text.strip(), dtype)
         except ValueError as error:
             found.append(Problem(file, line, number, name, f"{text.strip()[:60]!r} is {error}"))
+            continue
+        if name.endswith("/accuracy") and told[name] is not None and not 0 <= told[name] <= 1:
+            share = f"; {told[name]:g} % is {told[name] / 100:g}" if 1 < told[name] <= 100 else ""
+            found.append(Problem(file, line, number, name, f"{text.strip()} is no share from 0 to 1{share}"))
     for name in ("trial", "epoch"):
         if told.get(name, "") is None:
             found.append(Problem(file, line, head.index(name) + 1, name, "missing"))

@@ -84,6 +84,7 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
         (("0.6,gpu,64", "0.6,gpu,32"), "/mine.csv:3:7: batch_size: 32 here and 64 on line 2: a trial has one"),
         (("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"), "/mine.csv:3:9: compile: 'no' is neither true nor false"),
         (("0.6,gpu,64,", "0.6,gpu,"), "/mine.csv:3:1: 9 values for 10 columns"),
+        (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is no share from 0 to 1; 60 % is 0.6"),
         ((CSV, "trial,epoch,train_s\n"), "/mine.csv:1:1: no epoch in it"),
         ((CSV, ""), "/mine.csv:1:1: the column trial is missing"),
     ],
