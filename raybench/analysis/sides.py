@@ -15,6 +15,7 @@ from raybench.analysis.crossover import Process, before_training, of_attempt
 from raybench.analysis.factored import TIMED_FOR
 from raybench.analysis.results import Attempt, Key
 from raybench.analysis.target import Try, try_of
+from raybench.cell import LATER
 from raybench.plan import short
 from raybench.trial import events
 from raybench.trial.job import Target
@@ -23,6 +24,9 @@ NOT_RUN, UNFINISHED = "not run", "unfinished"
 
 WORDS = {"batch_size": "batch", "weight_decay": "decay", "optimizer name": "optimizer"}
 """What sentences call an axis; others go by their own name."""
+
+NOT_TOLD = "not told"
+"""What sentences say of a setting that a source has left out."""
 
 EVEN = 1.01
 """Up to this ratio of examples two epochs are the same work: of different batches each leaves out its ragged end."""
@@ -192,12 +196,15 @@ def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: S
             # A timing stands for a training, and is cut short for no other reason.
             settings = {name: value for name, value in settings.items() if name not in ("epochs", "stop_at_target")}
         settings |= {f"optimizer {key}": value for key, value in dict(settings.pop("optimizer", {}) or {}).items()}
-        device = cell.get("device", {})
-        return {**settings, "replicas": device.get("replicas"), "framework": cell.get("framework")}
+        job = {"replicas": cell.get("device", {}).get("replicas"), "framework": cell.get("framework")}
+        return {**settings, **{name: value for name, value in job.items() if value is not None}}
 
     mine, theirs = leaves(other), leaves(baseline)
+    # A cell has what came later only where it differs from its default.
+    later = {key: default for key, default in LATER.items() if key in mine or key in theirs}
+    mine, theirs = {**later, **mine}, {**later, **theirs}
     apart = [key for key in mine if mine[key] != theirs.get(key) and key.removeprefix("optimizer ") not in fields]
-    return tuple(f"{_called(key)} ({_shown(mine[key])} against {_shown(theirs.get(key))})" for key in apart)
+    return tuple(f"{_called(key)} ({_shown(mine[key])} against {_shown(theirs.get(key, NOT_TOLD))})" for key in apart)
 
 
 def _called(key: str) -> str:

@@ -11,6 +11,7 @@ from raybench.analysis.figures import draw
 from raybench.analysis.report import make_report
 from raybench.analysis.results import attempts, latest
 from raybench.analysis.sentences import plain
+from raybench.analysis.sides import differences
 from raybench.analysis.standing import Standing
 from raybench.cli.verdict import caption
 from raybench.identity import cell_id
@@ -284,3 +285,18 @@ def test_a_long_start_may_turn_the_time_to_the_target():
 def test_a_sentence_goes_on_in_the_middle_of_another():
     made = made_up(("cpu", "gpu"), (32, 64, 128, 256, 512), noise=0.8, repeats=2, seed=3)
     assert any(each.startswith("Where it is fastest: whether gpu trains katnoria_cnn") for each in said(made))
+
+
+def test_a_setting_that_only_one_side_has_is_told_against_its_default():
+    """Settings that came after the first form of a cell are in it only where they differ from their default."""
+    plain_cell, set_cell = cell_of("cpu"), cell_of("gpu", channels_last=True, label_smoothing=0.2)
+    assert differences(plain_cell, set_cell, ["device"]) == (
+        "channels last (True against False)",
+        "label smoothing (0.2 against 0)",
+    )
+    assert differences(set_cell, plain_cell, ["device"]) == (
+        "channels last (False against True)",
+        "label smoothing (0 against 0.2)",
+    )
+    del plain_cell["device"]["replicas"]
+    assert "replicas (1 against not told)" in differences(plain_cell, set_cell, ["device"])

@@ -76,7 +76,7 @@ def test_what_is_claimed_and_does_not_follow():
         "TPUv2-8 trains davidnet 19.3 × as fast as T4, 39868 examples/s against 2069 examples/s, one number each: no "
         "interval.",
         "The source says 19.3 × (throughput of steady training).",
-        "They also differ in decay rule (sum_over_replicas against none) and replicas (8 against none).",
+        "They also differ in decay rule (sum_over_replicas against mean) and replicas (8 against not told).",
     ]
     assert whole[0].startswith(
         "The source says that TPUv2-8 is 9.2 × as fast as T4 (end to end); it reports no numbers"
@@ -91,7 +91,7 @@ def test_two_measures_of_one_source():
         "one number each: no interval.",
         "They also differ in batch (256 against 128), optimizer (sgd against adam), learning rate (0.08 against "
         "0.01) and "
-        "replicas (8 against none).",
+        "replicas (8 against not told).",
     ]
     assert logs[0].startswith("TPUv2-8 trains resunet_v1 1.96 × as fast as P100, 235.6 examples/s (throughput")
     assert logs[1] == "The source says 1.96 × (throughput by its own logs)."
