@@ -56,12 +56,18 @@ def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return run
 
 
-@pytest.fixture
-def digits(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def digits_text() -> str:
     """A grid of two trials that take no time."""
-    path = tmp_path / "digits.yaml"
-    path.write_text(
+    return (
         "name: digits\nworkload: digits_cnn\nepochs: 1\nsteps_per_epoch: 3\nexamples: {train: 256, val: 64}\n"
         "axes:\n  device: [cpu]\n  batch_size: [32, 64]\n"
     )
+
+
+@pytest.fixture
+def digits(tmp_path: Path, digits_text: str) -> Path:
+    """Its file."""
+    path = tmp_path / "digits.yaml"
+    path.write_text(digits_text)
     return path

@@ -1,21 +1,35 @@
 """`raybench report`: of a grid file, a name, a journal; what it writes, and what it refuses."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from raybench.reports import of_source
 
+ROOT = Path(__file__).parent.parent.parent
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal.jsonl"
 
 
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, digits_text):
+    """A results folder with a grid in it, run once for all that only read it."""
+    folder = tmp_path_factory.mktemp("ran")
+    (folder / "digits.yaml").write_text(digits_text)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "RAYBENCH_"))}
+    command = [sys.executable, "-m", "raybench", "grid", "digits.yaml", "--inline"]
+    subprocess.run(command, cwd=folder, env=kept | {"PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
+    return folder / "raybench-results"
+
+
 @pytest.fixture
-def results(raybench, digits):
-    """A results folder with a grid in it."""
-    assert raybench("grid", digits, "--inline").status == 0
-    return digits.parent / "raybench-results"
+def results(ran, digits):
+    """That folder, beside the test's own grid file."""
+    return shutil.copytree(ran, digits.parent / "raybench-results")
 
 
 def test_of_a_file_a_name_and_a_journal(raybench, digits, results):
