@@ -43,7 +43,7 @@ CALLED = {
 }
 """What sentences say of runs with a status."""
 
-CLOSE = 5.0
+CLOSE = 2.0
 """Where not even so many points of accuracy would have shown, that none have is no sign that both learn alike."""
 
 
