@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from statistics import fmean
+from statistics import geometric_mean
 
 from raybench.analysis.best import study_of
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.factored import PREDICTED
 from raybench.analysis.reaching import goal
-from raybench.analysis.sections import Column, Record, Section
-from raybench.analysis.sentences import digits, end
+from raybench.analysis.sections import Column, Record, Section, between
+from raybench.analysis.sentences import digits
 from raybench.analysis.standing import Standing
 
 TRAINED, TIMED = "trained", "timed"
@@ -32,7 +30,7 @@ def predictions(standing: Standing) -> Section | None:
                 "device": setting.device,
                 "setting": setting.name,
                 "how": _how(standing, cell) + (", refuted" if setting in refuted else ""),
-                "epochs": math.exp(fmean(map(math.log, hits))) if hits else None,
+                "epochs": geometric_mean(hits) if hits else None,
                 "epoch_s": study.surface.epoch_seconds(setting),
                 "seconds": found.seconds,
                 "seconds_95": None if found.low is None else (found.low, found.high),
@@ -55,7 +53,7 @@ def predictions(standing: Standing) -> Section | None:
             Column("epochs", "epochs", digits),
             Column("epoch_s", "s/epoch", digits),
             Column("seconds", "s to the target", digits),
-            Column("seconds_95", "95 %", lambda ends: f"{end(ends[0])}–{end(ends[1])}"),
+            Column("seconds_95", "95 %", between),
             Column("fastest", "fastest there", lambda share: f"{100 * share:.0f} %"),
             Column("reached", "runs that reach it", lambda share: f"{100 * share:.0f} %"),
         ),
@@ -64,8 +62,8 @@ def predictions(standing: Standing) -> Section | None:
 
 
 def _how(standing: Standing, cell: PlannedCell) -> str:
-    """What was run of a cell."""
+    """What was run of a cell; of one without a completed run how it ended, or that none was needed."""
     runs = standing.completed(cell)
     if not runs:
-        return PREDICTED
+        return standing.trouble(cell)
     return TIMED if all(run.only_timed for run in runs) else TRAINED

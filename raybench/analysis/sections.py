@@ -87,7 +87,8 @@ def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
     return [section for section in made if section and section.records]
 
 
-def _interval(ends: tuple[float | None, float | None] | None) -> str:
+def between(ends: tuple[float | None, float | None] | None) -> str:
+    """The ends of an interval as they stand in a column of their own."""
     low, high = ends or (None, None)
     return NOTHING if low is None or high is None else f"{end(low)}–{end(high)}"
 
@@ -143,7 +144,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
             Column("epochs", "epochs", digits),
             Column("half", "half by, s", digits),
             Column("seconds", "expected, s", digits),
-            Column("seconds_95", "95 %", _interval),
+            Column("seconds_95", "95 %", between),
             Column("price", "price", digits),
             Column("mean", "mean accuracy", "{:.4f}".format),
             Column("proof", f"{goal(wanted)} on average", right=False),
@@ -199,7 +200,7 @@ def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
             Column("cell", "setting", right=False),
             Column("once", "paid once, s", digits),
             Column("seconds", f"{EPOCHS} epochs, s", digits),
-            Column("seconds_95", "95 %", _interval),
+            Column("seconds_95", "95 %", between),
             Column("price", "price", digits),
         ),
         [record for _, record in sorted(fastest.values(), key=lambda pair: pair[0])],
