@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from raybench import datasets
-from raybench.execution.dispatch import Dispatcher, Work
-from raybench.execution.lazy import LazyRay
+from raybench.config import load_grid
+from raybench.core.job import Job
+from raybench.execution.deferred_ray import LazyRay
+from raybench.execution.jobs import make_job
 from raybench.execution.process import TemplateProcess
-from raybench.jobs import make_job
-from raybench.plan import make_plan
-from raybench.spec import load_grid
-from raybench.trial.job import Job
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.plan import Work, make_plan
 
 WORK = ("data", "build", "compile", "train", "input_wait", "evaluate")
 

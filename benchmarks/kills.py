@@ -1,18 +1,20 @@
 """What does a grid lose when something of it is killed? SIGKILL at seeded random moments, and then the same command.
 
-    python benchmarks/kills.py [--kills 100] [--seed 0] [--folder DIR] [--json FILE]
+    python benchmarks/kills.py [--kills 100] [--seed 0] [--epochs 8] [--targets raylet,gcs] [--folder DIR] [--json FILE]
 
 A grid of eight short trials, two at a time where there are two cores, is run by the real command. Its driver, a Ray
-worker and a trial's process are killed in turn, each at a moment of its own; the same command follows until the grid
-is done, and another grid after it until there were enough kills. Each trial leaves a process with a session and an
-environment of its own, as careless code does. Looked at after every kill and every end of a command:
+worker, a trial's process, and Ray's raylet, agent and GCS server are killed in turn, each at a moment of its own; the
+same command follows until the grid is done, and another grid after it until there were enough kills. Each trial leaves
+a process with a session and an environment of its own, as careless code does. Looked at after every kill and every end
+of a command:
 
 - finished trials lost: a trial's own record says that it completed, and the journal does not;
 - finished trials run again: an attempt began after one that completed;
 - runs left RUNNING: in MLflow, once a command has come to its end;
 - doubled: an attempt with two runs, or a point of a metric that is there twice;
 - processes left: 5 s after a kill, of the family of what was killed; 5 s after a command's end, of all it had started;
-- files left: in the system's temporary folder, once a grid is done.
+- files left: in the system's temporary folder, once a grid is done;
+- not noticed: the command did not say within 30 s that Ray's raylet, agent or GCS server had ended.
 
 The folder keeps what was done: the same command goes on where it was stopped.
 """
@@ -31,20 +33,26 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 MARK = "RAYBENCH_KILLS"
-TARGETS = ("driver", "worker", "trial")
+TARGETS = ("driver", "worker", "trial", "raylet", "agent", "gcs")
+RAYS_OWN = {"raylet": b"/raylet/raylet", "agent": b"ray::DashboardAgent", "gcs": b"/gcs/gcs_server"}
+"""How the command lines of Ray's own processes end, before their options."""
+
+NOTICED = 30.0
+"""Seconds in which the command has to say that one of them has ended."""
+
 PATIENCE = 5.0
 """Seconds after which no process may be left."""
 
 TRIALS = 8
-EPOCHS = 8
 
-GRID = f"""
+GRID = """
 name: kills
 workload: careless.py:workload
-epochs: {EPOCHS}
+epochs: EPOCHS
 batch_size: 16
 cpus: 1
 threads: 1
@@ -136,7 +144,12 @@ def find(target: str, driver: int) -> int | None:
         return driver
     there = table()
     own = family(driver)
-    templates = {pid for pid in own if b"raybench.execution.template" in there.get(pid, (0, "", b""))[2].split(b"\0")}
+    if target in RAYS_OWN:
+        programs = {pid: there.get(pid, (0, "", b""))[2].split(b"\0")[0].strip() for pid in own}
+        return next((pid for pid, program in programs.items() if program.endswith(RAYS_OWN[target])), None)
+    templates = {
+        pid for pid in own if b"raybench.execution.fork_server" in there.get(pid, (0, "", b""))[2].split(b"\0")
+    }
     guards = [pid for pid in templates if there[pid][0] not in templates]
     if target == "worker":
         return next((there[pid][0] for pid in guards), None)
@@ -158,16 +171,25 @@ def events(path: Path) -> list[dict]:
 class Kills:
     """The state of the whole, kept in its folder."""
 
-    def __init__(self, folder: Path, seed: int, wanted: int) -> None:
-        self.folder, self.seed, self.wanted = folder, seed, wanted
+    def __init__(self, folder: Path, seed: int, wanted: int, epochs: int, targets: Sequence[str]) -> None:
+        self.folder, self.seed, self.wanted, self.epochs, self.targets = folder, seed, wanted, epochs, targets
         self.path = folder / "state.json"
-        self.state = {"seed": seed, "kills": 0, "grids": 0, "commands": 0, "by_target": {}, "seconds": 0.0}
+        self.state = {
+            "seed": seed,
+            "kills": 0,
+            "grids": 0,
+            "commands": 0,
+            "by_target": {},
+            "seconds": 0.0,
+            "noticed": {},
+        }
         self.state |= {"faults": {}, "told": [], "duration": 20.0}
         if self.path.exists():
             self.state = json.loads(self.path.read_text())
             if self.state["seed"] != seed:
                 sys.exit(f"{self.path}: was begun with --seed {self.state['seed']}")
         self.mark = f"{MARK}={folder}"
+        self.of_old_rays: set[int | None] = set()
         self.grid = folder / f"grid-{self.state['grids']}"
         self.temporary = Path(tempfile.gettempdir()) / f"rk-{os.getpid()}"
 
@@ -182,7 +204,7 @@ class Kills:
         self.temporary.mkdir(exist_ok=True)
         while self.state["kills"] < self.wanted or self.grid.exists():
             self.grid.mkdir(exist_ok=True)
-            (self.grid / "kills.yaml").write_text(GRID)
+            (self.grid / "kills.yaml").write_text(GRID.replace("EPOCHS", str(self.epochs)))
             (self.grid / "careless.py").write_text(WORKLOAD)
             begun = time.monotonic()
             faults = len(self.state["told"])
@@ -215,13 +237,16 @@ class Kills:
         seen: dict[int, str] = {}
         while driver.poll() is None and self.state["kills"] < self.wanted:
             number = self.state["kills"]
-            target = TARGETS[number % len(TARGETS)]
+            target = self.targets[number % len(self.targets)]
             if not self.wait(driver, target, random.Random(f"{self.seed}/{number}").random(), begun):
                 break
             victim = find(target, driver.pid)
             if victim is None:
                 continue
+            output = self.grid / "output.txt"
+            self.said = output.read_text().count("was ended")
             dying = family(victim)
+            rays_own = {find(name, driver.pid) for name in RAYS_OWN} if target in RAYS_OWN else set()
             seen |= family(driver.pid)
             os.kill(victim, signal.SIGKILL)
             self.state["kills"] += 1
@@ -229,6 +254,9 @@ class Kills:
             counted[target] = counted.get(target, 0) + 1
             at = time.monotonic() - begun
             print(f"kill {number + 1:>3}: {target} after {at:.1f} s, with {len(dying)} processes", flush=True)
+            if target in RAYS_OWN:
+                self.wait_for_notice(driver, target)
+                self.of_old_rays |= rays_own
             if target == "driver":
                 driver.wait()
             for left in left_of(dying):
@@ -248,12 +276,25 @@ class Kills:
             return True
         return code == 0
 
+    def wait_for_notice(self, driver: subprocess.Popen, target: str) -> None:
+        """Note how long it takes until the command says that a process of Ray's has ended."""
+        begun, output = time.monotonic(), self.grid / "output.txt"
+        while output.read_text().count("was ended") <= self.said and driver.poll() is None:
+            if time.monotonic() > begun + NOTICED:
+                self.fault("not noticed", target)
+                return
+            time.sleep(0.02)
+        took = time.monotonic() - begun
+        self.state["noticed"].setdefault(target, []).append(round(took, 2))
+        print(f"          noticed after {took:.1f} s", flush=True)
+
     def wait(self, driver: subprocess.Popen, target: str, chance: float, begun: float) -> bool:
         """Wait for a moment: of a driver's life, or after what is to be killed is there; False where that is over."""
         moment = begun + chance * self.state["duration"] if target == "driver" else None
         while driver.poll() is None:
-            if moment is None and find(target, driver.pid) is not None:
-                moment = time.monotonic() + 2 * chance
+            # What is left of a Ray whose end was noticed is ended without a further word.
+            if moment is None and find(target, driver.pid) not in {None, *self.of_old_rays}:
+                moment = time.monotonic() + (10 if target in RAYS_OWN else 2) * chance
             if moment is not None and time.monotonic() >= moment:
                 return True
             time.sleep(0.02)
@@ -302,7 +343,8 @@ class Kills:
         known = {(event["trial"], event["attempt"]) for event in ended if event["status"] == "completed"}
         for trial, attempt in self.finished() - known:
             self.fault("finished trials lost", f"{trial}, attempt {attempt}")
-        left = [path.name for path in self.temporary.iterdir() if not path.name.startswith(("torchind", "db_init_"))]
+        kept = ("torchind", "raybench-torchind", "db_init_")  # caches, which stay
+        left = [path.name for path in self.temporary.iterdir() if not path.name.startswith(kept)]
         for name in left:
             inside = sorted(str(path.relative_to(self.temporary)) for path in (self.temporary / name).rglob("*"))
             self.fault("files left", f"{name}: {len(inside)} files: {', '.join(inside[:20])}")
@@ -314,20 +356,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--targets", default=",".join(TARGETS), help="what is killed in turn")
+    parser.add_argument("--epochs", type=int, default=8, help="of each trial")
     parser.add_argument("--folder", type=Path, default=Path("kills"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    kills = Kills(options.folder.absolute(), options.seed, options.kills)
+    kills = Kills(options.folder.absolute(), options.seed, options.kills, options.epochs, options.targets.split(","))
     kills.run()
     state = kills.state
-    faults = ("finished trials lost", "finished trials run again", "runs left RUNNING", "doubled", "processes left")
+    faults = (
+        "finished trials lost",
+        "finished trials run again",
+        "runs left RUNNING",
+        "doubled",
+        "processes left",
+        "not noticed",
+    )
     counts = {name: state["faults"].get(name, 0) for name in (*faults, "files left", "exit status")}
     by_target = ", ".join(f"{count} {target}" for target, count in state["by_target"].items())
     done = f"{state['kills']} kills ({by_target}) in {state['grids']} grids of {TRIALS} trials"
     print(f"{done}, {state['commands']} commands, {state['seconds']:.0f} s, seed {options.seed}")
     for name, count in counts.items():
         print(f"  {name:<28}{count:>4}")
+    for target, seconds in state["noticed"].items():
+        print(f"  {target}: noticed after {min(seconds)} to {max(seconds)} s ({len(seconds)} times)")
     if options.json:
         options.json.write_text(json.dumps(state | {"faults": counts}, indent=1) + "\n")
     return int(any(counts.values()))

@@ -1,13 +1,14 @@
 """How long do results take to load and to report? raybench beside MLflow's own client, on one store; long journals.
 
-    python benchmarks/loading.py [--runs 1000] [--epochs 24] [--mlflow-runs 1000] [--trials 10000] [--json FILE]
+    python benchmarks/loading.py [--runs 1000] [--epochs 24] [--trials 10000] [--rounds 5] [--json FILE]
 
-A real sqlite store of MLflow is filled by bulk insert with what raybench writes of each run: parameters, tags, the
-metrics of every epoch and the summary. It is loaded by `raybench.load`, and by MLflow's `search_runs` and
-`get_metric_history` for every metric of an epoch, in turn; the latter, where asked, for fewer of the runs. Then a
-journal is written and loaded. Last, journals of as many trials as the store has and as the journal has are reported:
-what `raybench report FILE --html PAGE` does once it has started, from the reading of the journal to the page with its
-figures, the data and the text of the terminal.
+A real sqlite store of MLflow is filled as `raybench sync` does: parameters, tags, the metrics of every epoch and the
+summary of each run, and the journal in parts. It is loaded by `raybench.load`, which reads the journal, and by MLflow's
+`search_runs` and `get_metric_history` for every metric of an epoch, in turn in each round; which of them is first
+changes every round. Printed is the ratio of the processor times as a geometric mean over the rounds, with the 95 %
+interval of a paired t on logarithms. Then a journal is written and loaded. Last, journals of as many trials as the
+store has and as the journal has are reported: what `raybench report FILE --html PAGE` does once it has started, from
+the reading of the journal to the page with its figures, the data and the text of the terminal.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sqlite3
 import statistics
 import tempfile
 import time
@@ -25,13 +25,16 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
+from measuring import ratio
+
 import raybench
-from raybench import reports
-from raybench.analysis.results import Attempt, attempts
-from raybench.cli.verdict import show_report
-from raybench.tracking import projection as p
+from raybench.cli.report_view import show_report
+from raybench.core import events
+from raybench.reporting import build
+from raybench.reporting import build as reports
+from raybench.tracking import mapping as p
 from raybench.tracking.store import Store, at
-from raybench.trial import events
+from raybench.tracking.sync import sync
 
 GRID = "loading"
 START = 1795251600000
@@ -77,67 +80,23 @@ def clock(seconds: float) -> str:
 
 
 def fill(folder: Path, runs: int, epochs: int) -> Store:
-    """A store with so many runs, made by MLflow and filled by bulk insert."""
-    from raybench.tracking.mlflow import Runs
-
+    """A store with so many runs, as `raybench sync` writes them and their journal."""
     store = at(f"sqlite:///{folder.as_posix()}/mlflow.db")
-    Runs(store, GRID)
-    rows: dict[str, list[tuple]] = {"runs": [], "params": [], "tags": [], "metrics": [], "latest_metrics": []}
-    connection = sqlite3.connect(store.path)
-    ((experiment,),) = connection.execute("select experiment_id from experiments where name = ?", (GRID,))
-    for number, attempt in enumerate(attempts(told(runs, epochs)).values()):
-        run = f"{number:032x}"
-        rows["runs"].append(
-            (
-                run,
-                p.run_name(attempt),
-                "FINISHED",
-                START + number,
-                START + number + 9800,
-                "active",
-                experiment,
-                "nobody",
-                "",
-            )
-        )
-        rows["params"] += [(key, value, run) for key, value in p.parameters(attempt).items()]
-        rows["tags"] += [(key, value, run) for key, value in p.tags(attempt, GRID).items()]
-        points = list(points_of(attempt))
-        rows["metrics"] += [(key, value, START + step, step, run, False) for key, value, step in points]
-        last = {key: (value, step) for key, value, step in points}
-        rows["latest_metrics"] += [(key, v, START + step, step, run, False) for key, (v, step) in last.items()]
-    columns = {
-        "runs": "run_uuid, name, status, start_time, end_time, lifecycle_stage, experiment_id, user_id, artifact_uri",
-        "params": "key, value, run_uuid",
-        "tags": "key, value, run_uuid",
-        "metrics": "key, value, timestamp, step, run_uuid, is_nan",
-        "latest_metrics": "key, value, timestamp, step, run_uuid, is_nan",
-    }
-    with connection:
-        for table, names in columns.items():
-            places = ", ".join("?" * len(names.split(", ")))
-            connection.executemany(f"insert into {table} ({names}) values ({places})", rows[table])
-    connection.close()
+    write(folder / GRID / "journal.jsonl", runs, epochs)
+    sync(folder / GRID / "journal.jsonl", store, GRID)
     return store
 
 
-def points_of(attempt: Attempt) -> Iterator[tuple[str, float, int]]:
-    for epoch in attempt.epochs:
-        for name, value in p.epoch_metrics(epoch).items():
-            yield name, value, epoch.epoch
-    for name, value in p.summary_metrics(attempt).items():
-        yield name, value, 0
-
-
-def by_mlflow(store: Store, most: int) -> dict[str, dict[str, list[float]]]:
-    """What MLflow's own client gives: by run and metric the values by epoch, of at most so many runs."""
+def by_mlflow(store: Store) -> dict[str, dict[str, list[float]]]:
+    """What MLflow's own client gives without the journal: by run and metric the values by epoch."""
     from raybench.tracking.mlflow import MlflowClient
 
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name(GRID).experiment_id
     found, token = [], None
-    while len(found) < most:
-        page = client.search_runs([experiment], max_results=min(1000, most - len(found)), page_token=token)
+    while True:
+        clause = f"tags.`{p.TRIAL}` LIKE '%'"
+        page = client.search_runs([experiment], clause, max_results=1000, page_token=token)
         found += page
         token = page.token
         if not token:
@@ -157,17 +116,17 @@ def by_mlflow(store: Store, most: int) -> dict[str, dict[str, list[float]]]:
 
 def write(path: Path, trials: int, epochs: int) -> int:
     """A journal of so many trials; its size in bytes."""
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(event) + "\n" for event in told(trials, epochs)))
     return path.stat().st_size
 
 
 def reported(path: Path) -> dict[str, str]:
     """Everything that `raybench report` makes of a journal."""
-    report = reports.of_source(str(path), path.parent)
+    report = build.of_source(str(path), path.parent)
     with redirect_stdout(StringIO()) as screen:
         show_report(report)
-    return {**reports.files(report), "screen": screen.getvalue()}
+    return {**build.files(report), "screen": screen.getvalue()}
 
 
 def timed(work, *arguments):
@@ -182,37 +141,41 @@ def shown(seconds: list[list[float]]) -> str:
     return f"{wall:.1f} s, processor time {cpu:.1f} s"
 
 
+def loaded_in_turn(store: Store, runs: int, epochs: int, rounds: int) -> dict[str, list[list[float]]]:
+    """Seconds of loading a store by its journal and by MLflow's client; both must give the same numbers."""
+    seconds: dict[str, list[list[float]]] = {"raybench": [], "mlflow": []}
+    for number in range(rounds):
+        results, histories = None, {}
+        for which in ("raybench", "mlflow")[:: 1 if number % 2 else -1]:
+            if which == "raybench":
+                took, results = timed(raybench.load, store.uri)
+            else:
+                took, histories = timed(by_mlflow, store)
+            seconds[which].append(took)
+        assert results and (len(results.trials), len(results.epochs), len(histories)) == (runs, runs * epochs, runs)
+        for trial, rows in results.epochs.groupby("trial"):
+            for column, metric in (("epoch_s", "time/epoch_s"), ("val/accuracy", "val/accuracy")):
+                assert list(rows[column]) == histories[trial][metric]
+    return seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=24)
-    parser.add_argument("--mlflow-runs", type=int, default=1000, help="of them, for MLflow's own client")
     parser.add_argument("--trials", type=int, default=10_000, help="in the journal")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the numbers here too")
     options = parser.parse_args()
-    import pandas  # noqa: F401 — loading it is no part of loading results
+    # Loading them is no part of loading results.
+    import pandas  # noqa: F401
 
-    seconds: dict[str, list[list[float]]] = {
-        "raybench": [],
-        "mlflow": [],
-        "journal": [],
-        "report": [],
-        "long_report": [],
-    }
+    import raybench.tracking.mlflow
+
+    seconds: dict[str, list[list[float]]] = {"journal": [], "report": [], "long_report": []}
     with tempfile.TemporaryDirectory() as folder:
-        store = fill(Path(folder), options.runs, options.epochs)
-        asked = min(options.mlflow_runs, options.runs)
-        for number in range(options.rounds):
-            took, results = timed(raybench.load, store.uri)
-            seconds["raybench"].append(took)
-            assert (len(results.trials), len(results.epochs)) == (options.runs, options.runs * options.epochs)
-            if number == 0:
-                took, histories = timed(by_mlflow, store, asked)
-                seconds["mlflow"].append(took)
-                for trial, epochs in results.epochs.groupby("trial"):
-                    if trial in histories:
-                        assert list(epochs["epoch_s"]) == histories[trial]["time/epoch_s"]
+        filling, store = timed(fill, Path(folder) / "store", options.runs, options.epochs)
+        seconds |= loaded_in_turn(store, options.runs, options.epochs, options.rounds) | {"sync": [filling]}
         path = Path(folder) / "long" / "journal.jsonl"
         size = write(path, options.trials, options.epochs)
         for _ in range(options.rounds):
@@ -228,16 +191,18 @@ def main() -> None:
                 seconds[which].append(took)
                 pages[which] = len(files[reports.HTML])
                 assert len(json.loads(files[reports.DATA])["cells"]) == -(-trials // 3)
-    print(f"a store of {options.runs} runs × {options.epochs} epochs")
-    print(f"  raybench.load: {shown(seconds['raybench'])} (median of {options.rounds})")
-    print(f"  search_runs + get_metric_history: {shown(seconds['mlflow'])}, for {asked} of the runs, once")
-    each = seconds["mlflow"][0][1] / asked / (statistics.median(cpu for _, cpu in seconds["raybench"]) / options.runs)
-    print(f"  processor time of a run: {each:.0f} × as much")
+    median = f"(median of {options.rounds})"
+    print(f"a store of {options.runs} runs × {options.epochs} epochs, filled in {shown(seconds['sync'])}")
+    print(f"  raybench.load: {shown(seconds['raybench'])} {median}")
+    print(f"  search_runs + get_metric_history: {shown(seconds['mlflow'])} {median}")
+    pairs = zip(seconds["mlflow"], seconds["raybench"], strict=True)
+    value, low, high = ratio([(theirs[1], ours[1]) for theirs, ours in pairs])
+    print(f"  processor time, the latter ÷ the former: {value:.1f} (95 %: {low:.1f} to {high:.1f})")
     print(f"a journal of {options.trials} trials × {options.epochs} epochs, {size / 1e6:.0f} MB")
-    print(f"  raybench.load: {shown(seconds['journal'])} (median of {options.rounds})")
+    print(f"  raybench.load: {shown(seconds['journal'])} {median}")
     for which, trials in (("report", options.runs), ("long_report", options.trials)):
         print(f"the report of {trials} trials × {options.epochs} epochs, a page of {pages[which] / 1e6:.1f} MB")
-        print(f"  from its journal to page, data and screen: {shown(seconds[which])} (median of {options.rounds})")
+        print(f"  from its journal to page, data and screen: {shown(seconds[which])} {median}")
     if options.json:
         about = {name: value for name, value in vars(options).items() if name != "json"}
         options.json.write_text(json.dumps(about | {"journal_bytes": size, "seconds": seconds}, indent=1) + "\n")

@@ -23,12 +23,11 @@ import torch
 from scipy.special import stdtrit
 
 from raybench import datasets, workloads
-from raybench.cell import DEFAULTS, settings_of
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.trial.job import Recipe
-from raybench.trial.ledger import Ledger
 
 
 def plain_loop(data: Data, batch: int, precision: str, device: torch.device) -> Callable[[int], None]:
@@ -77,10 +76,10 @@ def engine_loop(data: Data, batch: int, precision: str, kind: str, steps: int) -
         "schedule": "constant",
         "learning_rate": 0.01,
     }
-    cell = {"settings": settings_of(dict(DEFAULTS) | dict(workload.defaults) | asked)}
+    recipe = Recipe.of({**workload.defaults, **asked})
     device = open_device(kind, "torch", Assignment([], [], torch.get_num_threads()))
     device.open(precision)
-    engine = open_engine("torch", EngineParts(Recipe.from_cell(cell), workload, device, Ledger(), 0))
+    engine = open_engine("torch", EngineParts(recipe, workload, device, Ledger(), 0))
     engine.load(data)
     engine.build()
     return lambda _: engine.train_epoch(1) and None

@@ -33,15 +33,17 @@ from pathlib import Path
 from scipy.special import stdtrit
 
 from raybench import datasets
-from raybench.cell import DEFAULTS, make_cell
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
+from raybench.core.status import TrialStatus
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution import process
-from raybench.tracking.journal import Journal, attempt_folder
+from raybench.planning.cell import make_cell
+from raybench.results.journal import Journal, attempt_folder
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import MlflowWriter
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
 from raybench.trial.record import keep
 from raybench.workloads import read_reference
 
@@ -56,12 +58,12 @@ WITHOUT = "without"
 
 TEMPLATE = f"""
 import sys
-from raybench.execution import template
+from raybench.execution import fork_server
 from raybench.trial import record
 
 keep = record.keep
 record.keep = lambda folder, event: None if "{WITHOUT}" in folder.parts else keep(folder, event)
-template.main(*sys.argv[1:])
+fork_server.main(*sys.argv[1:])
 """
 """The fork template, whose trials keep no journal of their own in a folder that says so."""
 
@@ -82,7 +84,7 @@ def start_template(folder: Path) -> process.TemplateProcess:
     program = folder / "template.py"
     program.write_text(TEMPLATE)
     script = folder / "python"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$3" "$4"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$4" "$5"\n')
     script.chmod(0o755)
     return process.TemplateProcess("torch", str(script))
 
@@ -133,7 +135,7 @@ class Around:
         assert audited
         self.sampler_s += audited["cost_cpu_s"]
         self.see(audited)
-        self.see(events.trial_ended(self._job.trial, self._job.attempt, events.COMPLETED, wall=self.length))
+        self.see(events.trial_ended(self._job.trial, self._job.attempt, TrialStatus.COMPLETED, wall=self.length))
         # In a grid the next trial is sampled while this one's end goes to MLflow.
         self._audit = AUDIT(replace(self._job, folder=self._job.folder + "-next"))
         self._audit.begin(self._leader)
@@ -171,7 +173,7 @@ class Block:
 def blocks_of(folder: Path, seconds: float, steps: int | None, rounds: int) -> Iterator[Block]:
     """Blocks in pairs, of which first the one and then the other is measured first."""
     template = start_template(folder)
-    writer = MlflowWriter(resolve(folder, f"sqlite:///{folder}/mlflow.db"), GRID, folder)
+    writer = MlflowWriter(resolve(folder, f"sqlite:///{folder}/mlflow.db"), GRID, folder, "one")
     writer.wait_open()
     journal = Journal(folder / "journal.jsonl")
     job = make_job(folder / WITHOUT, "c-r0", 1, EPOCHS, steps)

@@ -6,6 +6,7 @@ Both run the same grid of one-step trials (digits_cnn, batch 64, one step) on th
 with an empty sqlite store each: raybench as `raybench grid` does it, and Tune with a function trainable and
 `MLflowLoggerCallback`. The two take turns. A further trial's cost is the difference between the long grid and one with
 a single trial, divided by the number of further trials, so that starting Ray and loading the framework do not count.
+With `--trials 1` there is the single trial alone.
 """
 
 from __future__ import annotations
@@ -96,21 +97,24 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     ways = {"raybench": run_raybench, "bare Tune + MLflowLoggerCallback": run_bare}
-    seconds: dict[str, dict[int, list[float]]] = {name: {1: [], options.trials: []} for name in ways}
+    lengths = sorted({1, options.trials})
+    seconds: dict[str, dict[int, list[float]]] = {name: {trials: [] for trials in lengths} for name in ways}
     for number in range(options.rounds):
         for name in sorted(ways, reverse=bool(number % 2)):
-            for trials in (1, options.trials):
+            for trials in lengths:
                 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                     begun = time.perf_counter()
                     ways[name](Path(folder), trials)
                     seconds[name][trials].append(time.perf_counter() - begun)
     for name, times in seconds.items():
-        one, many = (statistics.median(times[trials]) for trials in (1, options.trials))
-        each = [(b - a) / (options.trials - 1) for a, b in zip(times[1], times[options.trials], strict=True)]
-        print(
-            f"{name:<34} 1 trial {one:6.1f} s, {options.trials} trials {many:6.1f} s: "
-            f"{statistics.median(each):.3f} s for each further trial ({min(each):.3f} to {max(each):.3f})"
-        )
+        found = f"{name:<34} 1 trial {statistics.median(times[1]):6.1f} s"
+        if options.trials > 1:
+            each = [(b - a) / (options.trials - 1) for a, b in zip(times[1], times[options.trials], strict=True)]
+            found += (
+                f", {options.trials} trials {statistics.median(times[options.trials]):6.1f} s: "
+                f"{statistics.median(each):.3f} s for each further trial ({min(each):.3f} to {max(each):.3f})"
+            )
+        print(found)
     if options.json:
         options.json.write_text(json.dumps({"trials": options.trials, "seconds": seconds}, indent=1))
 

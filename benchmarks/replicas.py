@@ -16,18 +16,18 @@ import json
 import math
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from scipy.special import stdtrit
 
 from raybench import datasets, workloads
-from raybench.cell import DEFAULTS, settings_of
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data
 from raybench.devices import Assignment, open_device
 from raybench.engines import Engine, EngineParts, open_engine
-from raybench.trial.job import Recipe
-from raybench.trial.ledger import Ledger
 
 
 def make_engine(data: Data, replicas: int, options: argparse.Namespace) -> Engine:
@@ -41,11 +41,13 @@ def make_engine(data: Data, replicas: int, options: argparse.Namespace) -> Engin
         "schedule": "constant",
         "learning_rate": 0.01,
     }
-    settings = settings_of(dict(DEFAULTS) | dict(workload.defaults) | asked)
-    device = {"replicas": replicas, "replication": "grouped" if replicas > 1 else "", "devices": 1}
     opened = open_device(options.kind, "torch", Assignment([], [], options.threads))
     opened.open(options.precision)
-    recipe = Recipe.from_cell({"settings": settings, "device": device})
+    recipe = replace(
+        Recipe.of({**workload.defaults, **asked}),
+        replicas=replicas,
+        replication="grouped" if replicas > 1 else "",
+    )
     engine = open_engine("torch", EngineParts(recipe, workload, opened, Ledger(), 0))
     engine.load(data)
     engine.build()

@@ -46,11 +46,10 @@ def made(options: argparse.Namespace) -> dict[str, list[float]]:
     import torch
 
     from raybench import workloads
-    from raybench.cell import DEFAULTS, settings_of
+    from raybench.core.job import Recipe
+    from raybench.core.ledger import Ledger
     from raybench.devices import Assignment, open_device
     from raybench.engines import EngineParts, open_engine
-    from raybench.trial.job import Recipe
-    from raybench.trial.ledger import Ledger
     from raybench.trial.run import in_memory
 
     count = options.batch * options.steps
@@ -60,10 +59,9 @@ def made(options: argparse.Namespace) -> dict[str, list[float]]:
     for name in options.workloads:
         workload = workloads.get(name)
         asked = {"batch_size": options.batch, "steps_per_epoch": options.steps, "channels_last": True}
-        settings = settings_of(dict(DEFAULTS) | dict(workload.defaults) | asked)
         device = open_device(options.kind, "torch", Assignment([], [], torch.get_num_threads()))
         device.open("fp32")
-        recipe = Recipe.from_cell({"settings": settings, "device": {"replicas": 1}})
+        recipe = Recipe.of({**workload.defaults, **asked})
         engines[name] = open_engine("torch", EngineParts(recipe, workload, device, Ledger(), 0))
         engines[name].load(few)
         engines[name].build()
@@ -84,13 +82,13 @@ def made(options: argparse.Namespace) -> dict[str, list[float]]:
 
 def told(seconds: dict[str, list[float]], count: int) -> list[str]:
     """The lines that say what came of it."""
-    from raybench.analysis import welch
+    from raybench.analysis.statistics import intervals
 
     lines = [f"{name:<11} {count / median(times):9.2f} pictures/s" for name, times in seconds.items()]
     generator = seconds["generator"]
     for name in list(seconds)[1:]:
         logs = [math.log(model / own) for model, own in zip(seconds[name], generator, strict=True)]
-        found = welch.mean(logs)
+        found = intervals.mean(logs)
         assert found is not None and found.low is not None and found.high is not None
         middle, low, high = (math.exp(end) for end in (found.value, found.low, found.high))
         lines.append(f"generator ÷ {name}: {middle:.0f} × as fast (95 %: {low:.0f} to {high:.0f})")
@@ -113,8 +111,9 @@ def memory(count: int, side: int) -> list[tuple[int, float, float]]:
         for part in (train.inputs, train.targets):
             part[places]
         if any(start < mark <= end for mark in wanted):
-            found.append((end, round(peak(), 1), round(time.perf_counter() - begun, 1)))
-            print(f"{end:>9,} pictures: at most {peak():.1f} MiB, {end / found[-1][2]:,.0f} pictures/s", flush=True)
+            seconds = time.perf_counter() - begun
+            found.append((end, round(peak(), 1), round(seconds, 1)))
+            print(f"{end:>9,} pictures: at most {peak():.1f} MiB, {end / seconds:,.0f} pictures/s", flush=True)
     return found
 
 

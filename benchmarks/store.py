@@ -34,16 +34,17 @@ from pathlib import Path
 
 from measuring import EPOCHS, WARMUP, WITHOUT, NoAudit, make_job, ratio, start_template
 
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.execution import process
-from raybench.tracking.journal import Journal
+from raybench.results.journal import Journal
 from raybench.tracking.store import at
 from raybench.tracking.writer import PATIENCE, MlflowWriter
-from raybench.trial import events
-from raybench.trial.events import Event
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from servers import free_port, mlflow_server, proxy
+from support.servers import free_port, mlflow_server, proxy
 
 GRID = "store"
 ARMS = ("none", "there", "slow", "away")
@@ -66,7 +67,7 @@ class Around:
 
     def __init__(self, folder: Path, uri: str, name: str, started: Event) -> None:
         self._journal = Journal(folder / "journal.jsonl")
-        self._writer = MlflowWriter(at(uri), GRID, folder, execution=name, warn=lambda _: None)
+        self._writer = MlflowWriter(at(uri), GRID, folder, name, warn=lambda _: None)
         self._writer.wait_open()
         self._trial = f"{name}-r1"
         earlier = started | {"trial": f"{name}-r0"}
@@ -76,7 +77,7 @@ class Around:
             ledger = {"train": 1.0, "evaluate": 0.1}
             told = {"epoch": number, "steps": 22, "examples": 1408, "ledger": ledger, "metrics": metrics}
             self._tell(events.epoch_ended(earlier["trial"], 1, **told))
-        self._tell(events.trial_ended(earlier["trial"], 1, events.COMPLETED, wall=110.0))
+        self._tell(events.trial_ended(earlier["trial"], 1, TrialStatus.COMPLETED, wall=110.0))
         self.see(started)
 
     def _tell(self, event: Event) -> None:
@@ -89,7 +90,7 @@ class Around:
 
     def close(self) -> tuple[float, int]:
         """End as a grid does: the seconds that takes, and how many runs are left to `raybench sync`."""
-        self._tell(events.trial_ended(self._trial, 1, events.COMPLETED, wall=1.0))
+        self._tell(events.trial_ended(self._trial, 1, TrialStatus.COMPLETED, wall=1.0))
         begun = time.monotonic()
         left = self._writer.close()
         self._journal.close()
@@ -122,7 +123,7 @@ def blocks_of(folder: Path, uris: dict[str, str], seconds: float, steps: int | N
                         block.epochs.append(event["ledger"]["train"] + event["ledger"]["input_wait"])
                         if around:
                             around.see(event)
-                    if time.monotonic() > over:
+                    if time.monotonic() > over and len(block.epochs) > 1:
                         break
                 del block.epochs[:1]
                 if around:

@@ -10,13 +10,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from raybench._version import __version__
 from raybench.datasets.base import Data, Split
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
     from raybench.sources import load, published
 
-__version__ = "0.1.0"
 __all__ = ["Data", "Split", "Workload", "__version__", "load", "published"]
 
 _LATER = ("load", "published")

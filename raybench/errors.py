@@ -8,7 +8,7 @@ RaybenchError
 │   ├── DataError         a data set that is missing, damaged or cannot be fetched
 │   └── ResultsLockedError  another grid is running on the same results folder
 ├── ExecutionError        the machines or Ray would not do what was asked: exit status 1
-├── JournalError          the results folder can no longer be written: full, read-only, taken away: exit status 1
+├── JournalError          the results folder, or a disk that trials write to, is full, read-only or gone: exit status 1
 └── StoreError            the MLflow store cannot be reached or used (`raybench.tracking.store`): exit status 1
 """
 
@@ -19,11 +19,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 
+def close(name: str, known: Iterable[str]) -> str:
+    """The hint with the known name nearest to an unknown one; empty if none is near."""
+    near = get_close_matches(name[:100], list(known), 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint that goes with an unknown name: the nearest known one, or where none is near all there are."""
+    """The hint with the nearest known name or, if none is near, all of them."""
     there = list(known)
-    near = get_close_matches(name[:100], there, 1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(there)}"
+    return close(name, there) or f"there are {', '.join(there)}"
 
 
 class RaybenchError(Exception):
@@ -57,11 +62,16 @@ class Problem:
 
 
 class FileError(UsageError):
-    """A file cannot be used; `problems` holds every reason, in the order of the file."""
+    """A file cannot be used; `problems` holds every reason, in the order of the file.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    The message has the first `shown` of them.
+    """
+
+    def __init__(self, problems: Sequence[Problem], shown: int = 50) -> None:
         self.problems = sorted(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        more = len(self.problems) - shown
+        lines = [*map(str, self.problems[:shown]), *([f"… and {more:,} more"] if more > 0 else [])]
+        super().__init__("\n".join(lines))
 
 
 class GridFileError(FileError):
@@ -69,7 +79,11 @@ class GridFileError(FileError):
 
 
 class WorkloadError(UsageError):
-    """A workload cannot be found, or its definition cannot be read."""
+    """A workload cannot be found, or its definition cannot be read; `field` is the grid's field that says so."""
+
+    def __init__(self, message: str, field: str = "workload") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class DataError(UsageError):

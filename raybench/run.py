@@ -4,38 +4,50 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from raybench import datasets
 from raybench.analysis.comparison import Row
-from raybench.analysis.report import Report
-from raybench.analysis.results import Attempt, latest
+from raybench.analysis.labels import differences, extended, without_repeat
+from raybench.analysis.request import FILE, Wanted, last_wanted, same_cells, wanted_by, written
+from raybench.checks.pretrial import Evidence, about
+from raybench.checks.weight_decay.schedule import Proof
+from raybench.config import GridSpec
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.masking import mask, mask_yaml
+from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
-from raybench.evidence import Evidence, about
 from raybench.execution.base import Executor
-from raybench.execution.dispatch import Dispatcher, Placement, Work
-from raybench.jobs import make_job
-from raybench.plan import Plan, make_plan
-from raybench.proofs import Proof
-from raybench.reports import files, keep_page, of_events, page_is_current
-from raybench.resume import Earlier, completed_elsewhere, missing, recovered, told
-from raybench.spec import GridSpec
-from raybench.tracking import executions
-from raybench.tracking.behind import catch_up
-from raybench.tracking.journal import JOURNAL, Journal
-from raybench.tracking.lock import locked
-from raybench.tracking.projection import EFFECTIVE, Summary
-from raybench.tracking.store import RESULTS, Store, redact_text, resolve
-from raybench.tracking.writer import PATIENCE, MlflowWriter
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
-from raybench.view import Silent, View
-from raybench.wanted import FILE, PLAN, Wanted, wanted_by, written
-from raybench.workloads import WorkloadInfo
+from raybench.execution.jobs import make_job
+from raybench.execution.progress import Silent, View
+from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.monitoring.host_load import HostLoad, LoadWatch
+from raybench.planning.plan import Plan, Trial, Work, make_plan
+from raybench.planning.resume import History, missing_work, recover_history
+from raybench.reporting.build import files, keep_page, of_events, page_is_current
+from raybench.reporting.report import Report
+from raybench.results import executions
+from raybench.results.attempt import Attempt, latest
+from raybench.results.executions import EFFECTIVE, PLAN, Summary
+from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
+from raybench.results.lock import locked
+from raybench.results.recovery import read_journal
+from raybench.tracking.store import Store, redact_text, resolve
+from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
+from raybench.tracking.writer import PATIENCE
+
+DEFAULT_STORE = "default"
+"""The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
+
+BUSY = """Before the first trial other programs kept {load} busy: trials take longer, and their times vary. \
+Stop those programs (`top` lists them), or run the grid at another time."""
 
 STOPPED = """The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, \
 the same command goes on with the rest."""
@@ -47,19 +59,24 @@ class Options:
 
     Attributes:
         results: the results folder.
-        tracking_uri: the MLflow store; else the grid file's, MLFLOW_TRACKING_URI, or sqlite in the results folder.
+        tracking: the URI of an MLflow store, another tracker (`raybench.tracking.tracker`), or None to track nothing.
+            By default the store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder.
         where: (axis, value as text): only these cells.
-        retry: statuses of finished trials that are to be tried again.
-        fresh: try everything again.
-        skip_missing: what no node can hold is no reason for a bad exit status.
+        retry: statuses of finished trials that are run again.
+        fresh: run everything again.
+        strict: a cell that no node can run makes the exit status 3, also if others can run.
+        checks: check weight decay, measure the device's peak and watch the machine's speed, around the trials.
+        report: write the report's page and figures.
     """
 
     results: Path = RESULTS
-    tracking_uri: str | None = None
+    tracking: str | Tracker | None = DEFAULT_STORE
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
     fresh: bool = False
-    skip_missing: bool = False
+    strict: bool = False
+    checks: bool = True
+    report: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,11 +84,12 @@ class Outcome:
     """What a grid has come to.
 
     Attributes:
-        latest: the attempt that stands for each trial that was ever tried (`raybench.analysis.results.latest`).
+        latest: the attempt that stands for each trial that was ever tried (`raybench.results.attempt.latest`).
         report: what that comes to; `rows` are its comparison, a row a cell.
         ran: how many attempts came to an end of their own this time.
         ended: how each trial that was run this time ended last.
         folder: the grid's own folder, in the results folder.
+        store: the MLflow store, if there is one.
     """
 
     plan: Plan
@@ -80,9 +98,9 @@ class Outcome:
     ran: int
     ended: Mapping[str, str]
     folder: Path
-    store: Store
+    store: Store | None
     interrupted: bool = False
-    skip_missing: bool = False
+    strict: bool = False
 
     @property
     def rows(self) -> list[Row]:
@@ -101,31 +119,18 @@ class Outcome:
 
     @property
     def exit_status(self) -> int:
-        """The first that applies: 130 stopped by a person, 1 one failed or was lost, 3 one could not run here, 0."""
+        """The first that applies: 130 stopped by the user, 1 a trial failed or was lost, 3 nothing could run here, 0.
+
+        With `strict`, 3 if any cell could not run here.
+        """
         if self.interrupted:
             return 130
         ends = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
         ends |= set(self.ended.values())
-        if ends & {events.FAILED, events.LOST}:
+        if any(status.is_failure for status in map(TrialStatus.parse, ends) if status):
             return 1
-        return 3 if any(cell.skip for cell in self.plan.cells) and not self.skip_missing else 0
-
-
-def grid_folder(results: Path, name: str) -> Path:
-    """Where everything of one grid is kept."""
-    return results.absolute() / name
-
-
-def ensure_data(workload: WorkloadInfo, root: Path, fetch: Callable[[datasets.DataSet, Path], None]) -> bool:
-    """Fetch a workload's data set where it is missing; whether it was.
-
-    Raises:
-        DataError: it is neither there nor to be had.
-    """
-    if workload.dataset is None or datasets.get(workload.dataset).status(root).state == "ready":
-        return False
-    fetch(datasets.get(workload.dataset), root)
-    return True
+        ran = bool(ends - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
+        return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not ran) else 0
 
 
 def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, options: Options | None = None) -> Outcome:
@@ -138,38 +143,52 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         JournalError: the results folder can no longer be written.
     """
     view, options = view or Silent(), options or Options()
-    store = resolve(options.results, options.tracking_uri, spec.tracking_uri)
+    tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, options.where, executor.isolation)
-        if any(cell.fit for cell in plan.cells) and ensure_data(plan.workload, root, view.fetch):
+        if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results, f"the grid {spec.name}"):
             try:
-                earlier = recovered(folder / JOURNAL)
-                earlier, taken, words = completed_elsewhere(plan, folder / JOURNAL, earlier, store, options)
-                if words:
-                    view.note(words)
-                session = _Session(plan, folder, root, store, earlier, options.fresh)
-                session.run(missing(plan, earlier.attempts.values(), options, taken), executor, view)
+                history = recover_history(folder / JOURNAL)
+                session = _Session(plan, folder, root, tracker, history, options)
+                session.run(missing_work(plan, history.attempts.values(), options), executor, view)
             except JournalError as error:
                 raise JournalError(f"{error}. {STOPPED}") from None
-            return session.outcome(options.skip_missing)
+            return session.outcome()
+
+
+def _tracker(spec: GridSpec, options: Options) -> Tracker:
+    if options.tracking is None:
+        return NoTracker()
+    if isinstance(options.tracking, str):
+        uri = None if options.tracking == DEFAULT_STORE else options.tracking
+        return MlflowTracker(resolve(options.results, uri, spec.tracking_uri))
+    return options.tracking
 
 
 class _Session:
     """One execution of a grid."""
 
-    def __init__(self, plan: Plan, folder: Path, root: Path, store: Store, earlier: Earlier, fresh: bool) -> None:
-        self._plan, self._folder, self._root, self._store = plan, folder, root, store
-        self._known = earlier.attempts
-        self._evidence = Evidence(() if fresh else earlier.events)
-        self._executions = executions.ended(earlier.events)
+    def __init__(
+        self, plan: Plan, folder: Path, root: Path, tracker: Tracker, history: History, options: Options
+    ) -> None:
+        self._plan, self._folder, self._root, self._tracker = plan, folder, root, tracker
+        self._options, self._store = options, tracker.store if isinstance(tracker, MlflowTracker) else None
+        self._known = history.attempts
+        self._labelled: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for attempt in self._known.values():
+            if attempt.label:
+                self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
+        self._evidence = Evidence(() if options.fresh else history.events)
+        self._executions = executions.ended(history.events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
-        self._warnings = list(earlier.warnings)
+        self._warnings = list(history.warnings)
+        self._busy = False
 
     def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
@@ -183,13 +202,27 @@ class _Session:
             return
         with Journal(self._folder / JOURNAL) as journal:
             begun, writable = events.now(), True
+            on_this_machine = not any(node.address for node in self._plan.nodes)
+
+            def tell(words: str) -> None:
+                self._warnings.append(words)
+                view.warn(words)
+
+            load = executor.host_load()  # before anything of our own starts
             view.begin(self._plan, todo, list(self._known.values()))
-            writer = MlflowWriter(
-                self._store,
+            if load and load.high:
+                self._busy = True
+                tell(BUSY.format(load=load))
+
+            def watch(load: HostLoad) -> None:
+                self._busy = load.high
+                view.busy(f"other programs keep {load} busy" if load.high else "")
+
+            writer = self._tracker.open(
                 self._plan.spec.name,
                 self._folder,
-                self._known.values(),
                 executions.named(begun),
+                self._known.values(),
                 self._executions,
                 warn=self._warnings.append,
                 tell=view.warn,
@@ -199,21 +232,27 @@ class _Session:
                 if placement.work.check:
                     view.checking(about(placement.work))
                 made = make_job(self._plan, placement, self._folder, self._root)
+                label = {**made.labels, "label": self._label(placement.work.trial)}
+                made = replace(made, labels=label, host_busy=self._busy)
                 return self._evidence.complete(made, placement.work, self._folder)
 
             def sink(event: Event) -> None:
                 journal.append(event)
                 self._evidence.take(event)
                 if event["event"] == "trial_ended":
-                    self._ran += event["status"] != events.KILLED
+                    self._ran += event["status"] != TrialStatus.KILLED
                     self._ended[event["trial"]] = event["status"]
                 writer.put(event)
                 view.event(event)
+                error = event.get("error") or {}
+                if event.get("status") == TrialStatus.LOST and error.get("disk_full") and on_this_machine:
+                    raise JournalError(f"{event['trial']}: {error['message']}")  # tried again, it would end the same
 
             try:
                 writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
-                works = self._evidence.with_checks(todo)
-                executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink)
+                works = self._evidence.with_checks(todo) if self._options.checks else todo
+                with LoadWatch(watch) if self._busy else nullcontext():
+                    executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
             except KeyboardInterrupt:
                 self._interrupted = True
             except JournalError:
@@ -225,7 +264,7 @@ class _Session:
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
-    def _close(self, journal: Journal | None, writer: MlflowWriter, view: View, begun: str) -> None:
+    def _close(self, journal: Journal | None, writer: Writer, view: View, begun: str) -> None:
         """Keep what this execution comes to, where there is room for it, and bring MLflow up to date."""
         try:
             if journal:
@@ -248,18 +287,28 @@ class _Session:
             if trial.cell.skip and trial.trial_id not in told
         ]
 
+    def _label(self, trial: Trial) -> str:
+        """The label of a trial; with the settings in which its cell differs if earlier runs of another share it."""
+        label, cell = self._plan.label(trial), trial.cell
+        cells = self._labelled.get(without_repeat(label), {})
+        others = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
+        return extended(label, differences(cell.cell_id, cell.content, others)) if others else label
+
     def _wanted(self) -> Wanted:
-        """What the plan asks for; a person's text may name a store with its password, which is taken out."""
-        wanted, own = wanted_by(self._plan), self._plan.spec.tracking_uri or self._store.uri
-        return replace(wanted, text=redact_text(redact_text(wanted.text, self._store.uri), own))
+        """What the plan asks for; secrets in the grid file and the password of a store are taken out."""
+        wanted = wanted_by(self._plan)
+        uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
+        text = reduce(redact_text, filter(None, uris), mask_yaml(wanted.text))
+        return replace(wanted, text=text, description=mask(wanted.description))
 
     def _report(self) -> Report:
         """The grid as it stands now, from its journal."""
-        return of_events(self._plan.spec.name, list(told(self._folder / JOURNAL)), self._wanted(), self._warnings)
+        history = list(read_journal(self._folder / JOURNAL))
+        return of_events(self._plan.spec.name, history, self._wanted(), self._warnings)
 
     def _summary(self, begun: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
-        from raybench.analysis.table import text
+        from raybench.reporting.comparison_table import text
 
         report = self._report()
         found, rows = report.standing.latest, report.standing.rows
@@ -269,7 +318,7 @@ class _Session:
         ]
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
         data = {
-            EFFECTIVE: effective,
+            EFFECTIVE: mask(effective),
             PLAN: {"order_seed": self._plan.spec.seed, "trials": plan, "wanted": written(self._wanted())},
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
@@ -277,10 +326,13 @@ class _Session:
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
         texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
-        return Summary(executions.named(begun), texts, Counter(ends), started=begun, ended=events.now())
+        name = executions.named(begun)
+        return Summary(name, texts, Counter(ends), begun, events.now(), interrupted=self._interrupted)
 
     def _files(self, report: Report) -> dict[str, str]:
         """The report's files; that a figure cannot be drawn must not take the summary with it."""
+        if not self._options.report:
+            return {}
         try:
             return files(report)
         except Exception as error:
@@ -295,14 +347,23 @@ class _Session:
 
     def _renew(self) -> None:
         """Where nothing was to be run: make the page again if it is not of this grid as it is now, and mend MLflow."""
-        catch_up(self._folder, self._store, self._plan.spec.name, self._warnings.append)
-        if (self._folder / JOURNAL).is_file() and not page_is_current(self._folder, self._wanted()):
-            self._keep_page(self._files(self._report()))
+        path = self._folder / JOURNAL
+        runnable = any(not cell.skip for cell in self._plan.cells)
+        if path.is_file() and not page_is_current(self._folder, self._wanted()):
+            if runnable and not same_cells(last_wanted(path, self._executions), self._wanted()):
+                # What the grid asks for has changed: `report` and `load` go by the last execution.
+                summary = self._summary(events.now())
+                with Journal(path) as journal:
+                    executions.keep(journal, summary)
+                self._keep_page(summary.files)
+            else:
+                self._keep_page(self._files(self._report()))
+        self._tracker.catch_up(self._plan.spec.name, self._folder, self._warnings.append)
 
     def _proved(self) -> list[tuple[Proof, Event]]:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
-    def outcome(self, skip_missing: bool) -> Outcome:
+    def outcome(self) -> Outcome:
         """The grid as it stands now, from its journal."""
         report = self._report()
         found = report.standing.latest
@@ -316,5 +377,5 @@ class _Session:
             folder=self._folder,
             store=self._store,
             interrupted=self._interrupted,
-            skip_missing=skip_missing,
+            strict=self._options.strict,
         )

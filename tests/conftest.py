@@ -1,20 +1,240 @@
-"""What many tests need: real data where it is, and a results folder of their own."""
+"""The surroundings in which every test runs, the layers, and the fixtures that are expensive to make.
+
+Nothing here depends on the machine's own settings: a test gets a home folder of its own, sees no accelerator unless it
+asks for one, and knows no Ray cluster or MLflow server of the user's.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
-# Tests are no place to phone home from.
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
+HOME = "RAYBENCH_TESTS_HOME"
+"""Environment variable: the home folder of this test run, made by its first process."""
+
+
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+def _isolate() -> None:
+    """Make the environment of this process, and of each that it starts, the same on every machine."""
+    if HOME in os.environ:  # a worker of pytest-xdist: its parent has done this
+        return
+    user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    os.environ.setdefault("RAYBENCH_ENVIRONMENTS", str(user_cache / "raybench" / "environments"))
+    ours = ("RAYBENCH_DATA", "RAYBENCH_ENVIRONMENTS")
+    foreign = (
+        "RAYBENCH_",
+        "RAY_",
+        "TUNE_",
+        "MLFLOW_",
+        "XDG_",
+        "OMP_",
+        "MKL_",
+        "TF_",
+        "KERAS_",
+        "PJRT_",
+        "XLA_",
+        "CUDA_",
+    )
+    for name in list(os.environ):
+        if name.startswith(foreign) and name not in ours:
+            del os.environ[name]
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONOPTIMIZE", "PYTHONWARNINGS"):
+        os.environ.pop(name, None)
+    home = tempfile.mkdtemp(prefix="raybench-tests-")
+    # A font cache takes seconds to make; it is no setting.
+    fonts = Path(tempfile.gettempdir()) / f"raybench-tests-matplotlib-{os.getuid()}"
+    os.environ |= {
+        HOME: home,
+        "HOME": home,
+        "MPLCONFIGDIR": str(fonts),
+        "RAYBENCH_ACCELERATORS": "none",
+        "CUDA_VISIBLE_DEVICES": "",
+        # Threads that wait for each other by spinning take each other's cores where tests run side by side.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        # XLA compiles five times as fast, to programs that compute the same.
+        "XLA_FLAGS": "--xla_backend_optimization_level=0",
+        # Tests are no place to phone home from.
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DO_NOT_TRACK": "true",
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
+    # A shell that starts pytest in the background makes it, and all that it starts, ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_isolate()
+
+from support.executors import ForkingExecutor  # noqa: E402 — the surroundings come first
+from support.frameworks import interpreter  # noqa: E402
+from support.servers import mlflow_server  # noqa: E402
+
+from raybench.execution.deferred_ray import LazyRay  # noqa: E402
+from raybench.execution.process import TemplateProcess  # noqa: E402
+from raybench.tracking.store import Store, resolve  # noqa: E402
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the home folder at the end of the whole run."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[HOME], ignore_errors=True)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One process for the exhaustive layer, which measures; else what xdist chooses."""
+    return 0 if config.option.markexpr.strip() == "exhaustive" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Derive markers from fixtures; long tests come first, so that no process is left alone with one at the end."""
+    for item in items:
+        if item.get_closest_marker("exhaustive"):
+            item.add_marker("slow")
+        for fixture, marker in {"ray_executor": "ray", "migrated_database": "mlflow"}.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
+    items.sort(key=_weight)
+
+
+def _weight(item: pytest.Item) -> int:
+    """What is known to take long goes first; the sort is stable."""
+    heavy = ("tensorflow", "xla", "cluster", "ray", "slow")
+    return next((place for place, name in enumerate(heavy) if item.get_closest_marker(name)), len(heavy))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, with the reason, a test whose framework is not there; give one that runs all cores of this process again.
+
+    A trial that an earlier test has run in this process has kept it to the trial's own cores.
+    """
+    if CORES:
+        os.sched_setaffinity(0, CORES)
+    for marker, framework in {"tensorflow": "tensorflow", "xla": "torch_xla"}.items():
+        if item.get_closest_marker(marker):
+            interpreter(framework)
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder with the real data sets; skips, with the reason, where there is none."""
+    """The folder with the real data sets; skips, with the reason, if there is none."""
     named = os.environ.get("RAYBENCH_DATA")
     if not named or not (Path(named) / "cifar-10-batches-bin").is_dir():
         pytest.skip("RAYBENCH_DATA names no folder with the real data sets")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def golden_journal() -> Path:
+    """The journal that docs/formats.md follows, with made-up numbers."""
+    return Path(__file__).parent / "golden" / "journal.jsonl"
+
+
+@pytest.fixture
+def golden_events(golden_journal: Path) -> list[dict[str, Any]]:
+    """The same as its events."""
+    return [json.loads(line) for line in golden_journal.read_text().splitlines()]
+
+
+@pytest.fixture(scope="session")
+def shared_tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this test run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def migrated_database(shared_tmp: Path) -> Path:
+    """A new MLflow database: its migrations take five seconds, so they run once and the file is copied."""
+    path = shared_tmp / "migrated.db"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            from raybench.tracking.mlflow import client_of
+            from raybench.tracking.store import at
+
+            new = shared_tmp / "migrating.db"
+            client_of(at(f"sqlite:///{new}")).search_experiments()
+            new.rename(path)
+    return path
+
+
+@pytest.fixture
+def mlflow_results(tmp_path: Path, migrated_database: Path) -> Path:
+    """A results folder whose MLflow database exists already."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    shutil.copy(migrated_database, folder / "mlflow.db")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def own_store(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> Store:
+    """A sqlite store for all tests of this process; each uses grids of its own names."""
+    folder = tmp_path_factory.mktemp("store")
+    return resolve(folder, f"sqlite:///{shutil.copy(migrated_database, folder / 'mlflow.db')}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> Iterator[Store]:
+    """A real MLflow server, for all tests of this process."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copy(migrated_database, folder / "mlflow.db")
+    with mlflow_server(folder) as running:
+        yield resolve(folder, running.url)
+
+
+@pytest.fixture(params=["own_store", pytest.param("server", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Store:
+    return request.getfixturevalue(request.param)
+
+
+class SessionRay(LazyRay):
+    """Ray for many grids: starting it takes longer than most of them do."""
+
+    def close(self) -> None:
+        """Keep Ray for the next grid."""
+
+    def end(self) -> None:
+        """End Ray."""
+        super().close()
+
+
+@pytest.fixture(scope="session")
+def ray_executor() -> Iterator[SessionRay]:
+    """The real executor, with one Ray for all tests of this process."""
+    executor = SessionRay()
+    yield executor
+    executor.end()
+
+
+@pytest.fixture
+def forking_executor(fork_server: Callable[[str], TemplateProcess]) -> ForkingExecutor:
+    """An executor without Ray whose trials are real processes; starting one takes milliseconds."""
+    return ForkingExecutor(fork_server)
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[Callable[[str], TemplateProcess]]:
+    """Returns the fork server of a framework, one for all tests of this process; it must stay alive."""
+    started: dict[str, TemplateProcess] = {}
+
+    def server(framework: str = "torch") -> TemplateProcess:
+        if framework not in started or not started[framework].alive:
+            started[framework] = TemplateProcess(framework, "" if framework == "torch" else interpreter(framework))
+        return started[framework]
+
+    yield server
+    for each in started.values():
+        each.close()

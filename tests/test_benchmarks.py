@@ -1,26 +1,92 @@
-"""The benchmarks still start: what they measure is for people to run, on a machine of their own."""
+"""The programs in benchmarks/ still run, in a short form; how they come out is for a quiet machine."""
 
-import os
+from __future__ import annotations
+
+import json
+import math
+import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-BENCHMARKS = sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))
+BENCHMARKS = {path.stem: path for path in sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py"))}
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
+
+SHORT = {
+    "findings": "--grids 2",
+    "fresh_process": "--rounds 1",
+    "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
+    "loading": "--runs 6 --epochs 2 --trials 9 --rounds 2",
+    "loop": "--batch 4 --steps 1 --rounds 2 --precision bf16 --kind cpu",
+    "measuring": "--seconds 0.5 --steps 1 --rounds 2",
+    "overhead": "--trials 1 --rounds 1",
+    "passive_waiting": "--rounds 2 --processes 1 --jobs digits_cnn:32 --steps 2 --patience 1",
+    "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
+    "scenes": "--workloads resunet_v2 --batch 2 --steps 1 --pictures 4 --rounds 2 --side 32",
+    "store": "--seconds 0.5 --steps 1 --rounds 2 --delay 0.1",
+}
+WITHOUT_JSON = {"fresh_process"}
 
 
-@pytest.mark.parametrize("path", BENCHMARKS, ids=[path.stem for path in BENCHMARKS])
-def test_each_says_what_it_measures(path, tmp_path):
-    asked = subprocess.run(
-        [sys.executable, str(path), "--help"],
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def test_every_program_has_a_short_form() -> None:
+    assert list(SHORT) == list(BENCHMARKS)
+
+
+@pytest.mark.slow
+def test_what_the_programs_import_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS["store"].parent))  # as Python does for a program
+    for path in BENCHMARKS.values():
+        assert callable(runpy.run_path(str(path), run_name="benchmark")["main"])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_run_prints_all_its_figures(name: str, tmp_path: Path, request: pytest.FixtureRequest, snapshot: Any):
+    """The lines with each number as `#`, and the names in the JSON file."""
+    if name in ("loop", "replicas"):
+        request.getfixturevalue("real_data")
+    written = tmp_path / "numbers.json"
+    asked = SHORT[name].split() + ([] if name in WITHOUT_JSON else ["--json", str(written)])
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS[name]), *asked], cwd=tmp_path, capture_output=True, text=True, timeout=500
     )
-    assert (asked.returncode, asked.stderr) == (0, "")
-    assert asked.stdout.startswith(f"usage: {path.name}")
-    assert list(tmp_path.iterdir()) == [], "nothing is run"
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in map(without_numbers, done.stdout.splitlines()) if not line.startswith("kill ")] == snapshot
+    if name not in WITHOUT_JSON:
+        numbers = json.loads(written.read_text())
+        assert all(math.isfinite(number) for number in numbers_in(numbers))
+        assert names_in(numbers) == snapshot
+
+
+@pytest.mark.exhaustive
+def test_scenes_shows_the_memory_of_reading(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS["scenes"]), "--memory", "300", "--side", "32"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines and {without_numbers(line).strip() for line in lines} == {"# pictures: at most # MiB, # pictures/s"}
+
+
+def without_numbers(line: str) -> str:
+    return re.sub(" +", " ", NUMBER.sub("#", line))
+
+
+def numbers_in(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(part)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def names_in(value: Any) -> Any:
+    """The names in a JSON value; of a list the names of its first entry."""
+    if isinstance(value, dict):
+        return {name: names_in(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [names_in(value[0])] if value and isinstance(value[0], dict) else []
+    return None

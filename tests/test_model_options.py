@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from raybench.checks import model_options
+from raybench.config import load_grid
 from raybench.errors import UsageError
-from raybench.spec import load_grid
+from raybench.planning.validate import model_options
 from raybench.workloads import read_reference
 
 IMDB = read_reference("imdb_lstm", Path())

@@ -1,16 +1,19 @@
 """A real grid in which much goes wrong: one cell out of memory, one diverged, one skipped, one repeat missing."""
 
 import json
-import re
+import shutil
 
 import pytest
 
-from raybench import reports
-from raybench.analysis.sentences import plain
-from raybench.cli.verdict import show_report
+from raybench.cli.report_view import show_report
+from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.reporting import build
+from raybench.reporting.html import page
+from raybench.reporting.text import phrase, plain
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
+
+pytestmark = pytest.mark.slow
 
 WORKLOAD = '''
 import numpy as np
@@ -59,55 +62,38 @@ baseline: {batch_size: 16}
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory):
-    """The report of the grid, whose journal has lost one repeat of batch 128."""
+    """The report of the grid, which has lost one repeat of batch 128: its events and its own folder."""
     folder = tmp_path_factory.mktemp("odd")
     (folder / "net.py").write_text(WORKLOAD)
     (folder / "odd.yaml").write_text(GRID)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        grid = load_grid(folder / "odd.yaml")
-        outcome = run_grid(grid, InlineExecutor(), None, Options(results=folder / "results"))
-    assert outcome.exit_status == 3, "something could not run here, and nothing failed"
+    options = Options(folder / "results", tracking=None, checks=False, report=False)
+    outcome = run_grid(load_grid(folder / "odd.yaml"), InlineExecutor(), options=options)
+    assert outcome.exit_status == 0, "a part of it ran, and nothing failed"
     (lost,) = (cell for cell in outcome.plan.cells if cell.axes["batch_size"] == 128)
     lines = outcome.journal.read_text().splitlines(keepends=True)
     kept = [line for line in lines if json.loads(line).get("trial") != f"{lost.cell_id}-r1"]
     assert len(kept) < len(lines)
     outcome.journal.write_text("".join(kept))
-    return reports.of_source("odd", folder / "results")
+    shutil.rmtree(outcome.folder / "trials" / f"{lost.cell_id}-r1")
+    return build.of_source("odd", folder / "results")
 
 
-def test_every_sentence_of_the_verdict(odd):
+def test_what_went_wrong_is_in_the_verdict_and_has_no_ratio(odd):
     verdict = [plain(each) for paragraph in odd.verdict for each in paragraph]
     assert verdict[-3:] == [
         "cpu b32 has no time: of 2 runs 2 diverged.",
         "cpu b64 has no time: of 2 runs 2 ran out of memory.",
         "tpu b16 was skipped: no TPU on any node.",
     ]
-    assert re.fullmatch(
-        r"batch 128 trains net \(device cpu\) [\d.]+ × as fast as batch 16, steady epochs, 1 run against 2: no "
-        r"interval\.",
-        verdict[0],
-    )
     assert "batch 128: of 2 runs 1 completed and counts; 1 was not run." in verdict
-    assert not [each for each in verdict if "batch 32 trains" in each or "batch 64 trains" in each]
-
-
-def test_every_cell_in_words(odd):
-    told = {label: [plain(each) for each in sentences] for label, sentences in odd.comparisons}
-    assert list(told) == ["cpu b16", "cpu b32", "cpu b64", "cpu b128", "cpu b256", "tpu b16"]
-    assert told["cpu b64"][:2] == [
-        "batch 64 has no time: of 2 runs 2 ran out of memory.",
-        "batch 64 reaches 50 % in 0 of 2 runs (95 %: 0 to 66 %).",
-    ]
-    assert told["cpu b32"][0] == "batch 32 has no time: of 2 runs 2 diverged."
-    assert told["cpu b32"][1].startswith("batch 32 reaches 50 % in 0 of 2 runs (95 %: 0 to 66 %)")
-    assert not any("×" in each for label in ("cpu b32", "cpu b64") for each in told[label])
-    assert told["tpu b16"] == ["batch 16 was skipped: no TPU on any node."]
+    cells = {label: [plain(each) for each in sentences] for label, sentences in odd.comparisons}
+    assert list(cells) == ["cpu b16", "cpu b32", "cpu b64", "cpu b128", "cpu b256", "tpu b16"]
+    assert not any("×" in each for label in ("cpu b32", "cpu b64", "tpu b16") for each in cells[label])
 
 
 def test_every_table(odd):
     labels = {cell.cell_id: odd.standing.label(cell) for cell in odd.standing.cells}
-    assert {labels[row.cell_id]: row.status for row in odd.standing.rows} == {
+    assert {labels[row.cell_id]: phrase("run_counts", row.counts) for row in odd.standing.rows} == {
         "cpu b16": "2/2 completed",
         "cpu b32": "0/2 completed, 2 diverged",
         "cpu b64": "0/2 completed, 2 oom in train, asked 4.0 EiB",
@@ -130,10 +116,11 @@ def test_every_table(odd):
     ]
 
 
-def test_the_terminal_and_the_page_say_so_too(odd, capsys):
+def test_the_terminal_and_the_page_say_so_too(odd, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     show_report(odd)
     printed = " ".join(capsys.readouterr().out.split())
-    page = " ".join(reports.files(odd)[reports.HTML].split())
+    html = " ".join(page(odd).split())
     for words in ("0/2 completed, 2 diverged", "1/2 completed, 1 not run", "skipped: no TPU on any node"):
-        assert words in printed and words in page
-    assert "has no time: of 2 runs 2 ran out of memory." in page
+        assert words in printed and words in html
+    assert "has no time: of 2 runs 2 ran out of memory." in html

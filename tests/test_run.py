@@ -2,49 +2,42 @@
 
 import json
 import os
-import platform
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from pandas.testing import assert_frame_equal
+from support import ROOT, WORKLOADS
 
-from raybench.analysis import rules
-from raybench.analysis.sentences import plain
-from raybench.cli.summary import show
+import raybench
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.cli.end_view import show
+from raybench.config import load_grid
+from raybench.core import events
+from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
-from raybench.spec import load_grid
-from raybench.tracking.lock import locked
+from raybench.execution.progress import Silent
+from raybench.monitoring.host_load import HostLoad
+from raybench.reporting.build import of_source
+from raybench.reporting.report import as_json
+from raybench.reporting.text import plain
+from raybench.results.lock import locked
+from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
-from raybench.trial import events
-from raybench.view import Silent
+from raybench.tracking.tracker import MemoryTracker
 
-TROUBLES = Path(__file__).parent / "execution" / "troubles.py"
-
-
-@pytest.fixture
-def grid(tmp_path, monkeypatch):
-    """Runs a grid text in a folder of its own and returns the outcome and what the view was told."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-
-    def run(text, **options):
-        path = tmp_path / "grid.yaml"
-        path.write_text(text)
-        view = Silent()
-        outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(results=tmp_path / "results", **options))
-        run.notes = view.notes
-        return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
-
-    return run
+TROUBLES = WORKLOADS / "troubles.py"
 
 
 DIGITS = """
@@ -52,10 +45,37 @@ name: digits
 workload: digits_cnn
 epochs: 1
 steps_per_epoch: 3
+examples: {train: 256, val: 64}
+threads: 1
 axes:
   device: [cpu]
   batch_size: [32, 64]
 """
+
+
+def run(folder, text, **options):
+    """Run a grid text in a folder: its trials alone, unless the options ask for more."""
+    path = folder / "grid.yaml"
+    path.write_text(text)
+    view = Silent()
+    cheap = {"checks": False, "tracking": None, "report": False}
+    outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(folder / "results", **cheap | options))
+    return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """Runs a grid text in a folder of its own and returns the outcome and the trials that were started."""
+    return partial(run, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, migrated_database):
+    """A grid with all that belongs to one: checks, MLflow, a report. It is only read."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "results").mkdir()
+    shutil.copy(migrated_database, folder / "results" / "mlflow.db")
+    return run(folder, DIGITS, checks=True, tracking=DEFAULT_STORE, report=True)
 
 
 def runs_in(store):
@@ -63,12 +83,16 @@ def runs_in(store):
         return database.execute("select name, status from runs order by name").fetchall()
 
 
-def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
-    outcome, started = grid(DIGITS)
+def journal_of(outcome):
+    return [json.loads(line) for line in outcome.journal.read_text().splitlines()]
+
+
+def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(whole):
+    outcome, started = whole
     assert outcome.exit_status == 0
-    assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
+    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
     assert all(row.steady.value > 0 and 0 <= row.metric.value <= 1 for row in outcome.rows)
-    told = [json.loads(line) for line in outcome.journal.read_text().splitlines()]
+    told = journal_of(outcome)
     ended = told.pop()
     assert (ended["event"], ended["counts"]) == ("grid_ended", {"completed": 2})
     kept = {path.name for path in (outcome.folder / "executions" / ended["folder"]).iterdir()}
@@ -78,7 +102,7 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
     assert kept - figures == always | {"report.html", "report.json"}
     assert (outcome.folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     proof, probed, before, after = told.pop(0), told.pop(0), told.pop(0), told.pop()
-    assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "decay", True)
+    assert (proof["event"], proof["check"], proof["passed"]) == ("check_ended", "weight_decay", True)
     assert (probed["event"], probed["check"], probed["error"]) == ("check_ended", "roofline", None)
     assert [(canary["check"], canary["error"]) for canary in (before, after)] == [("canary", None)] * 2
     assert [event["event"] for event in told] == ["trial_started", "epoch_ended", "trial_ended"] * 2
@@ -87,22 +111,22 @@ def test_a_grid_leaves_a_journal_folders_runs_and_a_row_for_each_cell(grid):
         assert [json.loads(line) for line in kept.read_text().splitlines()] == [e for e in told if e["trial"] == trial]
     assert [status for _, status in runs_in(outcome.store)] == ["FINISHED"] * 3
     assert {name for name, _ in runs_in(outcome.store)} == {
-        "digits_cnn cpu torch b32 wd0.005 r0",
-        "digits_cnn cpu torch b64 wd0.005 r0",
+        "b32 r0 digits_cnn cpu torch wd0.005",
+        "b64 r0 digits_cnn cpu torch wd0.005",
         "grid digits",
     }
 
 
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="one core is no fewer than one thread")
-def test_one_thread_on_several_cores_is_said_in_the_table_and_on_the_run(grid):
-    outcome, _ = grid(DIGITS + "threads: 1\n")
+def test_one_thread_on_several_cores_is_said_in_the_report_and_on_the_run(whole):
+    outcome, _ = whole
     says = f"1 thread on {len(usable_cores())} cores"
     for row in outcome.rows:
         (found,) = (finding for told in row.findings.values() for finding in told if finding.code == "few_threads")
         assert found.says == says
+    (note,) = (doubt for doubt in outcome.report.doubts if "few threads" in doubt.says)
+    assert note.kind == "note" and says in note.says, "nothing is compared: it turns no verdict"
     (execution,) = (outcome.folder / "executions").iterdir()
-    table = " ".join((execution / "comparison.txt").read_text().split())
-    assert f": few threads (2 of 2 runs): {says}. Leave `threads`" in table
     for row in json.loads((execution / "comparison.json").read_text()):
         ((finding, *_),) = row["findings"].values()
         assert (finding["code"], finding["evidence"]["threads"]) == ("few_threads", 1.0)
@@ -111,44 +135,80 @@ def test_one_thread_on_several_cores_is_said_in_the_table_and_on_the_run(grid):
     assert [tag.split(",")[0] for (tag,) in tags] == ["few_threads"] * 2
 
 
-def test_mlflow_can_be_made_anew_from_the_journal(grid, tmp_path):
-    outcome, _ = grid(DIGITS)
-    anew = resolve(tmp_path, f"sqlite:///{tmp_path}/anew.db")
+def test_mlflow_can_be_made_anew_from_the_journal(whole, tmp_path, migrated_database):
+    outcome, _ = whole
+    anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
     first, second = (str(sync(outcome.journal, anew, "digits")) for _ in range(2))
     assert (first, second) == (
-        "2 runs created, 0 brought up to date, 0 unchanged",
+        "2 runs created, 0 brought up to date, 0 unchanged; the journal brought up to date",
         "0 runs created, 0 brought up to date, 2 unchanged",
     )
     assert runs_in(anew) == runs_in(outcome.store)
 
 
+def test_a_store_has_the_tables_and_the_report_of_the_journal(whole):
+    outcome, _ = whole
+    stored, kept = raybench.load(outcome.store.uri), raybench.load(outcome.folder.parent)
+    assert_frame_equal(stored.trials, kept.trials)
+    assert_frame_equal(stored.epochs, kept.epochs)
+    reports = [of_source(source, outcome.folder.parent) for source in (outcome.store.uri, "digits")]
+    data = [as_json(report) | {"made": ""} for report in reports]
+    assert data[0] == data[1]
+
+
+def test_the_report_reaches_the_store_and_can_be_read_there(whole):
+    from mlflow import MlflowClient
+
+    outcome, _ = whole
+    client = MlflowClient(outcome.store.uri)
+    experiment = client.get_experiment_by_name("digits")
+    (run,) = client.search_runs([experiment.experiment_id], "attributes.run_name = 'grid digits'")
+    there = {file.path for file in client.list_artifacts(run.info.run_id)}
+    (execution,) = (outcome.folder / "executions").iterdir()
+    kept = {path.name: path.read_bytes() for path in execution.iterdir()}
+    assert there == {*kept, "journal"}
+    fetched = {name: Path(client.download_artifacts(run.info.run_id, name)).read_bytes() for name in kept}
+    assert fetched == kept
+    assert fetched["report.html"] == (outcome.folder / "report.html").read_bytes()
+    data = json.loads(fetched["report.json"])
+    assert data["verdict"] == [plain(each) for paragraph in outcome.report.verdict for each in paragraph]
+    figures = [name for name in kept if name.startswith("figure_")]
+    assert len(figures) >= 4
+    for name in figures:
+        assert ElementTree.fromstring(fetched[name]).tag.endswith("svg")
+        assert fetched[name].decode().split("<svg")[1] in fetched["report.html"].decode()
+
+
 KILLED_AT_ITS_END = """
 import os, signal, sys
 from pathlib import Path
+from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
-from raybench.tracking.writer import MlflowWriter
+from raybench.tracking.mlflow import MlflowClient
 
-MlflowWriter.close = lambda self, **_: os.kill(os.getpid(), signal.SIGKILL)
-run_grid(load_grid(Path("grid.yaml")), InlineExecutor(), options=Options(results=Path("results")))
+MlflowClient.log_artifacts = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # of the execution's own run, the last
+run_grid(load_grid(Path("grid.yaml")), InlineExecutor(), options=Options(Path("results"), checks=False, report=False))
 """
 
 
-def test_what_a_driver_that_was_killed_at_its_end_has_not_written_is_written_by_the_next(grid, tmp_path, monkeypatch):
-    """Everything has run and is in the journal: the same command runs nothing, and leaves no run RUNNING."""
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_what_a_driver_that_was_killed_at_its_end_has_not_written_is_written_by_the_next(
+    grid, tmp_path, mlflow_results, monkeypatch
+):
+    """Everything has run and is in the journal: the same command runs nothing and leaves no run RUNNING."""
     (tmp_path / "grid.yaml").write_text(DIGITS)
-    environ = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
-    environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
     killed = subprocess.run([sys.executable, "-c", KILLED_AT_ITS_END], cwd=tmp_path, env=environ, check=False)
     assert killed.returncode == -signal.SIGKILL
-    store = resolve(tmp_path / "results")
-    assert "RUNNING" in {status for _, status in runs_in(store)}
-    outcome, started = grid(DIGITS)
+    store = resolve(mlflow_results)
+    assert Counter(status for _, status in runs_in(store)) == {"FINISHED": 2, "RUNNING": 1}
+    outcome, started = grid(DIGITS, tracking=DEFAULT_STORE)
     assert (outcome.exit_status, started, outcome.warnings) == (0, [], ())
     assert Counter(status for _, status in runs_in(store)) == {"FINISHED": 3}
     monkeypatch.setattr("raybench.tracking.sync.sync", None)  # the third has nothing to mend
-    assert grid(DIGITS)[0].warnings == ()
+    assert grid(DIGITS, tracking=DEFAULT_STORE)[0].warnings == ()
 
 
 def test_only_what_is_missing_is_run(grid):
@@ -158,7 +218,7 @@ def test_only_what_is_missing_is_run(grid):
     assert again.rows == first.rows
     more, added = grid(DIGITS.replace("[32, 64]", "[32, 128, 64]") + "repeats: 2\n")
     assert len(added) == 4
-    assert [row.status for row in more.rows] == ["2/2 completed"] * 3
+    assert [row.counts for row in more.rows] == [RunCounts(2, 2)] * 3
     _, fresh = grid(DIGITS, fresh=True)
     assert len(fresh) == 2
     _, one = grid(DIGITS, where=[("batch_size", "64")], fresh=True)
@@ -171,7 +231,7 @@ def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
         patch.setattr(InlineExecutor, "run", run_and_be_stopped)
         stopped, _ = grid(DIGITS, fresh=True)
     assert stopped.exit_status == 130
-    assert [row.status for row in stopped.rows] == ["1/1 completed"] * 2
+    assert [row.counts for row in stopped.rows] == [RunCounts(1, 1)] * 2
     again, nothing = grid(DIGITS)
     assert (nothing, again.exit_status) == ([], 0)
     assert again.rows == first.rows
@@ -180,13 +240,13 @@ def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
     assert sorted(attempt.attempt for attempt in fresh.latest.values()) == [2, 3], "no number is given twice"
 
 
-def run_and_be_stopped(self, dispatcher, make_job, sink):
+def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
     """Starts the first trial, and then a person has had enough."""
     while (placement := dispatcher.next()).work.check:
         dispatcher.release(placement.work.name, placement.work.attempt)
     work = placement.work
     sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content))
-    sink(events.trial_ended(work.name, work.attempt, events.KILLED))
+    sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
     raise KeyboardInterrupt
 
 
@@ -199,7 +259,7 @@ def test_damage_in_the_journal_is_told_once_and_what_is_whole_counts(grid):
     again, started = grid(DIGITS)
     assert started == []
     assert list(again.warnings)[:1] == [f"{first.journal}: left out 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
-    assert [row.status for row in again.rows] == ["1/1 completed"] * 2
+    assert [row.counts for row in again.rows] == [RunCounts(1, 1)] * 2
     quiet, _ = grid(DIGITS)
     assert quiet.warnings == ()
 
@@ -209,10 +269,12 @@ def test_a_journal_that_is_gone_is_made_from_what_each_trial_has_kept(grid):
     first.journal.unlink()
     again, nothing = grid(DIGITS)
     assert (len(started), nothing) == (2, [])
-    assert [row.status for row in again.rows] == ["1/1 completed"] * 2
+    assert [row.counts for row in again.rows] == [RunCounts(1, 1)] * 2
 
 
+@pytest.mark.slow
 def test_the_page_beside_the_journal_is_of_what_is_there(grid):
+    grid = partial(grid, report=True)
     outcome, _ = grid(DIGITS)
     page = outcome.folder / "report.html"
     made = page.read_text()
@@ -235,67 +297,42 @@ def test_the_page_beside_the_journal_is_of_what_is_there(grid):
 
 def test_a_page_that_cannot_be_written_is_a_warning(grid):
     outcome, _ = grid(DIGITS)
-    page = outcome.folder / "report.html"
-    page.unlink()
-    page.mkdir()
-    again, _ = grid(DIGITS)
+    (outcome.folder / "report.html").mkdir()
+    again, _ = grid(DIGITS, fresh=True, report=True)
     assert again.exit_status == 0
     assert [words for words in again.warnings if words.startswith("no page was written: ")]
 
 
-def test_the_report_reaches_the_store_and_can_be_read_there(grid):
-    from mlflow import MlflowClient
-
-    outcome, _ = grid(DIGITS)
-    client = MlflowClient(outcome.store.uri)
-    experiment = client.get_experiment_by_name("digits")
-    (run,) = client.search_runs([experiment.experiment_id], "attributes.run_name = 'grid digits'")
-    there = {file.path for file in client.list_artifacts(run.info.run_id)}
-    (execution,) = (outcome.folder / "executions").iterdir()
-    kept = {path.name: path.read_bytes() for path in execution.iterdir()}
-    assert there == set(kept)
-    fetched = {name: Path(client.download_artifacts(run.info.run_id, name)).read_bytes() for name in there}
-    assert fetched == kept
-    assert fetched["report.html"] == (outcome.folder / "report.html").read_bytes()
-    data = json.loads(fetched["report.json"])
-    assert data["verdict"] == [plain(each) for paragraph in outcome.report.verdict for each in paragraph]
-    figures = [name for name in there if name.startswith("figure_")]
-    assert len(figures) >= 4
-    for name in figures:
-        assert ElementTree.fromstring(fetched[name]).tag.endswith("svg")
-        assert fetched[name].decode().split("<svg")[1] in fetched["report.html"].decode()
+def test_a_finished_grid_is_not_run_again_for_a_step_profile(grid):
+    profiled = DIGITS + "repeats: 2\nprofile_steps: 3\n"
+    grid(DIGITS)
+    outcome, started = grid(profiled)
+    assert [trial[-2:] for trial in started] == ["r1", "r1"], "the missing repeats, and no first one"
+    assert not any(run.step_profile for run in outcome.latest.values())
+    outcome, started = grid(profiled, fresh=True, tracking=(tracker := MemoryTracker()))
+    assert len(started) == 4
+    assert {run.repeat for run in outcome.latest.values() if run.step_profile} == {0}
+    assert all(row.step_profile for row in outcome.rows)
+    told = [run.metrics["step_profile/steps", 0] for run in tracker.runs if ("step_profile/steps", 0) in run.metrics]
+    assert told == [3.0, 3.0]
 
 
-@pytest.mark.parametrize("artifacts", [True, False])
-def test_what_another_machine_ran_into_the_same_store_is_not_run_again(grid, tmp_path, artifacts):
-    uri = f"sqlite:///{tmp_path}/shared.db"
-    first, _ = grid(DIGITS, tracking_uri=uri)
-    (tmp_path / "results").rename(tmp_path / "of the other machine")
-    if not artifacts:
-        shutil.rmtree(tmp_path / "mlartifacts")
-    second, started = grid(DIGITS + "repeats: 2\n", tracking_uri=uri)
-    assert len(started) == 2, "the second repeat"
-    (note,) = grid.notes
-    assert note == f"2 attempts were made elsewhere on {platform.node()}: taken over from {uri}"
-    for ours, theirs in zip(second.rows, first.rows, strict=True):
-        assert ours.status == "2/2 completed"
-        numbers = {attempt.repeat: attempt for attempt in second.latest.values() if attempt.cell_id == ours.cell_id}
-        (other,) = (attempt for attempt in first.latest.values() if attempt.cell_id == theirs.cell_id)
-        mine = numbers[0]
-        assert (rules.steady(mine), mine.epochs[-1].metrics) == (rules.steady(other), other.epochs[-1].metrics)
-        assert rules.total(mine) == pytest.approx(rules.total(other), abs=1e-6)
-        assert mine.cell == other.cell and mine.label == other.label
-    assert dict(Counter(status for _, status in runs_in(second.store))) == {"FINISHED": 6}
-    _, nothing = grid(DIGITS + "repeats: 2\n", tracking_uri=uri)
-    assert (nothing, grid.notes) == ([], []), "the journal has it now"
-    again, one = grid(DIGITS, tracking_uri=uri, fresh=True, where=[("batch_size", "64")])
-    assert len(one) == 1
-    assert [attempt.attempt for attempt in again.latest.values()] == [2]
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_another_results_folder_on_the_same_store_runs_its_own_trials(grid, tmp_path, migrated_database):
+    uri = f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'shared.db')}"
+    grid(DIGITS, tracking=uri)
+    (tmp_path / "results").rename(tmp_path / "results of another machine")
+    second, started = grid(DIGITS, tracking=uri)
+    assert len(started) == 2
+    assert [attempt.attempt for attempt in second.latest.values()] == [1, 1]
+    assert Counter(status for _, status in runs_in(second.store)) == {"FINISHED": 6}
 
 
 def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     from raybench.engines.torch import engine
 
+    grid = partial(grid, checks=True)
     build = engine.build_optimizer
     with monkeypatch.context() as patch:
         patch.setattr(engine, "build_optimizer", lambda w, settings, decay, *more: build(w, settings, 8 * decay, *more))
@@ -305,7 +342,7 @@ def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     assert outcome.warnings == (words,)
     assert len(started) == 2
     for attempt in outcome.latest.values():
-        assert (attempt.status, attempt.warnings) == ("completed", [words])
+        assert (attempt.status, attempt.warnings) == ("completed", [])
         assert attempt.decay_proof["factor"] == pytest.approx(8.0, rel=1e-3)
     capsys.readouterr()
     again, nothing = grid(DIGITS)
@@ -317,12 +354,13 @@ def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     assert {attempt.decay_proof["says"] for attempt in mended.latest.values()} == {"passed"}
 
 
+@pytest.mark.slow
 def test_a_check_that_a_driver_lived_to_write_is_not_made_again(grid):
+    grid = partial(grid, checks=True)
     first, _ = grid(DIGITS)
     proof, probed, *_ = first.journal.read_text().splitlines(keepends=True)
     first.journal.write_text(proof + probed)
     shutil.rmtree(first.folder / "trials")
-    first.store.path.unlink()
     resumed, started = grid(DIGITS)
     assert len(started) == 2
     assert resumed.journal.read_text().count('"check":"canary"') == 2
@@ -343,18 +381,21 @@ def test_an_edited_workload_is_another_cell(grid, tmp_path):
 def test_ends_and_what_is_tried_again(grid, tmp_path):
     (tmp_path / "mine.py").write_text(TROUBLES.read_text())
     bad = "name: bad\nworkload: mine.py:{}\nepochs: 1\nbatch_size: 16\n"
+    tracker = MemoryTracker()
+    grid = partial(grid, tracking=tracker)
     failed, _ = grid(bad.format("raising"))
-    assert (failed.exit_status, failed.rows[0].status) == (1, "0/1 completed, 1 failed")
+    assert (failed.exit_status, failed.rows[0].counts.by_status) == (1, {"failed": 1})
     _, again = grid(bad.format("raising"))
     assert again == [], "what failed is not tried again by itself"
     retried, one = grid(bad.format("raising"), retry={"failed"})
     assert len(one) == 1
     assert [attempt.attempt for attempt in retried.latest.values()] == [2]
     diverged, _ = grid(bad.format("infinite"))
-    assert (diverged.exit_status, diverged.rows[0].status) == (0, "0/1 completed, 1 diverged")
+    assert (diverged.exit_status, diverged.rows[0].counts.by_status) == (0, {"diverged": 1})
     greedy, _ = grid(bad.format("greedy"))
-    assert (greedy.exit_status, greedy.rows[0].status) == (0, "0/1 completed, 1 oom in train, asked 4.0 EiB")
-    statuses = dict(runs_in(greedy.store))
+    assert greedy.exit_status == 0
+    assert greedy.rows[0].counts.endings == (Ending("oom", 1, "train", 4 * 1024**6),)
+    statuses = {run.name: run.status for run in tracker.runs}
     assert [statuses[f"{name} cpu torch b16 wd0 r0"] for name in ("raising", "infinite", "greedy")] == [
         "FAILED",
         "FINISHED",
@@ -366,23 +407,23 @@ def test_what_cannot_run_here_is_skipped_and_said_so(grid):
     text = DIGITS.replace("[cpu]", "[cpu, tpu]")
     outcome, started = grid(text)
     assert len(started) == 2
+    assert outcome.exit_status == 0, "a part of it could run"
+    assert [row.counts for row in outcome.rows][2:] == [RunCounts(1, skip="no TPU on any node")] * 2
+    outcome, _ = grid(text, strict=True)
     assert outcome.exit_status == 3
-    assert [row.status for row in outcome.rows][2:] == ["skipped: no TPU on any node"] * 2
-    outcome, _ = grid(text, skip_missing=True)
-    assert outcome.exit_status == 0
     skips = [line for line in outcome.journal.read_text().splitlines() if "trial_skipped" in line]
     assert len(skips) == 2, "said once, not at every run"
 
 
 def test_where_nothing_at_all_can_run_nothing_is_started(grid):
-    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"))
+    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"), tracking=DEFAULT_STORE)
     assert (outcome.exit_status, started) == (3, [])
     assert not outcome.store.path.exists()
 
 
 def test_stopping_at_the_target(grid):
     target = "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}\n"
-    outcome, _ = grid(f"name: t\nworkload: digits_cnn\nepochs: 30\n{target}")
+    outcome, _ = grid(f"name: t\nworkload: digits_cnn\nepochs: 30\nthreads: 1\n{target}")
     (attempt,) = outcome.latest.values()
     assert attempt.status == "completed"
     assert len(attempt.epochs) < 30
@@ -390,13 +431,68 @@ def test_stopping_at_the_target(grid):
 
 
 def test_a_person_stops_it(grid, tmp_path, monkeypatch):
-    def stopped(self, dispatcher, make_job, sink):
+    def stopped(self, dispatcher, make_job, sink, tell):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(InlineExecutor, "run", stopped)
     outcome, _ = grid(DIGITS)
     assert outcome.exit_status == 130
-    assert [row.status for row in outcome.rows] == ["0/1 completed, 1 not run"] * 2
+    assert [row.counts.by_status for row in outcome.rows] == [{"not run": 1}] * 2
+
+
+class BeforeTrials(Silent):
+    """Counts the warnings that came before the first event of a trial, and keeps what was said of the load."""
+
+    def __init__(self):
+        super().__init__()
+        self.early, self.loads = [], []
+
+    def event(self, event):
+        if not self.events:
+            self.early = list(self.warnings)
+        super().event(event)
+
+    def busy(self, words):
+        self.loads.append(words)
+
+
+def run_on_a_host(tmp_path, monkeypatch, busy):
+    monkeypatch.setattr(InlineExecutor, "host_load", lambda self: HostLoad(busy, 2))
+    grid, view = tmp_path / "grid.yaml", BeforeTrials()
+    grid.write_text(DIGITS)
+    options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+    return run_grid(load_grid(grid), InlineExecutor(), view, options), view
+
+
+def test_a_busy_machine_is_a_warning_before_the_first_trial_and_in_the_outcome(tmp_path, monkeypatch):
+    outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=1.9)
+    (words,) = view.early
+    assert "other programs kept 1.9 of 2 cores busy" in words and "\n" not in words
+    assert "Stop those programs" in words
+    assert words in outcome.warnings
+    assert run_grid(outcome.plan.spec, InlineExecutor(), view, Options(tmp_path / "results")).warnings == ()
+
+
+def test_a_quiet_machine_is_no_warning(tmp_path, monkeypatch):
+    outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.04)
+    assert (view.warnings, view.loads, outcome.warnings) == ([], [], ())
+
+
+@pytest.mark.parametrize(("before", "meanwhile", "passive"), [(1.9, 1.9, True), (1.9, 0.0, False), (0.0, 1.9, False)])
+def test_threads_wait_passively_as_long_as_a_busy_machine_is(tmp_path, monkeypatch, before, meanwhile, passive):
+    """A machine that was quiet at first is not watched, so that watching costs nothing."""
+    jobs = []
+
+    @contextmanager
+    def watch_once(report):
+        report(HostLoad(meanwhile, 2))
+        yield
+
+    monkeypatch.setattr("raybench.run.LoadWatch", watch_once)
+    monkeypatch.setattr(InlineExecutor, "run", lambda self, works, job, sink, tell: jobs.append(job(works.next())))
+    _, view = run_on_a_host(tmp_path, monkeypatch, before)
+    assert jobs[0].host_busy is passive
+    assert view.loads == (["other programs keep 1.9 of 2 cores busy" if passive else ""] if before else [])
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
@@ -406,13 +502,53 @@ def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
 
 def test_a_store_that_is_no_store(grid):
     with pytest.raises(UsageError, match="no MLflow store"):
-        grid(DIGITS, tracking_uri="./mlruns")
+        grid(DIGITS, tracking="./mlruns")
 
 
+@pytest.mark.slow
+@pytest.mark.mlflow
 def test_a_store_that_does_not_answer_loses_nothing_and_tells_no_secret(grid):
-    outcome, started = grid(DIGITS, tracking_uri="http://me:s3cret@127.0.0.1:9")
+    outcome, started = grid(DIGITS, tracking="http://me:s3cret@127.0.0.1:9")
     assert len(started) == 2
     assert outcome.exit_status == 0
     assert outcome.warnings
     assert "s3cret" not in " ".join(outcome.warnings)
-    assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
+    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
+
+
+def requested(folder):
+    """Labels of the trials that the grid asks for, and of the others."""
+    trials = raybench.load(folder).trials
+    assert trials["label"].is_unique
+    return [set(trials["label"][trials["requested"] == asked]) for asked in (True, False)]
+
+
+def test_trials_that_the_grid_no_longer_asks_for_are_marked_and_have_labels_of_their_own(grid, tmp_path):
+    one = DIGITS.replace("[32, 64]", "[32]")
+    grid(one)
+    name = "digits_cnn cpu torch b32 wd0.005"
+    folder = tmp_path / "results" / "digits"
+    assert requested(folder) == [{f"{name} r0"}, set()]
+    longer = one.replace("epochs: 1", "epochs: 2")
+    outcome, _ = grid(longer + "repeats: 2\n")
+    new = {f"epochs=2 r{repeat} {name}" for repeat in (0, 1)}
+    assert {attempt.label for attempt in outcome.latest.values()} == new, "as the runs in MLflow are called"
+    assert requested(folder) == [new, {f"{name} r0"}]
+    outcome, started = grid(longer)
+    assert started == [], "nothing was left to run, and the last execution asked for less"
+    assert requested(folder) == [{f"epochs=2 r0 {name}"}, {f"{name} r0", f"epochs=2 r1 {name}"}]
+    kept = journal_of(outcome)
+    grid(longer)
+    assert journal_of(outcome) == kept, "the same again leaves nothing behind"
+
+
+def test_another_warm_up_counts_other_epochs_of_the_same_runs(grid):
+    text = DIGITS.replace("[32, 64]", "[32]").replace("epochs: 1", "epochs: 3")
+    before, started = grid(text)
+    assert len(started) == 1
+    after, started = grid(text + "warmup_epochs: 2\n")
+    assert started == [], "nothing has to be trained again"
+    (run,) = after.latest.values()
+    steady = [epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in run.epochs]
+    assert before.rows[0].steady.value == pytest.approx(sum(steady[1:]) / 2)
+    assert after.rows[0].steady.value == pytest.approx(steady[2])

@@ -1,50 +1,69 @@
-"""Every shipped grid, cut to see that it runs: from its file to its report, through one Ray and into one MLflow."""
+"""Every shipped grid: whether it can be planned, and cut to see that it runs, from its file to its report."""
 
+import shutil
 import sqlite3
-from pathlib import Path
+from importlib.util import find_spec
 
 import pytest
+from support import ROOT
 
-from raybench import datasets, reports
-from raybench.execution.lazy import LazyRay
+from raybench import datasets
+from raybench.analysis.run_counts import RunCounts
+from raybench.config import load_grid
+from raybench.planning.node import probe_node
+from raybench.planning.plan import make_plan
+from raybench.reporting import build
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
 from raybench.workloads import read_reference
 
-GRIDS = sorted((Path(__file__).parent.parent / "grids").glob("*.yaml"))
+GRIDS = sorted((ROOT / "grids").glob("*.yaml"))
+IN_EVERY_RUN = {"quickstart": (), "cifar_three_frameworks": [pytest.mark.tensorflow, pytest.mark.xla]}
+"""Run also outside the exhaustive layer: one needs no data, and one has all frameworks, each in its interpreter."""
 
 
-class OneRay(LazyRay):
-    """Ray for several grids: to start it takes longer than most of them do."""
-
-    def close(self):
-        """It goes on."""
-
-    def end(self):
-        super().close()
+def test_each_can_be_planned_in_full_and_cut():
+    assert GRIDS
+    refused = []
+    for path in GRIDS:
+        full = load_grid(path)
+        for spec in (full, full.as_smoke()):
+            plan = make_plan(spec, [probe_node(environments=spec.environments)], datasets.data_root())
+            if not plan.cells:
+                refused.append(f"{spec.name}: no cells")
+            wrong = {cell.skip for cell in plan.cells if spec.smoke and cell.skip and find_spec("tensorflow")}
+            refused += [f"{spec.name}: {reason}" for reason in wrong]
+    assert refused == []
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory):
-    """One Ray and one results folder."""
-    executor = OneRay()
-    yield executor, tmp_path_factory.mktemp("smoke")
-    executor.end()
+def results(tmp_path_factory, migrated_database):
+    """One results folder for all."""
+    folder = tmp_path_factory.mktemp("smoke")
+    shutil.copy(migrated_database, folder / "mlflow.db")
+    return folder
 
 
-@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_it_runs_from_its_file_to_its_report(path, one, monkeypatch):
-    executor, results = one
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.mark.slow
+@pytest.mark.mlflow
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=IN_EVERY_RUN.get(path.stem, pytest.mark.exhaustive), id=path.stem) for path in GRIDS],
+)
+def test_it_runs_from_its_file_to_its_report(path, ray_executor, results):
     spec = load_grid(path).as_smoke()
     name = read_reference(spec.workload, path.parent).dataset
     if name and datasets.get(name).status(datasets.data_root()).state != "ready":
         pytest.skip(f"RAYBENCH_DATA names no folder with {name}")
-    outcome = run_grid(spec, executor, options=Options(results))
+    plan = make_plan(spec, ray_executor.nodes(spec.environments), datasets.data_root())
+    missing = {cell.skip for cell in plan.cells if cell.skip}
+    if missing and not find_spec("tensorflow"):
+        pytest.skip(f"{missing}")
+    options = Options(results, checks=path.stem in IN_EVERY_RUN)  # the checks take as long as the trials
+    outcome = run_grid(spec, ray_executor, options=options)
     assert outcome.exit_status == 0
-    assert {row.status for row in outcome.rows} == {"1/1 completed"}
+    assert {row.counts for row in outcome.rows} == {RunCounts(1, 1)}
     assert [warning for warning in outcome.warnings if "not proven" in warning or "no report" in warning] == []
-    assert "Smoke run: " in (outcome.folder / reports.HTML).read_text()
+    assert "Smoke run: " in (outcome.folder / build.HTML).read_text()
     with sqlite3.connect(results / "mlflow.db") as store:
         told = store.execute(
             "select r.status, t.value from runs r join experiments e using (experiment_id)"

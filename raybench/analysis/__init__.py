@@ -1,1 +1,1 @@
-"""From events to results, statistics and tables: pure functions that start nothing and write nothing."""
+"""Comparison of cells and diagnosis of attempts: pure functions that start nothing and write nothing."""

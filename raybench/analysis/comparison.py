@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean, median
 from typing import Any
 
-from raybench.analysis import rules
-from raybench.analysis.findings import Finding
-from raybench.analysis.results import Attempt, Key
-from raybench.analysis.roofline import roofline
-from raybench.analysis.speedup import Speedup, by_repeat
-from raybench.analysis.step_sections import step_sections
-from raybench.identity import trial_id
-from raybench.trial import events
-from raybench.trial.memory import in_words
+from raybench.analysis.diagnostics.distortion import could_turn
+from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
+from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.analysis.statistics.speedup import Speedup, by_repeat
+from raybench.analysis.step_breakdown import step_profile
+from raybench.checks.roofline.judge import roofline
+from raybench.core.identity import trial_id
+from raybench.core.status import TrialStatus
+from raybench.results import timing
+from raybench.results.attempt import Attempt, Key
 
 ACCURACY = "val/accuracy"
+
+EVEN = 1.01
+"""Up to this ratio of examples two epochs are the same work: of different batches each leaves out its ragged end."""
+
+OF_HARDWARE = ("model", "count", "devices", "threads")
+"""What of a cell's device says which hardware it is, and how much of it; its kind may be another way to the same."""
 
 ENOUGH = 40
 """Cells beside two that are compared: how well it is known what repeats do to them is up to the number of repeats."""
@@ -30,7 +37,7 @@ class PlannedCell:
 
     Attributes:
         axes: where it lies in the grid: each axis and its value.
-        repeats: how many runs of it are wanted; 0 for one that a factored study predicts.
+        repeats: number of runs requested, at least 1.
         skip: why it cannot run here; None where it can.
         price_per_hour: what its device costs, in any one currency for the whole grid.
         again: the cell which this is once more under another name, for an A/A check; None for any other.
@@ -58,49 +65,54 @@ class Spread:
 
 @dataclass(frozen=True)
 class Bound:
-    """What held the completed runs of a cell up (`raybench.analysis.roofline`), most often first, and how far they got.
+    """What held the completed runs of a cell up (`raybench.checks.roofline.judge`), most often first, and how far they
+    got.
 
     Attributes:
-        by: such as "compute", or "compute, memory" where repeats differ.
+        by: such as "compute"; several if repeats differ, the most frequent first.
         share: the median over repeats of what a device's probes reached or, for "input", of the time.
     """
 
-    by: str
+    by: tuple[str, ...]
     share: float
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell's results. Times, metrics and prices are those of completed runs; every run is in the status.
+    """One cell's results. Times, metrics and prices are those of completed runs; every run is in the counts.
 
     Attributes:
-        status: such as "3/3 completed", "predicted", "2/3 completed, 1 oom in train", "skipped: no TPU on any node".
+        counts: how its runs ended.
         steady: steady seconds an epoch, with the geometric mean over repeats: a speed-up is the ratio of two of these.
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
         is_baseline: whether others are compared with this one.
         is_again: whether it is another one once more, and is compared with that: an A/A check.
-        speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and where that cell
+        speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and if that cell
             is not in the grid or has no completed run.
+        per_example: whether the speed-up is one of examples per second, because the epochs differ in their number.
         bound: what held its runs up; None where nothing was found out of the device or the model.
-        findings: what to doubt of its completed runs, or to note, by the trial; runs without findings are not in it.
-        sections: milliseconds of a step in each of its sections; empty where the cell does not time them.
+        findings: those of its completed runs, by the trial; runs without findings are not in it.
+        doubts: codes of findings of its runs that could turn its verdict or, of a baseline, that of another cell.
+        step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
         runs: how many of them completed.
     """
 
     cell_id: str
     axes: Mapping[str, Any]
-    status: str
+    counts: RunCounts
     steady: Spread | None = None
     from_warmup: bool = False
     metric: Spread | None = None
     is_baseline: bool = False
     is_again: bool = False
     speedup: Speedup | None = None
+    per_example: bool = False
     bound: Bound | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    sections: Mapping[str, float] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    step_profile: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
     runs: int = 0
@@ -117,43 +129,97 @@ def compare(
 
     Args:
         cells: the cells of the grid.
-        latest: the latest attempt of each trial (`raybench.analysis.results.latest`); others are left aside.
+        latest: the latest attempt of each trial (`raybench.results.attempt.latest`); others are left aside.
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
-        findings: of attempts (`raybench.analysis.findings.survey`).
+        findings: of attempts (`raybench.analysis.diagnostics.findings.survey`).
     """
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
     times = [times_of(mine) for mine in runs]
     others = Beside(runs, times)
-    rows = []
+    rows: list[Row] = []
+    doubts: list[set[str]] = [set() for _ in cells]
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
         steady = _spread(list(times[number].values()), _geometric_mean)
-        compared = origin is not None and origin != number
-        whole = [run for run in _completed(mine) if not run.only_timed]
-        totals = [seconds for run in whole if (seconds := rules.total(run)) is not None]
+        speedup = None
+        if origin is not None and origin != number:
+            speedup = speedup_of(runs[origin], mine, others.of(origin, number))
+        if speedup and origin is not None:
+            for place, codes in zip((origin, number), doubts_of(speedup, runs[origin], mine, findings), strict=True):
+                doubts[place] |= codes
+        totals = [seconds for run in completed(mine) if (seconds := timing.total(run)) is not None]
         rows.append(
             Row(
                 cell_id=cell.cell_id,
                 axes=cell.axes,
-                status=_status(cell, mine),
-                runs=len(_completed(mine)),
+                counts=count_runs(cell.repeats, mine, cell.skip),
+                runs=len(completed(mine)),
                 steady=steady,
-                from_warmup=any(map(rules.steady_from_warmup, _completed(mine))),
-                metric=_spread([value for run in _completed(mine) if (value := run.metric(metric)) is not None], fmean),
+                from_warmup=any(map(timing.steady_from_warmup, completed(mine))),
+                metric=_spread([value for run in completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
                 is_again=cell.again is not None,
-                speedup=by_repeat(times[origin], times[number], others.of(origin, number))
-                if compared and origin is not None
-                else None,
+                speedup=speedup,
+                per_example=speedup is not None and origin is not None and not are_even(runs[origin], mine),
                 bound=bound(mine),
-                findings={run.trial: told for run in _completed(mine) if (told := findings.get(run.key))},
-                sections=step_sections(_completed(mine)),
+                findings={run.trial: told for run in completed(mine) if (told := findings.get(run.key))},
+                step_profile=step_profile(completed(mine)),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )
         )
-    return rows
+    return [replace(row, doubts=tuple(sorted(codes))) for row, codes in zip(rows, doubts, strict=True)]
+
+
+def speedup_of(
+    baseline: Sequence[Attempt], other: Sequence[Attempt], beside: Sequence[Mapping[int, float]] = ()
+) -> Speedup | None:
+    """How many times as fast one cell's runs are as another's; of examples, if their epochs differ in their number.
+
+    Args:
+        baseline, other: the runs of each.
+        beside: times of other cells by repeat (`Beside`).
+    """
+    sides = [samples_of(runs) for runs in (baseline, other)]
+    if not are_even(baseline, other):
+        for side, runs in zip(sides, (baseline, other), strict=True):
+            for sample in side:
+                side[sample] /= examples_of(runs) or 1
+    return by_repeat(sides[0], sides[1], beside)
+
+
+def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
+    """Whether an epoch is the same work on both sides, as far as is known: as many examples, within 1 %."""
+    counts = [count for count in map(examples_of, (baseline, other)) if count]
+    return len(counts) < 2 or max(counts) <= EVEN * min(counts)
+
+
+def examples_of(runs: Sequence[Attempt]) -> int | None:
+    """How many examples a steady epoch trains on; None if that is not known."""
+    return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
+
+
+def doubts_of(
+    found: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Codes of the findings on either side that could turn a verdict, the baseline's first."""
+    same = not on_other_hardware(baseline, other)
+
+    def bearing(runs: Sequence[Attempt]) -> list[list[Finding]]:
+        every = (findings.get(run.key, ()) for run in completed(runs))
+        return [[each for each in some if not (same and is_of_hardware(each.code))] for some in every]
+
+    return could_turn(found, bearing(baseline), bearing(other))
+
+
+def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
+    """Whether two cells ran on different hardware, or on more or less of one, as far as is known."""
+    first, second = (next((run.cell for run in runs if run.cell), None) for runs in (baseline, other))
+    if not first or not second:
+        return True
+    devices = [cell.get("device", {}) for cell in (first, second)]
+    return any(devices[0].get(name) != devices[1].get(name) for name in OF_HARDWARE)
 
 
 def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:
@@ -186,15 +252,32 @@ def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
 
 
 def times_of(runs: Sequence[Attempt]) -> dict[int, float]:
-    """Repeat and steady seconds an epoch of the completed ones; an epoch that took none, as damage may say, is none."""
-    return {run.repeat: seconds for run in _completed(runs) if (seconds := rules.steady(run))}
+    """Steady seconds an epoch of completed runs by repeat; one of no time, as in a damaged journal, is left out."""
+    return {run.repeat: seconds for run in completed(runs) if (seconds := timing.steady(run))}
+
+
+def samples_of(runs: Sequence[Attempt]) -> dict[Any, float]:
+    """The independent times of a cell: of its runs by repeat or, if they ran on several hosts, each host's mean.
+
+    Runs on one host share what makes it faster or slower than others of its model, so they are no independent sample.
+    """
+    hosts = hosts_of(runs)
+    if len(hosts) < 2:
+        return dict(times_of(runs))
+    by_host = {host: times_of([run for run in runs if run.host.get("name") == host]) for host in hosts}
+    return {host: geometric_mean(times.values()) for host, times in by_host.items() if times}
+
+
+def hosts_of(runs: Sequence[Attempt]) -> list[Any]:
+    """The hosts of completed runs that have a time."""
+    return list(dict.fromkeys(run.host.get("name") for run in completed(runs) if timing.steady(run)))
 
 
 class Beside:
     """The cells of a grid by the one machine on which each ran.
 
     Those that are not compared tell whether what happens to the machine moves the repeats
-    (`raybench.analysis.speedup.by_repeat`). Of very many, some that lie all over the grid tell as well.
+    (`raybench.analysis.statistics.speedup.by_repeat`). Of very many, some that lie all over the grid tell as well.
 
     Args:
         runs: of each cell.
@@ -202,7 +285,7 @@ class Beside:
     """
 
     def __init__(self, runs: Sequence[Sequence[Attempt]], times: Sequence[dict[int, float]]) -> None:
-        self._hosts = [{run.host.get("name") for run in _completed(some)} for some in runs]
+        self._hosts = [{run.host.get("name") for run in completed(some)} for some in runs]
         every: dict[Any, list[tuple[int, dict[int, float]]]] = {}
         for place, (hosts, mine) in enumerate(zip(self._hosts, times, strict=True)):
             if len(hosts) == 1:
@@ -218,13 +301,14 @@ class Beside:
 
 def bound(runs: Sequence[Attempt]) -> Bound | None:
     """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
-    found = [line for run in _completed(runs) if (line := roofline(run)) is not None]
+    found = [line for run in completed(runs) if (line := roofline(run)) is not None]
     ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
-    return Bound(", ".join(ordered), median(line.share for line in found)) if found else None
+    return Bound(tuple(ordered), median(line.share for line in found)) if found else None
 
 
-def _completed(runs: Sequence[Attempt]) -> list[Attempt]:
-    return [run for run in runs if run.status == events.COMPLETED]
+def completed(runs: Sequence[Attempt]) -> list[Attempt]:
+    """The completed ones of some runs."""
+    return [run for run in runs if run.status == TrialStatus.COMPLETED]
 
 
 def _spread(values: Sequence[float], middle: Any) -> Spread | None:
@@ -238,33 +322,6 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 def _price(cell: PlannedCell, seconds: float | None) -> float | None:
     return None if cell.price_per_hour is None or seconds is None else cell.price_per_hour * seconds / 3600
-
-
-def _status(cell: PlannedCell, runs: Sequence[Attempt]) -> str:
-    if not cell.repeats:
-        return "predicted"
-    counts = Counter(map(_end, runs))
-    reasons = [str(run.error["message"]) for run in runs if run.status == events.SKIPPED and run.error]
-    if cell.skip or (reasons and counts[events.SKIPPED] == len(runs)):
-        # What ran while it could stays shown.
-        del counts[events.SKIPPED]
-        if not counts:
-            return f"skipped: {cell.skip or reasons[0]}"
-    elif len(runs) < cell.repeats:
-        counts["not run"] = cell.repeats - len(runs)
-    done = counts.pop(events.COMPLETED, 0)
-    others = [f"{count} {status}" for status, count in sorted(counts.items())]
-    timed = ["only timed"] if any(run.only_timed for run in runs) else []
-    apart = ["by sections"] if any(run.by_sections for run in runs) else []
-    return ", ".join([f"{done}/{cell.repeats} completed", *others, *timed, *apart])
-
-
-def _end(run: Attempt) -> str:
-    """How a run ended; of memory that ran out, where and what was asked for: `oom in evaluate, asked 2.0 GiB`."""
-    if run.status == events.OOM and run.error:
-        known = {name: run.error.get(name) for name in ("phase", "asked_bytes")}
-        return " ".join(filter(None, [run.status, in_words(known)]))
-    return run.status or "unfinished"
 
 
 def _frozen(value: Any) -> Hashable:

@@ -1,268 +1,210 @@
-"""Time to a quality target where not every run reaches it: misses are observations, not gaps.
-
-A run that reached the target has a time to it. One whose time was up before its epochs were over is *censored*: it
-might have got there in those that it was not given. One that had them all *missed* it; one that diverged or ran out of
-memory would *never* have reached it.
-"""
+"""How often and how soon cells reach the target of a grid, as facts."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from typing import ClassVar
 
-from raybench.analysis import rules, welch
-from raybench.analysis.accuracy import wilson
-from raybench.analysis.results import Attempt
-from raybench.analysis.speedup import Speedup, speedup
-from raybench.analysis.told import mapping_in, number_in
-from raybench.trial import events
-from raybench.trial.job import Target
+from raybench.analysis.comparison import ACCURACY
+from raybench.analysis.fact import Fact
+from raybench.analysis.pairs import Difference, Pair, Side
+from raybench.analysis.statistics.accuracy import prove
+from raybench.analysis.statistics.time_to_target import MARGIN, NEVER, TargetRatio, compare_targets, expected
+from raybench.analysis.verdict import Outcome, outcome
+from raybench.core.job import Target
 
-REACHED, CENSORED, MISSED, NEVER = "reached", "censored", "missed", "never"
-
-ENDINGS = {
-    events.COMPLETED: MISSED,
-    events.TIMEOUT: CENSORED,
-    events.OOM: NEVER,
-    events.DIVERGED: NEVER,
-}
-"""What a run that did not reach its target shows, by its status. Others (failed, lost, killed, skipped) show nothing of
-the target and are no observations."""
-
-MARGIN = 0.10
-"""Epochs to the target are alike where they are shown to differ by less than 10 %: one epoch of ten, less than which a
-grid that looks once an epoch does not see."""
+SAME = 0.005
+"""The part by which two numbers of epochs may differ that people write as one."""
 
 
 @dataclass(frozen=True)
-class Try:
-    """One run towards a target.
+class TargetFact(Fact):
+    """How often and how soon a cell reaches the target.
 
     Attributes:
-        seconds: to the target or, without it, all that the run took.
-        ending: `REACHED`, `CENSORED`, `MISSED` or `NEVER`.
-        epochs: as many as it took to the target, or was given.
-        miss: of one that reached it, what it would have taken without: all the epochs that it was given; None where
-            that is not known.
+        successes, tries: runs that reached it, and runs that show whether they do.
+        censored: runs that a time limit stopped.
+        share_low, share_high: the 95 % interval of the share of successes.
+        mean_seconds: of training until successful runs reached it; None without one.
+        seconds: expected time of a success, with restarts after misses; None without a success.
+        low, high: the 95 % interval of `seconds`.
     """
 
-    seconds: float
-    ending: str = REACHED
-    epochs: float | None = None
-    miss: float | None = None
-
-    @property
-    def reached(self) -> bool:
-        """Whether it reached the target."""
-        return self.ending == REACHED
-
-
-def try_of(attempt: Attempt, target: Target) -> Try | None:
-    """A run towards its target, in seconds of training.
-
-    None where its end shows nothing of it (`ENDINGS`), its seconds are those of a run by sections, or it was only timed
-    and never meant to get there.
-    """
-    if attempt.by_sections or attempt.only_timed:
-        return None
-    seconds = rules.time_to_target(attempt, target)
-    if seconds is not None:
-        epochs = next(
-            epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
-        )
-        return Try(seconds, REACHED, epochs, _whole(attempt))
-    if attempt.status not in ENDINGS:
-        return None
-    return Try(rules.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
-
-
-def _whole(attempt: Attempt) -> float | None:
-    """Seconds of all the epochs that a run was given: those that it had and, where it stopped early, the rest."""
-    taken, each = rules.epochs(attempt), rules.steady(attempt)
-    asked = number_in(mapping_in(attempt.cell.get("settings")).get("epochs"))
-    if taken is None or each is None or asked is None:
-        return taken
-    return taken + max(0.0, asked - len(attempt.epochs)) * each
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What it takes to reach the target once, if a run that misses it is followed by another.
-
-    Attributes:
-        share: of the runs that reached it.
-        share_low, share_high: Wilson's 95 % interval.
-        seconds: expected, with restarts; None where no run reached it.
-        low, high: the 95 % interval. Where no run reached it, `low` is what it takes at least. None where one success
-            only, or one run only, shows no spread.
-        successes, tries: how many.
-    """
-
-    share: float
+    name: str
+    target: Target
+    successes: int
+    tries: int
+    censored: int
     share_low: float
     share_high: float
+    mean_seconds: float | None
     seconds: float | None
     low: float | None
     high: float | None
-    successes: int
-    tries: int
-
-
-def expected(tries: Sequence[Try]) -> Expected | None:
-    """The share of runs that reach the target, and the expected time with restarts.
-
-    With p the share, a success costs its own time and, before it, (1 − p) ÷ p misses on average. The interval joins
-    those of the three (Wilson's, and Student's on either mean) by their distances from the value, each kept apart to
-    either side (MOVER). Where nothing missed, a miss would cost all the epochs that a run is given or, where that is
-    not known, what the longest success did.
-
-    Returns:
-        None without a run.
-    """
-    if not tries:
-        return None
-    hits = [each.seconds for each in tries if each.reached]
-    misses = [each.seconds for each in tries if not each.reached]
-    share = len(hits) / len(tries)
-    low, high = wilson(len(hits), len(tries))
-    miss = fmean(misses) if misses else max(max(each.miss or 0.0, each.seconds) for each in tries)
-    miss_low, miss_high = _ends(misses) or (miss, miss)
-    if not hits:
-        return Expected(share, low, high, None, miss_low * _odds(high), None, 0, len(tries))
-    odds = _odds(share)
-    seconds = fmean(hits) + odds * miss
-    hit = _ends(hits)
-    if hit is None:
-        return Expected(share, low, high, seconds, None, None, 1, len(tries))
-    below = math.hypot(fmean(hits) - hit[0], (odds - _odds(high)) * miss, odds * (miss - miss_low))
-    above = math.hypot(hit[1] - fmean(hits), (_odds(low) - odds) * miss, odds * (miss_high - miss))
-    return Expected(share, low, high, seconds, max(0.0, seconds - below), seconds + above, len(hits), len(tries))
 
 
 @dataclass(frozen=True)
-class Step:
-    """The share of runs that have reached the target after some seconds, with its 95 % interval."""
-
-    seconds: float
-    share: float
-    low: float
-    high: float
-
-
-def curve(tries: Sequence[Try]) -> list[Step]:
-    """How large a part of runs has reached the target by when: Kaplan and Meier's estimate, a step at each success.
-
-    A run that was stopped early counts as long as it ran. One that had all its epochs, or never would have reached it,
-    counts to the end: the curve is of as many epochs as were given. Intervals are Greenwood's on the scale log(−log),
-    which stay inside 0 to 1.
-    """
-    times = [math.inf if each.ending in (MISSED, NEVER) else each.seconds for each in tries]
-    steps: list[Step] = []
-    left, spread = 1.0, 0.0
-    for moment in sorted({each.seconds for each in tries if each.reached}):
-        at_risk = sum(time >= moment for time in times)
-        hits = sum(each.reached and each.seconds == moment for each in tries)
-        left *= 1 - hits / at_risk
-        if left == 0:
-            # Greenwood's formula ends here: nothing is left. The step before it, or Wilson, says what is sure.
-            steps.append(Step(moment, 1.0, steps[-1].low if steps else wilson(hits, at_risk)[0], 1.0))
-            break
-        spread += hits / (at_risk * (at_risk - hits))
-        half = welch.quantile(math.inf) * math.sqrt(spread) / abs(math.log(left))
-        low, high = (1 - left ** math.exp(sign * half) for sign in (-1, 1))
-        steps.append(Step(moment, 1 - left, low, high))
-    return steps
-
-
-def reached_by_half(tries: Sequence[Try]) -> float | None:
-    """When half of the runs have reached the target, in seconds; None where fewer than half are seen to."""
-    return next((step.seconds for step in curve(tries) if step.share >= 0.5), None)
-
-
-@dataclass(frozen=True)
-class TargetRatio:
-    """Times to target of two sides.
+class TargetRatioFact(Fact):
+    """How many times as fast the other reaches the target.
 
     Attributes:
-        seconds: how many times as fast the other is to the target; None where no such ratio is fair.
-        epochs: baseline's epochs to the target ÷ the other's; None where a side never reached it.
-        alike: True where the epochs are shown to be alike, False where they are shown to differ, None where runs are
-            too few to tell.
-        named: the settings by which the sides learn differently, as told by the caller.
-        restarts: whether `seconds` is of expected times with restarts, for a side has misses.
+        low, high: the 95 % interval of the ratio; None if runs are too few.
+        restarts: whether times are those expected with restarts after misses.
+        same_epochs: whether both are shown to take as many epochs.
+        epochs_ratio: the other's epochs to the target in units of the baseline's; None if not known.
+        differences: settings by which the sides learn differently.
+        with_startup: the ratio with loading and start-up, if then the other side is the faster one.
     """
 
-    seconds: Speedup | None
-    epochs: Speedup | None
-    alike: bool | None
-    named: tuple[str, ...] = ()
-    restarts: bool = False
+    other: str
+    baseline: str
+    target: Target
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    restarts: bool
+    same_epochs: bool
+    epochs_ratio: float | None
+    differences: tuple[Difference, ...]
+    with_startup: float | None
 
 
-def alike(baseline: Sequence[float], other: Sequence[float], margin: float = MARGIN) -> bool | None:
-    """Whether two sides are shown to take as many epochs to the target, up to a margin.
+@dataclass(frozen=True)
+class NoTargetRatioFact(Fact):
+    """Times to the target are not compared, because the sides are not shown to learn alike.
 
-    Two one-sided tests at 5 %: the 90 % interval of the ratio lies inside 1 ÷ (1 + margin) to 1 + margin. That no
-    difference is seen shows nothing; that one is seen beyond the 95 % interval shows that they differ.
-
-    Returns:
-        True, False, or None where runs are too few to tell.
+    Attributes:
+        outcome: of the comparison of epochs: `EQUAL` (but too few to show it), `NOT_SIGNIFICANT`, or `HIGHER` and
+            `LOWER` if they are shown to differ.
+        epochs_ratio: the other's epochs to the target in units of the baseline's.
+        margin: the part up to which numbers of epochs are alike.
     """
-    if min(len(baseline), len(other)) < 2 or min(*baseline, *other) <= 0:
-        return None
-    found = welch.welch([math.log(each) for each in baseline], [math.log(each) for each in other])
-    if found is None or found.error is None or found.df is None or found.low is None or found.high is None:
-        return None
-    half = welch.quantile(found.df, 0.95) * found.error
-    if abs(found.value) + half < math.log1p(margin):
-        return True
-    return None if found.low <= 0 <= found.high else False
+
+    margin: ClassVar[float] = MARGIN
+
+    other: str
+    baseline: str
+    target: Target
+    outcome: Outcome
+    epochs_ratio: float
 
 
-def compare_targets(baseline: Sequence[Try], other: Sequence[Try], named: Sequence[str] = ()) -> TargetRatio:
-    """How many times as fast the other is to the target, where that is a fair question.
+@dataclass(frozen=True)
+class MeanAccuracyFact(Fact):
+    """Whether the mean accuracy over runs is shown to reach the target.
 
-    It is where both take as many epochs, so that the ratio is the hardware's; or where the caller names what makes
-    them learn differently (precision, replicas), so that the ratio is of hardware and that setting together.
-
-    Args:
-        baseline, other: the runs of each; with epochs.
-        named: settings that differ between the sides and bear on learning, such as "precision fp32 against bf16".
+    Attributes:
+        mean, low, high: shares; the 95 % interval is None with one run.
+        at_least: the target, a share.
+        outcome: `HIGHER` if the mean is shown to reach it, `LOWER` if it is shown to be below.
     """
-    sides = [[each for each in side if each.reached] for side in (baseline, other)]
-    counted = [[each.epochs for each in side if each.epochs is not None] for side in sides]
-    epochs = speedup(counted[0], counted[1])
-    same = alike(counted[0], counted[1])
-    fair = same is True or bool(named)
-    missed = any(len(hits) < len(side) for hits, side in zip(sides, (baseline, other), strict=True))
-    seconds = None
-    if fair and all(sides):
-        times = [[each.seconds for each in side] for side in sides]
-        seconds = _with_restarts(baseline, other) if missed else speedup(times[0], times[1])
-    return TargetRatio(seconds, epochs, same, tuple(named), restarts=missed and seconds is not None)
+
+    name: str
+    runs: int
+    mean: float
+    low: float | None
+    high: float | None
+    at_least: float
+    outcome: Outcome
 
 
-def _with_restarts(baseline: Sequence[Try], other: Sequence[Try]) -> Speedup | None:
-    """The ratio of expected times; its interval joins theirs on the logarithms (MOVER)."""
-    first, second = expected(baseline), expected(other)
-    if first is None or second is None or not first.seconds or not second.seconds:
+def to_target(pair: Pair) -> list[Fact]:
+    """What a comparison shows up to the target: each side, and a ratio if that is a fair question."""
+    if pair.target is None:
+        return []
+    if pair.baseline is None:
+        return [fact for fact in [reaching(pair.other, pair.target)] if fact]
+    found = compare_targets(pair.baseline.tries, pair.other.tries, _learn_differently(pair))
+    facts: list[Fact | None] = [reaching(side, pair.target) for side in (pair.other, pair.baseline)]
+    if found.seconds is not None:
+        facts.append(_ratio(pair, pair.baseline, pair.target, found))
+    elif found.epochs is not None:
+        facts.append(_no_ratio(pair, pair.baseline, pair.target, found))
+    return [fact for fact in facts if fact]
+
+
+def _learn_differently(pair: Pair) -> bool:
+    return not pair.learns_alike or bool(pair.learning_differences)
+
+
+def reaching(side: Side, target: Target) -> TargetFact | None:
+    """How often and how soon a cell reaches the target; None if no run shows anything of it."""
+    found = expected(side.tries)
+    if found is None:
         return None
-    ratio = math.log(first.seconds / second.seconds)
-    if not first.low or not second.low or first.high is None or second.high is None:
-        return Speedup(math.exp(ratio))
-    below = math.hypot(math.log(first.seconds / first.low), math.log(second.high / second.seconds))
-    above = math.hypot(math.log(first.high / first.seconds), math.log(second.seconds / second.low))
-    return Speedup(math.exp(ratio), math.exp(ratio - below), math.exp(ratio + above))
+    hits = [each.seconds for each in side.tries if each.reached]
+    # Without a run that was long enough nothing says what a success would take.
+    open_end = all(each.ending == NEVER for each in side.tries)
+    return TargetFact(
+        name=side.name,
+        target=target,
+        successes=found.successes,
+        tries=found.tries,
+        censored=found.censored,
+        share_low=found.share_low,
+        share_high=found.share_high,
+        mean_seconds=sum(hits) / len(hits) if hits else None,
+        seconds=found.seconds,
+        low=None if open_end else found.low,
+        high=found.high,
+    )
 
 
-def _odds(share: float) -> float:
-    """Misses before each success."""
-    return (1 - share) / share
+def _ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) -> TargetRatioFact | None:
+    found = targets.seconds
+    if found is None:
+        return None
+    whole = _with_startup(pair.other, baseline)
+    return TargetRatioFact(
+        other=pair.other.name,
+        baseline=baseline.name,
+        target=target,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        outcome=outcome(found.differs, found.ratio > 1, is_equal=False),
+        restarts=targets.restarts,
+        same_epochs=bool(targets.alike),
+        epochs_ratio=1 / targets.epochs.ratio if targets.epochs else None,
+        differences=pair.learning_differences,
+        with_startup=whole if whole and (whole - 1) * (found.ratio - 1) < 0 else None,
+    )
 
 
-def _ends(seconds: Sequence[float]) -> tuple[float, float] | None:
-    """The interval of a mean time, which is not below 0; None where it has none."""
-    found = welch.mean(seconds)
-    return None if found is None or found.low is None or found.high is None else (max(0.0, found.low), found.high)
+def _no_ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) -> NoTargetRatioFact | None:
+    if targets.epochs is None:
+        return None
+    ratio = 1 / targets.epochs.ratio
+    differs = targets.alike is False
+    result = outcome(differs, ratio > 1, abs(ratio - 1) < SAME)
+    return NoTargetRatioFact(pair.other.name, baseline.name, target, result, ratio)
+
+
+def _with_startup(other: Side, baseline: Side) -> float | None:
+    """The ratio of times to the target with what each run pays before its training; None if that is not known."""
+    times = []
+    for side in (baseline, other):
+        found = expected(side.tries)
+        if found is None or not found.seconds or not side.before:
+            return None
+        # Each run that misses pays for a start, too.
+        times.append(found.seconds + side.before / found.share)
+    return times[0] / times[1]
+
+
+def mean_accuracy(pair: Pair) -> MeanAccuracyFact | None:
+    """Whether a cell's mean accuracy over runs is shown to reach the target.
+
+    None if the target is on another metric, or runs stop at it: they are above it by their making.
+    """
+    side, target = pair.other, pair.target
+    if target is None or target.metric != ACCURACY or target.at_least is None or side.stops:
+        return None
+    found = prove(side.accuracies, target.at_least, pair.examples)
+    if found is None:
+        return None
+    low, high = found.low, found.high
+    below = high is not None and high < target.at_least
+    result = outcome(None if low is None else found.shown or below, found.shown, is_equal=False)
+    return MeanAccuracyFact(side.name, len(side.accuracies), found.mean, low, high, target.at_least, result)

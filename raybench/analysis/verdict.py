@@ -1,297 +1,475 @@
-"""What a comparison means, in plain sentences: `contract.md` 6 is their smallest form.
-
-Every sentence is true in the odd cases too: one run, runs that failed, a side without any, the same cell twice.
-"""
+"""What the comparison of a cell with its baseline shows, as facts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
 
-from raybench.analysis import welch
-from raybench.analysis.accuracy import POINTS, compare_accuracy
-from raybench.analysis.attribution import Conditions, credit
-from raybench.analysis.costs import cost
-from raybench.analysis.crossover import crossover
-from raybench.analysis.sentences import (
-    MOST,
-    TWICE,
-    Sentence,
-    Span,
-    code,
-    digits,
-    how_far,
-    interval,
-    listed,
-    name,
-    sentence,
-    strong,
-)
-from raybench.analysis.sides import NOT_RUN, UNFINISHED, Pair, Side
-from raybench.analysis.speedup import ALIKE, SURE_OF, Speedup, by_repeat, repeats_to_be_sure
-from raybench.trial import events
+from raybench.analysis.diagnostics.finding import DOUBT, kinds
+from raybench.analysis.fact import Fact
+from raybench.analysis.pairs import Difference, Pair, Side
+from raybench.analysis.run_counts import RunCounts
+from raybench.analysis.statistics import intervals
+from raybench.analysis.statistics.accuracy import MARGIN, POINTS, compare_accuracy
+from raybench.analysis.statistics.break_even import Estimate, cost_ratio, crossover, turning_price
+from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup
+from raybench.checks.roofline.judge import INPUT, OVERHEAD
 
-CALLED = {
-    events.OOM: "ran out of memory",
-    events.DIVERGED: "diverged",
-    events.TIMEOUT: "took longer than allowed",
-    events.FAILED: "failed",
-    events.LOST: "{was} lost with the machine",
-    events.KILLED: "{was} stopped by a person",
-    events.SKIPPED: "{was} skipped",
-    NOT_RUN: "{was} not run",
-    UNFINISHED: "{was} not finished",
-}
-"""What sentences say of runs with a status."""
+OVERHEAD_BOUND = "overhead_bound"
 
-CLOSE = 2.0
-"""Where not even so many points of accuracy would have shown, that none have is no sign that both learn alike."""
+_OF_BOUNDS = {INPUT: "input_bound", OVERHEAD: OVERHEAD_BOUND}
 
 
-NOT_THE_HARDWARE = sentence("The ratio is not to be credited to the hardware.")
+class Outcome(StrEnum):
+    """What runs show of a difference."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    EQUAL = "equal"
+    """Shown to be within a margin."""
+    NOT_SIGNIFICANT = "not significant"
+    UNKNOWN = "unknown"
+    """A side has one run, so there is no interval."""
 
 
-def compared(pair: Pair) -> Speedup | None:
-    """The speed-up of a pair, paired by repeat where that is right; None where a side has no time."""
-    return by_repeat(pair.baseline.times, pair.other.times, pair.beside) if pair.baseline else None
+def outcome(differs: bool | None, is_higher: bool, is_equal: bool) -> Outcome:
+    """The outcome of a comparison.
+
+    Args:
+        differs: whether the interval excludes equality; None without one.
+        is_higher: whether the estimate is above equality.
+        is_equal: whether the two are shown to be within a margin.
+    """
+    if differs is None:
+        return Outcome.UNKNOWN
+    if differs:
+        return Outcome.HIGHER if is_higher else Outcome.LOWER
+    return Outcome.EQUAL if is_equal else Outcome.NOT_SIGNIFICANT
 
 
-def verdict(pair: Pair) -> list[Sentence]:
-    """Everything that a pair comes to, the most important first."""
-    found = compared(pair)
-    told: list[Sentence | None]
-    if found is None:
-        told = [alone(pair)]
+@dataclass(frozen=True)
+class Samples:
+    """How many independent samples each side of a comparison has.
+
+    Attributes:
+        other_unit, baseline_unit: "run", or "machine" for a side that ran on several.
+    """
+
+    other: int
+    baseline: int
+    other_unit: str = "run"
+    baseline_unit: str = "run"
+
+
+@dataclass(frozen=True)
+class SpeedupFact(Fact):
+    """How many times as fast the other is as the baseline.
+
+    Attributes:
+        workload, setting: what was trained, and where in the grid.
+        low, high: the 95 % interval of the ratio; None with one run.
+        per_example: whether it is the ratio of examples per second, because epochs differ in their number.
+        from_warmup: whether there are times of warm-up epochs among them.
+        paired: whether runs were compared repeat by repeat.
+        margin: the part up to which ratios are equal.
+    """
+
+    margin: ClassVar[float] = ALIKE - 1
+
+    other: str
+    baseline: str
+    workload: str
+    setting: str
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    per_example: bool
+    from_warmup: bool
+    samples: Samples
+    paired: bool
+
+
+@dataclass(frozen=True)
+class AaTestFact(Fact):
+    """How a cell compares with itself; `outcome` is `EQUAL` if the interval contains 1."""
+
+    name: str
+    workload: str
+    setting: str
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class HardwareCaveatFact(Fact):
+    """The ratio may not be due to the hardware alone."""
+
+
+@dataclass(frozen=True)
+class ConfounderFact(Fact):
+    """Why a side's time is not that of its hardware.
+
+    Attributes:
+        code: of the kind of finding, or `OVERHEAD_BOUND`.
+        sides: which sides it concerns.
+        did, measures: what they did, and what their times measure instead.
+    """
+
+    code: str
+    sides: tuple[str, ...]
+    did: str
+    measures: str
+
+
+@dataclass(frozen=True)
+class OneMachineEachFact(Fact):
+    """Each side ran on one machine of its own, so that machines of the same models may differ from these."""
+
+
+@dataclass(frozen=True)
+class DifferencesFact(Fact):
+    """What the sides differ in besides what is compared."""
+
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class EpochSizeFact(Fact):
+    """The sides have different numbers of examples in an epoch."""
+
+    other: str
+    baseline: str
+    other_examples: int
+    baseline_examples: int
+
+
+@dataclass(frozen=True)
+class BreakEvenFact(Fact):
+    """From which job length on the side that is faster in the long run is faster, with start-up counted.
+
+    Attributes:
+        turns_at: optimizer steps from which on it wins; None if it wins at every length.
+        sure_from: from which on the interval shows it; None if it never does.
+        sure_before: up to which the interval shows the other side to be faster; None if it never does.
+    """
+
+    winner: str
+    loser: str
+    turns_at: int | None
+    sure_from: int | None
+    sure_before: int | None
+
+
+@dataclass(frozen=True)
+class AccuracyFact(Fact):
+    """How accuracies differ, in percent and points.
+
+    Attributes:
+        other_percent, baseline_percent: mean accuracies.
+        points: the other's less the baseline's.
+        low, high: the 95 % interval of `points`; None with one run.
+        epochs: after how many epochs; None if runs had different numbers.
+        margin: points up to which accuracies are equal.
+    """
+
+    margin: ClassVar[float] = MARGIN
+
+    other: str
+    baseline: str
+    other_percent: float
+    baseline_percent: float
+    points: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    epochs: float | None
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class FreeBaselineFact(Fact):
+    """The baseline costs nothing, and the other does."""
+
+    baseline: str
+
+
+@dataclass(frozen=True)
+class FreeOtherFact(Fact):
+    """The other costs nothing; at `price` an hour it would cost as much as the baseline."""
+
+    other: str
+    baseline: str
+    per_example: bool
+    price: Estimate
+
+
+@dataclass(frozen=True)
+class BreakEvenPriceFact(Fact):
+    """The price of an hour of the other, which is not known, at which both cost the same."""
+
+    other: str
+    baseline: str
+    per_example: bool
+    price: Estimate
+    baseline_price: float
+
+
+@dataclass(frozen=True)
+class CostFact(Fact):
+    """How many times as much the work costs on the other.
+
+    Attributes:
+        per_example: whether it is the cost of as many examples, because epochs differ in their number.
+        low, high: the 95 % interval of the ratio; None with one run.
+        other_price, baseline_price: of an hour.
+        break_even: the price of an hour of the other at which both cost the same; None if both are one device.
+        margin: the part up to which costs are equal.
+    """
+
+    margin: ClassVar[float] = ALIKE - 1
+
+    other: str
+    baseline: str
+    per_example: bool
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    other_price: float
+    baseline_price: float
+    break_even: Estimate | None
+
+
+@dataclass(frozen=True)
+class EpochTimeFact(Fact):
+    """How long an epoch of a cell takes that is compared with none."""
+
+    name: str
+    workload: str
+    setting: str
+    seconds: float
+    low: float | None
+    high: float | None
+    from_warmup: bool
+    runs: int
+
+
+@dataclass(frozen=True)
+class RunsFact(Fact):
+    """Runs of a cell did not all complete.
+
+    Attributes:
+        timed: how many of them have a time.
+    """
+
+    name: str
+    counts: RunCounts
+    timed: int
+
+
+def verdict(pair: Pair) -> list[Fact]:
+    """Everything that a comparison shows, the most important first."""
+    facts: list[Fact | None]
+    if pair.speedup is None or pair.baseline is None:
+        facts = [epoch_time(pair)]
     elif pair.again:
-        told = [same(pair, found)]
+        facts = [aa_test(pair, pair.baseline, pair.speedup)]
     else:
-        told = [
-            speed(pair, found),
-            more(pair, found),
-            *attribution(pair),
-            also(pair),
-            uneven(pair, found),
-            length(pair),
-            accuracy(pair),
-            cost(pair, found),
+        baseline, found = pair.baseline, pair.speedup
+        facts = [
+            speed(pair, baseline, found),
+            *(confounders(baseline, pair.other) if pair.hardware else ()),
+            one_machine_each(pair, baseline),
+            DifferencesFact(pair.differences) if pair.differences else None,
+            epoch_sizes(pair, baseline),
+            break_even(pair, baseline),
+            accuracy(pair, baseline),
+            cost(pair, baseline, found),
         ]
-    told += [trouble(side) for side in (pair.other, pair.baseline) if side]
-    return [each for each in told if each]
+    facts += [runs(side) for side in (pair.other, pair.baseline) if side]
+    return [fact for fact in facts if fact]
 
 
-def speed(pair: Pair, found: Speedup) -> Sentence:
-    """Which is faster, by how much, and how sure that is."""
-    baseline, other = _both(pair)
-    head = (name(other.name), " trains ", *_what(pair))
-    ratio, runs = f"{digits(found.ratio)} ×", _counts(len(other.times), len(baseline.times))
-    epochs, ends = which_epochs(baseline, other), interval(found.low, found.high)
-    if found.differs is False:
-        shown = _runs(len(other.times), len(baseline.times))
-        could = f"{_difference(found.detectable)} would have shown four times in five" if found.detectable else ""
-        if found.detectable and found.detectable > ALIKE:
-            return sentence(
-                "Whether ", name(other.name), " trains ", *_what(pair), "faster or slower than ", name(baseline.name),
-                " is ", strong("not to be told"), f" from {shown}: {ratio}, ", epochs, ends, f"; only {could}.",
-            )  # fmt: skip
-        return sentence(
-            *head, strong("as fast"), " as ", name(baseline.name), f" within what {shown} can show: {ratio}, ", epochs,
-            ends, f", and {could}" if could else "", ".",
-        )  # fmt: skip
-    by = ", repeat by repeat" if found.paired else ""
-    longer = f": it takes {digits(1 / found.ratio)} × as long" if found.differs and found.ratio < 1 else ""
-    return sentence(
-        *head, strong(f"{ratio} as fast"), " as ", name(baseline.name), f", {epochs}, {runs}{by}{ends}{longer}."
+def speed(pair: Pair, baseline: Side, found: Speedup) -> SpeedupFact:
+    """How fast the other is, compared with the baseline."""
+    return SpeedupFact(
+        other=pair.other.name,
+        baseline=baseline.name,
+        workload=pair.workload,
+        setting=pair.setting,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        outcome=outcome(found.differs, found.ratio > 1, found.verdict() == AS_FAST),
+        per_example=not pair.even,
+        from_warmup=baseline.from_warmup or pair.other.from_warmup,
+        samples=_samples(pair.other, baseline),
+        paired=found.paired,
     )
 
 
-def more(pair: Pair, found: Speedup) -> Sentence | None:
-    """How many runs would tell, where no difference is shown and 5 % would not have been; else None.
+def aa_test(pair: Pair, baseline: Side, found: Speedup) -> AaTestFact:
+    """The result of an A/A test."""
+    result = outcome(found.differs, found.ratio > 1, is_equal=True)
+    samples = _samples(pair.other, baseline)
+    return AaTestFact(baseline.name, pair.workload, pair.setting, found.ratio, found.low, found.high, result, samples)
 
-    None for pairs by repeat too: there the spread of each side says little of what they would show.
+
+def reasons() -> dict[str, tuple[str, str]]:
+    """What can confound a comparison of hardware: by its code what a side did, and what its time measures instead.
+
+    These are the kinds of findings that can distort a ratio, and the class of rooflines in which the time goes to
+    starting operations.
     """
-    baseline, other = _both(pair)
-    if found.differs is not False or found.paired or not found.detectable or found.detectable <= 1 + SURE_OF:
-        return None
-    needed = repeats_to_be_sure(list(baseline.times.values()), list(other.times.values()))
-    what = f"To show a difference of {100 * SURE_OF:g} % four times in five"
-    many = f"about {needed} runs each are needed" if needed else "more runs are needed than anyone makes"
-    return sentence(f"{what}, {many}; ", *spread(other), "; ", *spread(baseline), ".")
+    overhead = ("had little to compute for each operation", "how fast operations are started, not the device")
+    doubts = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == DOUBT}
+    return {OVERHEAD_BOUND: overhead, **doubts}
 
 
-def spread(side: Side) -> Sentence:
-    """Where the spread of a cell's epoch times comes from."""
-    from raybench.analysis.components import components
+def confounders(baseline: Side, other: Side) -> list[Fact]:
+    """Why the ratio may not be due to the hardware: a fact for each reason, after one that says so; or none.
 
-    return sentence("on ", name(side.name), f" {components(side.epoch_times).says()}")
-
-
-def same(pair: Pair, found: Speedup) -> Sentence:
-    """What an A/A check has come to."""
-    baseline, other = _both(pair)
-    head = ("A/A: ", name(baseline.name), " trains ", *_what(pair), f"{digits(found.ratio)} × as fast as itself")
-    if found.differs is None:
-        return sentence(*head, f", {_counts(len(other.times), len(baseline.times))}.")
-    says = (
-        "does not contain 1: runs here differ by more than their spread says, which chance alone does once in 20"
-        if found.differs
-        else "contains 1, as it should"
-    )
-    return sentence(*head, interval(found.low, found.high), f"; the interval {says}.")
-
-
-def accuracy(pair: Pair) -> Sentence | None:
-    """Whether they learn equally well.
-
-    None where a side has no accuracy, stops at its target or was to be trained for other epochs.
+    No ratio is the hardware's while a side is bound by its input or by starting operations, nor with a finding that
+    could turn the verdict. If nobody looked, nothing is known against it.
     """
-    baseline, other = _both(pair)
-    if any(difference.startswith("epochs ") for difference in pair.differences) or baseline.stops or other.stops:
+    known = reasons()
+    found = [(side.name, _reasons_of(side)) for side in (other, baseline)]
+    codes = dict.fromkeys(code for _, own in found for code in known if code in own)
+    facts = [ConfounderFact(code, tuple(name for name, own in found if code in own), *known[code]) for code in codes]
+    return [HardwareCaveatFact(), *facts] if facts else []
+
+
+def _reasons_of(side: Side) -> set[str]:
+    """Codes of what keeps a side's time from being that of its hardware."""
+    return {*side.doubts, *(_OF_BOUNDS.get(bound, "") for bound in side.bound_by[:1])}
+
+
+def one_machine_each(pair: Pair, baseline: Side) -> OneMachineEachFact | None:
+    """That each side ran on one machine of its own; None if not."""
+    hosts = baseline.hosts, pair.other.hosts
+    apart = pair.hardware and len(hosts[0]) == len(hosts[1]) == 1 and hosts[0] != hosts[1]
+    return OneMachineEachFact() if apart else None
+
+
+def epoch_sizes(pair: Pair, baseline: Side) -> EpochSizeFact | None:
+    """The numbers of examples of an epoch, if they differ."""
+    if pair.even or not baseline.examples or not pair.other.examples:
         return None
-    found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
-    if found is None:
-        return None
-    epochs = baseline.epochs | other.epochs
-    after = f"after {_number(next(iter(epochs)), 'epoch')}" if len(epochs) == 1 else "at the end"
-    runs = len(other.accuracies), len(baseline.accuracies)
-    places = 1 if abs(found.points) >= 1 else 2
-    levels = [f"{POINTS * sum(side.accuracies) / len(side.accuracies):.{places}f}" for side in (other, baseline)]
-    if found.low is None or found.high is None:
-        return sentence(
-            f"Accuracy {after} is {levels[0]} % on ", name(other.name), f" and {levels[1]} % on ", name(baseline.name),
-            f", {_counts(*runs)}.",
-        )  # fmt: skip
-    if not found.differs and abs(found.points) < 1 and (found.detectable or 0.0) <= CLOSE:
-        return sentence(f"Accuracy {after} is the same within what {_runs(*runs)} can show.")
-    if not found.differs:
-        could = f"; only {digits(found.detectable, 2)} points would have shown" if found.detectable else ""
-        return sentence(
-            f"Whether accuracy {after} differs is not to be told from {_runs(*runs)}: {levels[0]} % on ",
-            name(other.name), f" and {levels[1]} % on ", name(baseline.name),
-            f" (95 %: {digits(found.low, 2)} to {digits(found.high, 2)} points){could}.",
-        )  # fmt: skip
-    ends = sorted((abs(found.low), abs(found.high)))
-    return sentence(
-        f"Accuracy {after} is ",
-        strong(f"{digits(abs(found.points), 2)} points {'higher' if found.points > 0 else 'lower'}"),
-        " on ", name(other.name), " than on ", name(baseline.name), f": {levels[0]} against {levels[1]} %, ",
-        f"{_counts(*runs)} (95 %: {digits(ends[0], 2)} to {digits(ends[1], 2)} points).",
-    )  # fmt: skip
+    return EpochSizeFact(pair.other.name, baseline.name, pair.other.examples, baseline.examples)
 
 
-def attribution(pair: Pair) -> tuple[Sentence, ...]:
-    """Why the ratio is not the hardware's, where it is not; nothing where both ran on the same."""
-    if not pair.hardware:
-        return ()
-    baseline, other = (Conditions(side.name, side.bound_by, side.doubts) for side in _both(pair))
-    found = credit(baseline, other)
-    return () if found.hardware else (NOT_THE_HARDWARE, *found.says)
+def break_even(pair: Pair, baseline: Side) -> BreakEvenFact | None:
+    """The job length at which the faster side changes.
 
-
-def also(pair: Pair) -> Sentence | None:
-    """What they differ in beside what is compared; None where in nothing."""
-    return sentence(f"They also differ in {listed(pair.differences)}.") if pair.differences else None
-
-
-def uneven(pair: Pair, found: Speedup) -> Sentence | None:
-    """That an epoch is not the same work on both, and what the ratio is for each example; None where it is."""
-    baseline, other = _both(pair)
-    if pair.even or not baseline.examples or not other.examples:
-        return None
-    return sentence(
-        f"An epoch is not the same work on both: {other.examples:,} examples on ", name(other.name),
-        f" against {baseline.examples:,} on ", name(baseline.name), "; for each example ", name(other.name), " is ",
-        strong(f"{digits(found.ratio * other.examples / baseline.examples)} × as fast"), ".",
-    )  # fmt: skip
-
-
-def length(pair: Pair) -> Sentence | None:
-    """From which job length on the faster one is faster, what is paid once counted.
-
-    None where nothing of it is known: where one run shows no interval, the long run shows no difference, or is known
-    from warm-up epochs alone. Steps count where both sides' are alike.
+    None if nothing of it is known: one run shows no interval, the long run shows no difference or is known from
+    warm-up epochs alone, or an optimizer step is different work on the two sides.
     """
-    baseline, other = _both(pair)
+    other = pair.other
     if not pair.same_steps or baseline.from_warmup or other.from_warmup:
         return None
     found = crossover(baseline.processes, other.processes)
     if found is None or not found.long_run.differs:
         return None
     winner, loser = (other, baseline) if found.long_run.ratio > 1 else (baseline, other)
-    once = "With what is paid once (loading, start-up, compilation) counted, "
-    if found.sure_from == 1:
-        return sentence(once, name(winner.name), " is faster at every job length.")
-    sure = f"surely from {found.sure_from:,} steps on" if found.sure_from else "at no job length surely so"
-    if found.turns_at is None:
-        return sentence(once, name(winner.name), f" is faster, {sure}.")
-    before = f", surely in those of up to {found.sure_before:,} steps" if found.sure_before else ""
-    return sentence(
-        once, name(winner.name), " is faster ", strong(f"from {found.turns_at:,} steps on"), f" ({sure}); ",
-        name(loser.name), f" is in shorter jobs{before}.",
-    )  # fmt: skip
+    return BreakEvenFact(winner.name, loser.name, found.turns_at, found.sure_from, found.sure_before)
 
 
-def alone(pair: Pair) -> Sentence | None:
-    """What is known of a cell that is compared with none; None where it has no time."""
-    times = list(pair.other.times.values())
-    found = welch.mean([math.log(seconds) for seconds in times])
+def accuracy(pair: Pair, baseline: Side) -> AccuracyFact | None:
+    """Whether both learn equally well.
+
+    None if a side has no accuracy, stops at its target or was to be trained for other epochs.
+    """
+    other = pair.other
+    if any(each.setting == "epochs" for each in pair.differences) or baseline.stops or other.stops:
+        return None
+    found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
     if found is None:
         return None
-    ends = (None, None) if found.low is None or found.high is None else (math.exp(found.low), math.exp(found.high))
-    runs = "one run: no interval" if len(times) == 1 else f"{len(times)} runs"
-    return sentence(
-        name(pair.other.name), " trains ", *_what(pair), "in ", strong(f"{digits(math.exp(found.value))} s an epoch"),
-        f", {which_epochs(pair.other)}, {runs}", interval(ends[0], ends[1], " s"), ".",
-    )  # fmt: skip
+    epochs = baseline.epochs | other.epochs
+    levels = [POINTS * sum(side.accuracies) / len(side.accuracies) for side in (other, baseline)]
+    return AccuracyFact(
+        other=other.name,
+        baseline=baseline.name,
+        other_percent=levels[0],
+        baseline_percent=levels[1],
+        points=found.points,
+        low=found.low,
+        high=found.high,
+        outcome=outcome(found.differs, found.points > 0, found.alike),
+        epochs=next(iter(epochs)) if len(epochs) == 1 else None,
+        samples=Samples(len(other.accuracies), len(baseline.accuracies)),
+    )
 
 
-def trouble(side: Side) -> Sentence | None:
-    """What happened to the runs that are missing; None where all completed."""
-    if side.skip and not side.times:
-        return sentence(name(side.name), f" was skipped: {side.skip.rstrip('.')}.")
-    counts = {status: count for status, count in side.troubles.items() if status != events.SKIPPED or not side.skip}
-    if not counts:
+def cost(pair: Pair, baseline: Side, found: Speedup) -> Fact | None:
+    """Which side is cheaper, and the price at which that changes; None without the baseline's price."""
+    other, price, own = pair.other, baseline.price_per_hour, pair.other.price_per_hour
+    if price is None:
         return None
-    what = listed([_ended(status, count) for status, count in sorted(counts.items())])
-    if not side.times:
-        return sentence(name(side.name), f" has no time: of {_number(side.planned, 'run')} {what}.")
-    done = "1 completed and counts" if len(side.times) == 1 else f"{len(side.times)} completed and count"
-    return sentence(name(side.name), f": of {_number(side.planned, 'run')} {done}; {what}.")
+    if price == 0:
+        return FreeBaselineFact(baseline.name) if own else None
+    turn = turning_price(found, price)
+    if own == 0:
+        return FreeOtherFact(other.name, baseline.name, not pair.even, turn)
+    if own is None:
+        return BreakEvenPriceFact(other.name, baseline.name, not pair.even, turn, price)
+    # The other's cost in units of the baseline's is the inverse of how many times as cheap it is.
+    cheap = cost_ratio(found, price, own)
+    low, high = (None if end is None else 1 / end for end in (cheap.high, cheap.low))
+    differs = None if low is None or high is None else not low <= 1 <= high
+    # On the same hardware at one price, as of two batches, there is no price of the one and of the other.
+    one_device = not pair.hardware and own == price
+    return CostFact(
+        other=other.name,
+        baseline=baseline.name,
+        per_example=not pair.even,
+        ratio=1 / cheap.value,
+        low=low,
+        high=high,
+        outcome=outcome(differs, cheap.value < 1, found.verdict(price / own) == AS_FAST),
+        other_price=own,
+        baseline_price=price,
+        break_even=None if one_device else turn,
+    )
 
 
-def _ended(status: str, count: int) -> str:
-    return f"{count} {CALLED.get(status, status)}".replace("{was}", "was" if count == 1 else "were")
+def epoch_time(pair: Pair) -> EpochTimeFact | None:
+    """What is known of a cell that is compared with none; None if it has no time."""
+    times = list(pair.other.times.values())
+    found = intervals.mean([math.log(seconds) for seconds in times])
+    if found is None:
+        return None
+    low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
+    name, seconds = pair.other.name, math.exp(found.value)
+    return EpochTimeFact(name, pair.workload, pair.setting, seconds, low, high, pair.other.from_warmup, len(times))
 
 
-def _both(pair: Pair) -> tuple[Side, Side]:
-    """The baseline and the other of a pair that has both."""
-    assert pair.baseline is not None
-    return pair.baseline, pair.other
+def runs(side: Side) -> RunsFact | None:
+    """How the runs of a side ended that are missing; None if all completed."""
+    counts = side.counts
+    skipped = counts.skip and not side.times
+    return RunsFact(side.name, counts, len(side.times)) if skipped or counts.endings else None
 
 
-def _what(pair: Pair) -> tuple[str | Span, ...]:
-    return code(pair.workload), f" ({pair.setting}) " if pair.setting else " "
+def _samples(other: Side, baseline: Side) -> Samples:
+    """How many runs are behind a comparison of times or, of a side on several machines, how many machines."""
+    sides = [
+        (len(side.hosts), "machine") if len(side.hosts) > 1 else (len(side.times), "run") for side in (other, baseline)
+    ]
+    return Samples(sides[0][0], sides[1][0], sides[0][1], sides[1][1])
 
 
-def which_epochs(*sides: Side) -> str:
-    """Which epochs a time was taken from."""
-    warmup = any(side.from_warmup for side in sides)
-    return "epochs of the warm-up, for none came after it" if warmup else "steady epochs"
-
-
-def _counts(other: int, baseline: int) -> str:
-    """How many runs are behind a comparison."""
-    if other == baseline:
-        return "one run each: no interval" if other == 1 else f"{other} runs each"
-    words = f"{_number(other, 'run')} against {baseline}"
-    return f"{words}: no interval" if min(other, baseline) == 1 else words
-
-
-def _runs(other: int, baseline: int) -> str:
-    return f"{other} runs" if other == baseline else f"{other} and {baseline} runs"
-
-
-def _number(count: float, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _difference(ratio: float) -> str:
-    return f"a {'ratio' if ratio > TWICE else 'difference'} of {'more than ' if ratio > MOST else ''}{how_far(ratio)}"
+def unique(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Facts without repetitions."""
+    seen: list[Fact] = []
+    for fact in facts:
+        if fact not in seen:
+            seen.append(fact)
+            yield fact

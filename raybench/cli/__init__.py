@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
+from signal import SIGINT, SIGTERM, default_int_handler, pthread_kill, signal
+from threading import Timer, main_thread
 
 import click
 
 from raybench import __version__
-from raybench.errors import RaybenchError
+from raybench.cli.streams import Streams
+from raybench.cli.terminal import PrintableFormatter, say
+from raybench.core.files import FULL
+from raybench.core.text import printable
+from raybench.errors import RaybenchError, UsageError
 
 VERBS = {
     "grid": "Run what is missing of a grid and print the comparison.",
@@ -19,7 +27,7 @@ VERBS = {
     "data": "List the data sets, or fetch one.",
     "parity": "Show whether a workload is the same training job in several frameworks.",
     "report": "Say what a grid has come to: in the terminal, as a page, as data.",
-    "sync": "Bring MLflow up to the journal.",
+    "sync": "Bring MLflow up to date with the journal.",
     "ui": "Open the MLflow UI on the right store.",
     "init": "Copy the shipped grids to where you can edit them.",
     "schema": "Print the JSON Schema of a grid file, for editors.",
@@ -65,25 +73,74 @@ def group() -> None:
       raybench grid grids/quickstart.yaml
       raybench ui                   the runs, in the browser
     """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder was deleted: change to another one (`cd`) and try again") from None
+
+
+REDELIVERY = 0.02
+"""Seconds after which an interrupt that Python has dropped is sent again."""
+
+
+def repeat_dropped_interrupts() -> None:
+    """Send an interrupt again that arrived in a destructor or a weak reference's callback.
+
+    Python drops whatever is raised there and prints a traceback, so that Ctrl-C would go unnoticed now and then.
+    """
+    default = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            Timer(REDELIVERY, pthread_kill, (main_thread().ident, SIGINT)).start()
+        else:
+            default(unraisable)
+
+    sys.unraisablehook = hook
+
+
+def _name_home() -> None:
+    """Make `/` the home folder of a user who has none and no name, as a container does: libraries fail without one."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
 
 
 def main() -> None:
     """The entry point: one clear message and the right exit status for what a person can mend."""
+    streams = Streams()
+    repeat_dropped_interrupts()
+    signal(SIGTERM, default_int_handler)  # a polite request to end, such as a batch system's, is what Ctrl-C is
+    _name_home()
+    if logging.lastResort:
+        logging.lastResort.setFormatter(PrintableFormatter())
+    status = _run()
+    failure = streams.end()
+    if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: whoever reads has had enough
+        say(f"standard output is not complete: {failure.strerror}", err=True)
+    # A grid keeps its results in files, whatever becomes of its display; of other commands the output is the result.
+    sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
+
+
+def _run() -> int:
+    """Run the command; its exit status."""
     try:
         status = group.main(prog_name="raybench", standalone_mode=False)
-        sys.stdout.flush()
     except click.exceptions.Abort:
-        sys.exit(130)
+        return 130
     except click.ClickException as error:
+        vars(error)["message"] = printable(error.message)
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except RaybenchError as error:
-        click.echo(str(error), err=True)
-        sys.exit(error.exit_status)
+        say(str(error), err=True)
+        return error.exit_status
     except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever reads has had enough (`raybench schema | head`); what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    sys.exit(status if isinstance(status, int) else 0)
+        return 130
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        say(f"{error}. Make room there, or name another temporary folder with TMPDIR.", err=True)
+        return 1
+    return status if isinstance(status, int) else 0

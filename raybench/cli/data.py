@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from raybench.cli.terminal import say
+
 
 @click.group("data", epilog="Example: raybench data fetch cifar10")
 def command() -> None:
@@ -19,7 +21,7 @@ def list_data() -> None:
     from rich.table import Table
 
     from raybench import datasets
-    from raybench.cli.page import page
+    from raybench.cli.console import page
 
     root = datasets.data_root()
     table = Table(title=f"data in {root}", title_justify="left", box=None, pad_edge=False)
@@ -42,4 +44,4 @@ def fetch_data(names: tuple[str, ...]) -> None:
 
     for dataset in [datasets.get(name) for name in names]:
         fetch_with_progress(dataset, datasets.data_root())
-        click.echo(f"{dataset.name}: {dataset.status(datasets.data_root()).state} in {datasets.data_root()}")
+        say(f"{dataset.name}: {dataset.status(datasets.data_root()).state} in {datasets.data_root()}")

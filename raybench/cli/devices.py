@@ -13,16 +13,17 @@ def command(address: str | None) -> None:
     """Show what this machine (or a cluster) has, and which frameworks and environments are ready on it.
 
     The first column is what `kind:` and `axes.device:` of a grid file may say here. Environments are what a device's
-    `environment:` may say; `raybench env list` shows all of this machine's.
+    `environment:` may say; `raybench env list` shows all of this machine's. The last table has all kinds of devices.
     """
     from contextlib import closing
 
     from rich.table import Table
 
-    from raybench.cli.page import page
+    from raybench.cli.console import page
+    from raybench.devices import KINDS
     from raybench.environments import RECIPES
-    from raybench.execution.lazy import LazyRay
-    from raybench.preflight import GIB
+    from raybench.execution.deferred_ray import LazyRay
+    from raybench.planning.placement import GIB
 
     with closing(LazyRay(address)) as executor:
         nodes = executor.nodes(list(RECIPES))
@@ -42,6 +43,12 @@ def command(address: str | None) -> None:
         for name, found in node.environments.items():
             if not found.problem:
                 console.print(f"environment {name}: {_frameworks(found.packages)}, Python {found.version}")
+    table = Table("kind", "device", "frameworks", "here", "status", box=None, pad_edge=False)
+    for kind in KINDS.values():
+        here = "yes" if any(node.find(kind.name) for node in nodes) else "no"
+        table.add_row(kind.name, kind.label, ", ".join(kind.adapters), here, kind.status.replace("`", ""))
+    console.print()
+    console.print(table)
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:

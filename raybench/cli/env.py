@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import click
+
+from raybench.cli.terminal import say
 
 
 @click.group("env", epilog="Example: raybench env create xla")
@@ -21,7 +24,7 @@ def list_environments() -> None:
     """Show each environment, whether it is built, and what it holds."""
     from rich.table import Table
 
-    from raybench.cli.page import page
+    from raybench.cli.console import page
     from raybench.environments import RECIPES, environments_root, look
 
     table = Table(box=None, pad_edge=False)
@@ -51,45 +54,65 @@ def create_environments(names: tuple[str, ...], fresh: bool) -> None:
 
     for built in [look(name) for name in names]:  # nothing is built where one name is wrong
         if built.state == "ready" and not fresh:
-            click.echo(f"{built.recipe.name}: ready in {built.folder}")
+            say(f"{built.recipe.name}: ready in {built.folder}")
             continue
         begun = time.monotonic()
         with _Progress(f"building {built.recipe.name}") as progress:
             built = create(built.recipe.name, progress.tell, fresh)
         took = time.monotonic() - begun
-        click.echo(f"{built.recipe.name}: built in {took:.0f} s, {gigabytes(built.size)}, in {built.folder}")
+        say(f"{built.recipe.name}: built in {took:.0f} s, {gigabytes(built.size)}, in {built.folder}")
+
+
+LINE_EVERY = 15.0
+"""Seconds between two lines of progress without a terminal: pip downloads for minutes without a word."""
 
 
 class _Progress:
-    """What is being done and for how long, where somebody is looking; one line where nobody is."""
+    """Current step and elapsed time: one live line on a terminal, else a line for each step and now and then."""
 
-    def __init__(self, title: str) -> None:
-        from rich.console import Console
+    def __init__(self, title: str, every: float = LINE_EVERY) -> None:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+        from raybench.cli.console import Terminal
+
         self._title = title
-        self._console = Console(stderr=True)
+        self._console = Terminal(stderr=True)
         columns = (SpinnerColumn(), TextColumn(title), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
         self._bar = Progress(*columns, console=self._console, transient=True)
         self._task = self._bar.add_task(title, total=None, now="", start=True)
+        self._every, self._begun, self._now = every, time.monotonic(), ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._lines, name="raybench-progress", daemon=True)
 
     def __enter__(self) -> _Progress:
         if self._console.is_terminal:
             self._bar.start()
         else:
-            click.echo(f"{self._title} …", err=True)
+            say(f"{self._title} …", err=True)
+            self._thread.start()
         return self
+
+    def _lines(self) -> None:
+        while not self._over.wait(self._every):
+            say(f"{time.monotonic() - self._begun:.0f} s, {self._now}", err=True)
 
     def tell(self, line: str) -> None:
         """What is being done now."""
         from rich.markup import escape
 
+        step = line.partition(":")[0]
+        if not self._console.is_terminal and step != self._now.partition(":")[0]:
+            say(line, err=True)
+        self._now = line
         room = max(20, self._console.width - len(self._title) - 15)
         self._bar.update(self._task, now=escape(line if len(line) <= room else f"{line[: room - 1]}…"))
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         if self._console.is_terminal:
             self._bar.stop()
+        else:
+            self._thread.join()
 
 
 def gigabytes(size: int) -> str:

@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench.cli import options as opt
+from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.spec import GridSpec
+    from raybench.config import GridSpec
 
 EPILOG = """\b
 Examples:
   raybench grid grids/quickstart.yaml
   raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128] --repeats 3
-  raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu --skip-missing
+  raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
   raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 \b
-Exit status: 0 done; 1 a trial failed or was lost; 2 wrong use, nothing started; 3 something could not run here;
-130 stopped by you.
+Exit status: 0 done; 1 a trial failed or was lost; 2 wrong use, nothing started; 3 nothing of it could run here (with
+--strict: not all of it); 130 stopped by you.
 """
 
-RETRIED = ("oom", "diverged", "timeout", "failed", "lost", "killed", "completed")
+RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.SKIPPED]
 
 
 @click.command("grid", epilog=EPILOG)
@@ -39,12 +40,14 @@ RETRIED = ("oom", "diverged", "timeout", "failed", "lost", "killed", "completed"
     "--retry",
     multiple=True,
     metavar="STATUS",
-    type=click.Choice(RETRIED),
+    type=click.Choice(RETRIED, case_sensitive=False),
     help="Run trials that ended so again: --retry failed.",
 )
-@click.option("--skip-missing", is_flag=True, help="What no machine here can run is no reason for exit status 3.")
+@click.option("--strict", is_flag=True, help="Exit status 3 if any part of the grid cannot run here.")
 @opt.results
 @opt.tracking_uri
+@click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow; the journal has everything.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks around the trials: to try out, not for results.")
 @opt.address
 @click.option(
     "--find-max-batch",
@@ -60,9 +63,11 @@ def command(
     smoke: bool,
     fresh: bool,
     retry: tuple[str, ...],
-    skip_missing: bool,
+    strict: bool,
     results: Path,
     tracking_uri: str | None,
+    no_tracking: bool,
+    no_checks: bool,
     address: str | None,
     find_max_batch: bool,
     inline: bool,
@@ -72,39 +77,46 @@ def command(
     Each trial trains a real model in a process of its own, on a device of its own. Everything is kept: the same
     command again runs only what is missing, and prints the same table.
     """
-    from raybench.spec import load_grid
+    from raybench.config import load_grid
 
     if smoke and find_max_batch:
         raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
+    if no_tracking and tracking_uri:
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
     # Only now what takes time to load: a wrong file is told at once.
     if find_max_batch:
-        return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), skip_missing)
-    from raybench.cli.display import Display
-    from raybench.cli.summary import show
-    from raybench.run import Options, run_grid
+        return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), strict)
+    from raybench.cli.end_view import show
+    from raybench.cli.live import Display
+    from raybench.run import DEFAULT_STORE, Options, run_grid
 
-    options = Options(results, tracking_uri, opt.selection(where, spec), frozenset(retry), fresh, skip_missing)
+    options = Options(
+        results,
+        tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
+        where=opt.selection(where, spec),
+        retry=frozenset(retry),
+        fresh=fresh,
+        strict=strict,
+        checks=not no_checks,
+    )
     outcome = run_grid(spec, _executor(address, inline), Display(), options)
     show(outcome)
     return outcome.exit_status
 
 
-def _find_max_batch(
-    spec: GridSpec, executor: Any, results: Path, where: list[tuple[str, str]], skip_missing: bool
-) -> int:
-    from raybench import max_batch
+def _find_max_batch(spec: GridSpec, executor: Any, results: Path, where: list[tuple[str, str]], strict: bool) -> int:
+    from raybench import datasets
+    from raybench.checks.max_batch import search
     from raybench.cli.max_batch import show
     from raybench.cli.progress import fetch_with_progress, working
-    from raybench.datasets import data_root
-    from raybench.run import Options, ensure_data
     from raybench.workloads import read_reference
 
     base = spec.source_path.parent if spec.source_path else Path()
-    ensure_data(read_reference(spec.workload, base), data_root(), fetch_with_progress)
-    options = Options(results, where=where, skip_missing=skip_missing)
+    workload = read_reference(spec.workload, base, spec.files, spec.links)
+    datasets.ensure(workload.dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
-        outcome = max_batch.find_max_batch(spec, executor, tell, options)
+        outcome = search.find_max_batch(spec, executor, tell, results=results, where=where, strict=strict)
     show(outcome)
     return outcome.exit_status
 
@@ -114,6 +126,6 @@ def _executor(address: str | None, inline: bool) -> Any:
         from raybench.execution.inline import InlineExecutor
 
         return InlineExecutor()
-    from raybench.execution.lazy import LazyRay
+    from raybench.execution.deferred_ray import LazyRay
 
     return LazyRay(address)

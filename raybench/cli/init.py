@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-import raybench
+from raybench.cli.terminal import say
+from raybench.core.files import PACKAGE
 
 
 def shipped_grids() -> Path:
     """The folder of the shipped grids: inside the installed package, or beside it in a checkout."""
-    package = Path(raybench.__file__).parent
+    package = PACKAGE
     inside = package / "grids"
     return inside if inside.is_dir() else package.parent / "grids"
 
@@ -31,10 +32,10 @@ def command(folder: Path, force: bool) -> None:
         for source in sorted(shipped_grids().glob("*.yaml")):
             goal = folder / source.name
             if goal.exists() and not force:
-                click.echo(f"kept     {goal}")
+                say(f"kept     {goal}")
                 continue
             goal.write_bytes(source.read_bytes())
-            click.echo(f"written  {goal}")
+            say(f"written  {goal}")
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
-    click.echo(f"Next: raybench grid {folder / 'quickstart.yaml'}")
+    say(f"Next: raybench grid {folder / 'quickstart.yaml'}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raybench.cli.page import page
-from raybench.plan import short
-from raybench.trial.memory import in_words, size
+from raybench.cli.console import page
+from raybench.core.memory import in_words, size
+from raybench.planning.plan import short
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from raybench.max_batch import Found, Outcome
+    from raybench.checks.max_batch.search import Found, Outcome
 
 NOTHING = "–"
 

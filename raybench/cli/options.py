@@ -12,7 +12,7 @@ import click
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.spec import GridSpec
+    from raybench.config import GridSpec
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -62,7 +62,7 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
     Raises:
         UsageError: one has no `=`, or names an axis or a value that the grid does not have.
     """
-    from raybench.plan import short
+    from raybench.planning.plan import is_written, short
 
     axes: dict[str, list[Any]] = {"device": ["cpu"]}
     axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
@@ -78,26 +78,12 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
             near = get_close_matches(axis, axes, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(axes)}"
             raise UsageError(f"--where {text}: {spec.name} has no axis {axis}; {hint}")
-        meant = [short(known) for known in axes[axis] if _means(value, known)]
+        meant = [short(known) for known in axes[axis] if is_written(value, known)]
         if not meant and spec.axes.get(axis) != "available":
             there = ", ".join(dict.fromkeys(map(short, axes[axis])))
             raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {there}")
         found.append((axis, meant[0] if meant else value))
     return found
-
-
-def _means(text: str, value: Any) -> bool:
-    """Whether a person who writes `text` means a value of an axis."""
-    from raybench.plan import short
-
-    if text in (str(value), short(value)):
-        return True
-    if isinstance(value, bool) or value is None:
-        return text.lower() == ("null" if value is None else str(value).lower())
-    try:
-        return isinstance(value, int | float) and float(text) == value
-    except ValueError:
-        return False
 
 
 def all_changes(texts: tuple[str, ...], repeats: int | None) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from raybench.cli.terminal import say
+
 if TYPE_CHECKING:
-    from raybench.parity import Parity
+    from raybench.checks.parity.run import Parity
 
 SAME, DIFFERENT = 0, 1
 
@@ -61,14 +60,13 @@ def command(
 
     It ends with 0 where all are the same within the tolerances shown, 1 where one differs, 2 for wrong use.
     """
+    from raybench import datasets
+    from raybench.checks.parity.run import run_parity
     from raybench.cli.progress import fetch_with_progress, working
-    from raybench.datasets import data_root
-    from raybench.parity import run_parity
-    from raybench.run import ensure_data
     from raybench.workloads import read_reference
 
-    ensure_data(read_reference(workload, Path()), data_root(), fetch_with_progress)
-    with _ends_when_asked(), working() as tell:
+    datasets.ensure(read_reference(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
+    with working() as tell:
         found = run_parity(
             workload,
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
@@ -79,16 +77,6 @@ def command(
         )
     _print_json(found) if as_json else _print_tables(found)
     return SAME if found.same else DIFFERENT
-
-
-@contextmanager
-def _ends_when_asked() -> Iterator[None]:
-    """A request to end is what Ctrl-C is: processes and their files go."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict[str, str]:
@@ -110,7 +98,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
 
 def _value(name: str, text: str) -> Any:
     """What is chosen of the model, in YAML as in a grid file."""
-    from raybench.spec.yaml_lines import read_yaml
+    from raybench.config.yaml_lines import read_yaml
 
     return read_yaml(text, f"--model {name}=…", lines=False).value
 
@@ -118,7 +106,7 @@ def _value(name: str, text: str) -> Any:
 def _print_tables(found: Parity) -> None:
     from rich.table import Table
 
-    from raybench.cli.page import page
+    from raybench.cli.console import page
 
     console = page()
     for pair in found.pairs:
@@ -135,8 +123,10 @@ def _print_tables(found: Parity) -> None:
             difference = "–" if line.difference is None else f"{line.difference:.2g}"
             table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
         console.print(table)
+    for framework, environment in found.environments.items():
+        say(f"{framework} is not installed beside raybench: it ran in environment {environment}", err=True)
     for framework, reason in found.missing.items():
-        click.echo(f"{framework}: not compared: {reason}", err=True)
+        say(f"{framework}: not compared: {reason}", err=True)
 
 
 def _print_json(found: Parity) -> None:
@@ -151,4 +141,4 @@ def _print_json(found: Parity) -> None:
         }
         for pair in found.pairs
     ]
-    click.echo(json.dumps(asdict(found) | {"same": found.same, "pairs": pairs}, indent=2, ensure_ascii=False))
+    say(json.dumps(asdict(found) | {"same": found.same, "pairs": pairs}, indent=2, ensure_ascii=False))

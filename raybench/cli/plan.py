@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from raybench.cli import options as opt
-from raybench.trial.job import DEVICES, GROUPED, SPMD
+from raybench.cli.terminal import say
+from raybench.core.job import DEVICES, GROUPED, SPMD
 
 if TYPE_CHECKING:
-    from raybench.analysis.estimate import Estimator
-    from raybench.analysis.results import Attempt
-    from raybench.execution.dispatch import Work
-    from raybench.plan import Plan
-    from raybench.resolve import Cell
+    from raybench.planning.estimate import Estimator
+    from raybench.planning.plan import Plan, Work
+    from raybench.planning.resolve import Cell
+    from raybench.results.attempt import Attempt
 
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""
@@ -55,16 +55,17 @@ def command(
     Times come from earlier trials of like cells, where there are any.
     """
     from raybench import datasets
-    from raybench.analysis.estimate import Estimator
-    from raybench.analysis.results import latest
-    from raybench.analysis.smoke import smoke_words
+    from raybench.analysis.smoke import smoke_cuts
+    from raybench.config import load_grid
+    from raybench.execution.deferred_ray import LazyRay
     from raybench.execution.inline import InlineExecutor
-    from raybench.execution.lazy import LazyRay
-    from raybench.plan import make_plan
-    from raybench.resume import load_attempts, missing
-    from raybench.run import Options, grid_folder
-    from raybench.spec import load_grid
-    from raybench.tracking.journal import JOURNAL
+    from raybench.planning.estimate import Estimator
+    from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
+    from raybench.planning.resume import load_attempts, missing_work
+    from raybench.reporting.text import plain
+    from raybench.results.attempt import latest
+    from raybench.results.journal import JOURNAL, grid_folder
+    from raybench.run import Options
 
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
     with closing(InlineExecutor() if inline else LazyRay(address)) as executor:
@@ -73,21 +74,24 @@ def command(
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
     known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
     done = latest(known.values())
-    todo = missing(plan, known.values(), Options(results))
+    todo = missing_work(plan, known.values(), Options(results))
     estimator = Estimator(known.values())
     if order:
         shown = todo if everything else todo[:SHOWN]
         for number, work in enumerate(shown, 1):
-            click.echo(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
+            say(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
         _say_more(len(todo) - len(shown), "trials")
     else:
         _show_cells(plan, done, todo, estimator, everything)
-    for line in smoke_words(cell.content for cell in plan.cells):
-        click.echo(line)
+    cuts = smoke_cuts(cell.content for cell in plan.cells)
+    for line in (*([plain(cuts)] if cuts else []), *notes(plan), *skip_lines(plan)):
+        say(line)
+    for line in plan_warnings(plan):
+        say(f"warning: {line}")
     _show_totals(plan, todo, estimator)
     name = plan.workload.dataset
     if name and datasets.get(name).status(root).state != "ready":
-        click.echo(f"{name} is not in {root} yet: the grid fetches it before anything starts.")
+        say(f"{name} is not in {root} yet: the grid fetches it before anything starts.")
     return 0
 
 
@@ -97,10 +101,9 @@ def _show_cells(
     from rich.table import Table
     from rich.text import Text
 
-    from raybench.analysis.factored import TIMED_FOR
-    from raybench.cli.display import duration
-    from raybench.cli.page import page
-    from raybench.plan import short
+    from raybench.cli.console import page
+    from raybench.cli.live import duration
+    from raybench.planning.plan import short
 
     cells = plan.cells if everything else plan.cells[:SHOWN]
     ends: dict[str, Counter[str]] = {}
@@ -116,17 +119,13 @@ def _show_cells(
     for head in ("takes", "trials", "one takes"):
         table.add_column(head)
     for cell in cells:
-        counted = ", ".join(f"{count} {status}" for status, count in sorted(ends.get(cell.cell_id, Counter()).items()))
-        if TIMED_FOR in cell.content:
-            counted += f", {cell.content['settings']['epochs']} epochs, for their time alone"
-        state = Text(f"skipped: {cell.skip}", style="yellow") if cell.skip else Text(counted)
-        if cell.predicted:
-            state = Text("none: predicted from the others")
-        seconds = None if cell.skip or cell.predicted else estimator.seconds(cell.content)
+        counted = ", ".join(f"{count} {status}" for status, count in sorted(ends[cell.cell_id].items()))
+        state = Text("skipped", style="yellow") if cell.skip else Text(counted)
+        seconds = None if cell.skip else estimator.seconds(cell.content)
         table.add_row(
             cell.cell_id,
             *(short(cell.axes[axis]) if axis in cell.axes else "–" for axis in axes),
-            "–" if cell.skip or cell.predicted else _takes(cell),
+            "–" if cell.skip else _takes(cell),
             state,
             "–" if seconds is None else duration(seconds),
         )
@@ -136,7 +135,7 @@ def _show_cells(
 
 def _say_more(count: int, what: str) -> None:
     if count:
-        click.echo(f"… and {count:,} more {what}: --all shows them")
+        say(f"… and {count:,} more {what}: --all shows them")
 
 
 def _many(count: int, what: str) -> str:
@@ -152,26 +151,23 @@ def _takes(cell: Cell) -> str:
 
 
 def _show_totals(plan: Plan, todo: Sequence[Work], estimator: Estimator) -> None:
-    from raybench.cli.display import duration
+    from raybench.cli.live import duration
 
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
     done = len(plan.trials) - skipped - len(todo)
-    why = " (no machine here can run them)" if skipped else ""
-    predicted = sum(cell.predicted for cell in plan.cells)
-    counted = f", {predicted:,} of them predicted: {len(plan.cells) - predicted:,}" if predicted else ""
-    click.echo(
-        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')}{counted} × {_many(plan.spec.repeats, 'repeat')} = "
-        f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped{why}"
+    say(
+        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')} × {_many(plan.spec.repeats, 'repeat')} = "
+        f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped"
     )
     each = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]
     known = [(cell, seconds) for cell, seconds in each if seconds is not None]
     if not known:
         if todo:
-            click.echo("How long it will take is not known: nothing like it has been run yet.")
+            say("How long it will take is not known: nothing like it has been run yet.")
         return
     seconds = sum(s for _, s in known)
     of = "" if len(known) == len(todo) else f" for the {len(known):,} of them like earlier ones"
-    click.echo(f"About {duration(seconds)}{of}, one after another on each device.")
+    say(f"About {duration(seconds)}{of}, one after another on each device.")
     priced = [(cell.price_per_hour, s) for cell, s in known if cell.price_per_hour]
     if priced:
-        click.echo(f"About {sum(price * s / 3600 for price, s in priced):.2f} in the price's currency.")
+        say(f"About {sum(price * s / 3600 for price, s in priced):.2f} in the price's currency.")

@@ -1,4 +1,4 @@
-"""Progress of downloads, on a terminal and without one."""
+"""Progress of downloads and of reading, on a terminal and without one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -17,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from raybench.cli.console import Terminal
 from raybench.datasets import DataSet
 
 
@@ -26,23 +26,35 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
     Raises:
         DataError: it cannot be had.
     """
-    console = Console(stderr=True)
+    from raybench.datasets.fetch import fetch
+
+    console = Terminal(stderr=True)
     if not console.is_terminal:
-        console.print(f"fetching {dataset.name} into {root}", highlight=False, markup=False, soft_wrap=True)
-        dataset.fetch(root)
+        console.print(f"fetching {dataset.name} into {root}", soft_wrap=True)
+        fetch(dataset, root)
         return
     columns = (TextColumn(f"fetching {dataset.name}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(dataset.name, total=None)
-        dataset.fetch(root, lambda done, total: bar.update(task, completed=done, total=total))
+        fetch(dataset, root, lambda done, total: bar.update(task, completed=done, total=total))
+
+
+@contextmanager
+def reading(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what takes the bytes that were read and all; a terminal shows a bar once there are any."""
+    console = Terminal(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(text, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
     """Says what is being done now, with the time it takes, until it is done: a line that goes away on a terminal."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if not console.is_terminal:
-        yield lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
+        yield lambda text: console.print(text, soft_wrap=True)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:

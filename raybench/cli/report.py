@@ -7,11 +7,17 @@ from pathlib import Path
 import click
 
 from raybench.cli import options as opt
+from raybench.cli.progress import reading
+from raybench.cli.terminal import say
+from raybench.core.masking import redact
+from raybench.errors import UsageError
 
 EPILOG = """\b
 Examples:
   raybench report grids/quickstart.yaml
   raybench report quickstart --full
+  raybench report epochs.csv --baseline gpu
+  raybench report quickstart --baseline batch_size=64
   raybench report quickstart --html quickstart.html
   raybench report grids/quickstart.yaml --smoke
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict
@@ -29,6 +35,12 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.argument("source", metavar="FILE-OR-NAME")
 @opt.results
 @click.option("--grid", metavar="NAME", help="Which grid, of an MLflow store or a results folder that has several.")
+@click.option(
+    "--baseline",
+    multiple=True,
+    metavar="DEVICE",
+    help="What the others are compared with: a device, or AXIS=VALUE. May be given again.",
+)
 @click.option("--smoke", is_flag=True, help="Of the grid's smoke run, instead of the grid.")
 @click.option("--html", type=Where, metavar="FILE", help="Write the page: one file that needs nothing else.")
 @click.option("--json", "data", type=Where, metavar="FILE", help="Write everything as data; - is the terminal.")
@@ -38,6 +50,7 @@ def command(
     source: str,
     results: Path,
     grid: str | None,
+    baseline: tuple[str, ...],
     smoke: bool,
     html: Path | None,
     data: Path | None,
@@ -47,23 +60,26 @@ def command(
     """Say what a grid has come to: the verdict, the table, and what to doubt.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; an MLflow store (its URI or its
-    .db file), a CSV of epochs, or an entry of DAWNBench; or published:NAME, a published result that raybench ships, of
-    which published: lists all. Nothing is run.
+    .db file), or a CSV of epochs; or published:NAME, a published result that raybench ships, of which published: lists
+    all. Nothing is run.
     """
     if source.startswith(PREFIX):
+        if baseline:
+            raise UsageError("--baseline: a published result is compared as its source does; leave the option out")
         _published(source, html, data)
         return 0
-    from raybench import reports
-    from raybench.analysis.report import as_json
+    from raybench.reporting import build
+    from raybench.reporting.report import as_json
 
-    report = reports.of_source(source, results, everything, smoke, grid)
-    made = reports.files(report) if html else {}
+    with reading(f"reading {redact(source)}") as progress:
+        report = build.of_source(source, results, everything, smoke, grid, baseline, progress)
+    made = build.files(report) if html else {}
     if html:
-        _write(html, made[reports.HTML])
+        _write(html, made[build.HTML])
     if data:
-        _write(data, made.get(reports.DATA) or reports.text(as_json(report)))
+        _write(data, made.get(build.DATA) or build.text(as_json(report)))
     if not {html, data} & {Path("-")}:
-        from raybench.cli.verdict import show_report
+        from raybench.cli.report_view import show_report
 
         show_report(report, full=full)
         _say_written(html, data)
@@ -76,12 +92,12 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
     Raises:
         UsageError: there is none of that name.
     """
-    from raybench.analysis.page import published_page
-    from raybench.cli.published import show_names, show_published
-    from raybench.reports import text
+    from raybench.cli.published_view import show_names, show_published
+    from raybench.reporting.build import text
+    from raybench.reporting.html import published_page
+    from raybench.reporting.published import as_json, published_report
     from raybench.sources import published
-    from raybench.sources.publications import of_name
-    from raybench.sources.published_report import as_json, published_report
+    from raybench.sources.published_results import of_name
 
     name = source.removeprefix(PREFIX)
     if not name and not html and not data:
@@ -99,7 +115,7 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
 
 def _say_written(*files: Path | None) -> None:
     for written in filter(None, files):
-        click.echo(f"written: {written}")
+        say(f"written: {written}")
 
 
 def _write(to: Path, text: str) -> None:
@@ -108,10 +124,8 @@ def _write(to: Path, text: str) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    from raybench.errors import UsageError
-
     if to == Path("-"):
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     try:
         to.write_text(text, encoding="utf-8")

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from raybench.cli.terminal import say
+
 
 @click.command("schema", epilog="Example: raybench schema > grid.schema.json")
 def command() -> None:
@@ -16,6 +18,6 @@ def command() -> None:
     \b
       # yaml-language-server: $schema=grid.schema.json
     """
-    from raybench.spec import json_schema
+    from raybench.config import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2))
+    say(json.dumps(json_schema(), indent=2))

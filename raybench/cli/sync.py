@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from raybench.cli import options as opt
+from raybench.cli.terminal import say
 
 
 @click.command("sync", epilog="Example: raybench sync --tracking-uri http://mlflow.example:5000")
@@ -16,20 +17,20 @@ from raybench.cli import options as opt
 @opt.tracking_uri
 @click.argument("grids", nargs=-1, metavar="[GRID…]")
 def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> int:
-    """Bring MLflow up to the journal, for the named grids or for all in the results folder.
+    """Bring MLflow up to date with the journal, for the named grids or for all in the results folder.
 
-    The journal has everything; what is in the store already is left as it is, and nothing gets there twice.
+    The journal has everything. Complete runs in the store stay as they are, and nothing is written twice.
     """
-    # A person waits for it, and for a server that is slow, where a grid would go on without.
+    # The user waits for this, so a slow server gets more time than it would get from a grid, which goes on without it.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
     from raybench.errors import UsageError
-    from raybench.resume import recovered
-    from raybench.tracking.journal import JOURNAL
-    from raybench.tracking.lock import locked
+    from raybench.planning.resume import recover_history
+    from raybench.results.journal import JOURNAL, grids_in
+    from raybench.results.lock import locked
     from raybench.tracking.store import resolve
     from raybench.tracking.sync import sync
 
-    there = sorted(path.parent.name for path in results.glob(f"*/{JOURNAL}"))
+    there = grids_in(results)
     unknown = [name for name in grids if name not in there]
     if unknown or not there:
         what = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
@@ -39,7 +40,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     store = resolve(results, tracking_uri)
     with locked(results, "raybench sync"):
         for name in grids or there:
-            recovered(results / name / JOURNAL)
+            recover_history(results / name / JOURNAL)
             report = sync(results / name / JOURNAL, store, name)
-            click.echo(f"{name}: {report}")
+            say(f"{name}: {report}")
     return 0

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+import time
+import urllib.request
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import click
 
+from raybench.cli.terminal import say
+from raybench.core.masking import HIDDEN
+from raybench.core.temp_folders import Scratch
 from raybench.errors import UsageError
-from raybench.tracking.store import HIDDEN, Store, is_server, resolve
+from raybench.tracking.mapping import SAVED_VIEW, VIEW
+from raybench.tracking.store import Store, is_server, resolve
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -23,8 +37,26 @@ ENVIRONMENT = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
 }
 
+MOST = 5
+"""Experiments whose table of runs is named, the latest first."""
 
-@click.command("ui", epilog="Example: raybench ui --port 5001")
+START_TIMEOUT = 120.0
+"""Seconds that MLflow may take to start, for the links to its tables to be printed."""
+
+USER = "admin"
+
+LOGIN = "Log in as {user} with the password {password} (a new one at each start)."
+
+NO_LOGIN = "There is no login: any user of this machine can read, change and delete the runs. `--login` adds one."
+
+OPEN_TO_NETWORK = """whoever reaches {host} over the network can read, change and delete the runs. Add --login, or \
+leave --host out and open the UI through `ssh -L`."""
+
+UNENCRYPTED = """the password and the runs cross the network unencrypted. Put a proxy with TLS in front, or leave \
+--host out and open the UI through `ssh -L`."""
+
+
+@click.command("ui", epilog="Example: raybench ui --results raybench-results --port 5001")
 @click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
@@ -35,26 +67,59 @@ ENVIRONMENT = {
 @click.option("--tracking-uri", metavar="URI", help="The MLflow store, where it is not the results folder's own.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="The port to listen on.")
-def command(results: Path, tracking_uri: str | None, host: str, port: int) -> int:
+@click.option("--login", is_flag=True, help="Ask for a password, which is new each time. Needs mlflow[auth].")
+def command(results: Path, tracking_uri: str | None, host: str, port: int, login: bool) -> int:
     """Serve the MLflow UI on the store that `raybench grid` writes to, until Ctrl-C."""
     store = resolve(results, tracking_uri)
     if is_server(store.uri):
-        click.echo(f"The runs are in the MLflow server at {in_a_browser(store)}: open it in a browser.")
+        say(f"The runs are in the MLflow server at {in_a_browser(store)}: open it in a browser.")
         return 0
     if store.path and not store.path.exists():
         raise UsageError(f"no runs in {store.path}: run a grid first, or name the results folder with --results")
+    if login and not find_spec("flask_wtf"):
+        raise UsageError("--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'")
     _check_free(host, port)
+    server = f"http://{host}:{port}"
     # Without its end the link would open on MLflow's pages for language models.
-    link = f"http://{host}:{port}/#/experiments?workflowType=machine_learning"
-    click.echo(f"MLflow UI on {link} (Ctrl-C ends it); store: {store}")
+    say(f"MLflow UI on {server}/#/experiments?workflowType=machine_learning (Ctrl-C ends it); store: {store}")
+    password = secrets.token_urlsafe(12) if login else ""
+    say(LOGIN.format(user=USER, password=password) if login else NO_LOGIN)
+    if not _is_loopback(host):
+        say(f"warning: {UNENCRYPTED if login else OPEN_TO_NETWORK}".format(host=host), err=True)
     sys.stdout.flush()
+    threading.Thread(target=_print_tables, args=(server, password), daemon=True).start()
     # By the environment, since anybody on the machine can read a command line.
     environment = ENVIRONMENT | os.environ | {"MLFLOW_BACKEND_STORE_URI": store.uri}
     if store.artifacts:
         environment["MLFLOW_DEFAULT_ARTIFACT_ROOT"] = store.artifacts
     # One worker is enough for one person, and each of MLflow's four takes seconds of a core and 200 MB to start.
     arguments = ["server", "--host", host, "--port", str(port), "--workers", "1"]
-    return _serve([sys.executable, "-m", "mlflow", *arguments], environment)
+    with ExitStack() as kept:
+        if login:
+            arguments += ["--app-name", "basic-auth"]
+            environment |= _one_user(kept.enter_context(closing(Scratch())).path, password)
+            for name in ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD"):  # before the file's
+                environment.pop(name, None)
+        return _serve([sys.executable, "-P", "-m", "mlflow", *arguments], environment)
+
+
+def _one_user(folder: Path, password: str) -> dict[str, str]:
+    """MLflow's settings for a login with one user, who may do everything, kept in a private folder."""
+    settings = folder / "login.ini"
+    settings.write_text(
+        "[mlflow]\ndefault_permission = NO_PERMISSIONS\n"
+        f"database_uri = sqlite:///{folder}/users.db\nadmin_username = {USER}\nadmin_password = {password}\n"
+        "auth_cache_ttl_seconds = 600\n"
+    )
+    return {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": secrets.token_hex(32)}
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _serve(command: list[str], environment: Mapping[str, str]) -> int:
@@ -73,6 +138,41 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
     finally:
         server.terminate()
         server.wait()
+
+
+def _print_tables(server: str, password: str) -> None:
+    """Print the address of each grid's table of runs, as soon as the server answers."""
+    end = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < end:
+        with suppress(OSError, ValueError):  # it does not answer yet
+            for line in tables(server, _experiments(server, password)):
+                say(line)
+            sys.stdout.flush()
+            return
+        time.sleep(0.5)
+
+
+def _experiments(server: str, password: str) -> list[dict[str, Any]]:
+    """The experiments of an MLflow server, the latest first.
+
+    Raises:
+        OSError, ValueError: it does not answer as MLflow does.
+    """
+    asked = json.dumps({"max_results": 100, "order_by": ["last_update_time DESC"]}).encode()
+    address = f"{server.replace('//0.0.0.0:', '//127.0.0.1:')}/ajax-api/2.0/mlflow/experiments/search"
+    request = urllib.request.Request(address, asked, {"Content-Type": "application/json"})  # noqa: S310
+    if password:
+        request.add_header("Authorization", f"Basic {b64encode(f'{USER}:{password}'.encode()).decode()}")
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 — our own server
+        return list(json.load(answer).get("experiments", []))
+
+
+def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines with the address of each grid's table of runs, in the columns of its saved view."""
+    mine = [each for each in experiments if any(tag["key"] == SAVED_VIEW for tag in each.get("tags", ()))]
+    query = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
+    lines = [f"{each['name']}: {server}/#/experiments/{each['experiment_id']}/runs?{query}" for each in mine[:MOST]]
+    return [*lines, *([f"and {len(mine) - MOST} more"] if len(mine) > MOST else [])]
 
 
 def in_a_browser(store: Store) -> str:

@@ -5,6 +5,9 @@ Nothing here is downloaded or read before it is asked for, and nothing is ever u
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 from raybench.datasets import cifar10, digits, imdb, mnist, scenes
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.folders import data_root
@@ -25,8 +28,20 @@ def get(name: str) -> DataSet:
         DataError: there is none; the message has the nearest name.
     """
     if name not in _KNOWN:
-        raise DataError(f"unknown data set {name!r}; {nearest(name, _KNOWN)}")
+        raise DataError(f"unknown data set {name[:100]!r}; {nearest(name, _KNOWN)}")
     return _KNOWN[name]
 
 
-__all__ = ["DataFile", "DataSet", "DataStatus", "Progress", "Source", "data_root", "get", "names"]
+def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None]) -> bool:
+    """Fetch a data set if it is missing (a workload with its own data has no name); return whether it was.
+
+    Raises:
+        DataError: it is neither there nor to be had.
+    """
+    if name is None or get(name).status(root).state == "ready":
+        return False
+    fetch(get(name), root)
+    return True
+
+
+__all__ = ["DataFile", "DataSet", "DataStatus", "Progress", "Source", "data_root", "ensure", "get", "names"]

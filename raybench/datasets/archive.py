@@ -1,71 +1,64 @@
-"""Archives: only the files that are wanted, only when they are regular, whole and official."""
+"""Tar archives of data sets."""
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from raybench.datasets.dataset import DataFile
 from raybench.datasets.digests import hash_file
 from raybench.errors import DataError
 
-SLACK = 2
-"""An archive may unpack to this many times the bytes wanted of it, and its names and padding, before it is refused."""
-CHUNK = 1 << 20
 
-
-def unpack(archive: Path, files: Sequence[DataFile], work: Path, limit: int) -> dict[str, Path]:
-    """Take files out of a tar archive, under names that this function makes up; nothing else in it is touched.
+def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -> dict[str, Path]:
+    """Take the official files out of a tar archive, under names made up here.
 
     Args:
         archive: the archive, compressed or not.
-        files: the members wanted, by their exact paths.
-        work: where they are put.
-        limit: bytes of all members up to the last one wanted; more is refused before it is unpacked.
+        files: the members to take, by their exact paths.
+        folder: where they are put.
+        limit: bytes of all members up to the last one taken; an archive with more is refused.
 
     Returns:
-        For each wanted path, where the file is now.
+        For each path, where the file is now.
 
     Raises:
-        DataError: the archive is damaged or too large, or a wanted member is missing, not a regular file or not the
-            official one.
+        DataError: the archive is damaged or too large, or a member is missing, no regular file or not the official one.
     """
-    wanted = {file.path: file for file in files}
-    found: dict[str, Path] = {}
+    # Not pooch.Untar: it takes all members whose path begins with one of the names, bounds nothing, follows links on
+    # Python 3.11, and decompresses the archive anew for each name.
+    missing = {file.path: file for file in files}
+    taken: dict[str, Path] = {}
+    size = 0
     try:
         with tarfile.open(archive) as tar:
-            for member in _members(tar, limit):
-                if member.name in wanted and member.name not in found:
-                    found[member.name] = work / f"{len(found)}.part"
-                    _take(tar, member, wanted[member.name], found[member.name])
-                if len(found) == len(wanted):
-                    return found
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+            for member in tar:
+                size += member.size + tarfile.BLOCKSIZE
+                if size > limit:
+                    raise DataError(f"{archive.name} unpacks to more than the {limit:,} bytes expected")
+                if file := missing.pop(member.name, None):
+                    taken[file.path] = folder / f"{len(taken)}.part"
+                    _take(tar, member, file, taken[file.path])
+                if not missing:
+                    return taken
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:  # the disk's, not the archive's
+            raise
         raise DataError(f"{archive.name} is damaged: {error}") from None
-    raise DataError(f"{archive.name} lacks {', '.join(sorted(set(wanted) - set(found)))}")
-
-
-def _members(tar: tarfile.TarFile, limit: int) -> Iterator[tarfile.TarInfo]:
-    size = 0
-    for member in tar:
-        size += member.size + tarfile.BLOCKSIZE
-        if size > limit:
-            raise DataError(f"{Path(str(tar.name)).name} unpacks to more than the {limit:,} bytes expected")
-        yield member
+    raise DataError(f"{archive.name} lacks {', '.join(sorted(missing))}")
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile, goal: Path) -> None:
-    opened = tar.extractfile(member) if member.isreg() else None  # a link would be followed
-    if opened is None:
+    content = tar.extractfile(member) if member.isreg() else None  # a link would be followed
+    if content is None:
         raise DataError(f"{member.name} in the archive is not a regular file")
     if member.size != file.size:
         raise DataError(f"{member.name} in the archive has {member.size:,} bytes where {file.size:,} are expected")
-    with opened, goal.open("wb") as out:
-        shutil.copyfileobj(opened, out, CHUNK)
+    with content, goal.open("wb") as out:
+        shutil.copyfileobj(content, out)
     algorithm, official = file.checksum.split(":")
     if hash_file(goal, algorithm) != official:
         raise DataError(f"{member.name} in the archive is not the official file")

@@ -18,8 +18,10 @@ class Split:
     `inputs` has the examples along its first axis. uint8 arrays of shape [N, height, width, channels] are pictures:
     the engine turns them into normalised floats in the framework's own layout. Anything else reaches the model as it
     is (floats as float32, integers as int64). `targets` has one row an example; classes are integers of shape [N].
+    Lists and tensors become arrays.
 
     Raises:
+        TypeError: one of them is no array and cannot be made one.
         ValueError: the two disagree on the number of examples, or there are none.
     """
 
@@ -27,6 +29,8 @@ class Split:
     targets: Array
 
     def __post_init__(self) -> None:
+        for name in ("inputs", "targets"):
+            object.__setattr__(self, name, _array(name, getattr(self, name)))
         if len(self.inputs) != len(self.targets):
             raise ValueError(
                 f"{len(self.inputs)} inputs and {len(self.targets)} targets: there must be as many of each"
@@ -44,10 +48,48 @@ class Split:
 
 @dataclass(frozen=True)
 class Data:
-    """What a trial trains on and what it is judged by."""
+    """What a trial trains on and what it is judged by.
+
+    Raises:
+        TypeError: one of the two is no `Split`.
+    """
 
     train: Split
     val: Split
+
+    def __post_init__(self) -> None:
+        for name in ("train", "val"):
+            given = getattr(self, name)
+            if not isinstance(given, Split):
+                raise TypeError(f"Data({name}=…) takes a raybench.Split of inputs and targets, not a {_name(given)}")
+
+
+def _array(name: str, given: Any) -> Array:
+    """An array as it is, also one that is made as it is read (see `raybench.datasets.scenes`); else made an array."""
+    import numpy as np
+
+    if isinstance(given, np.ndarray) or _is_lazy(given):
+        found: Array = given
+    elif hasattr(given, "__array__") or isinstance(given, (list, tuple)):
+        try:
+            found = np.asarray(given)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"Split({name}=…) cannot be made an array: {error}") from error
+    else:
+        raise TypeError(f"Split({name}=…) takes an array with the examples along its first axis, not a {_name(given)}")
+    if found.dtype.kind not in "biuf" or not found.shape:
+        raise TypeError(f"Split({name}=…) takes an array of numbers, not one of shape {found.shape} and {found.dtype}")
+    return found
+
+
+def _is_lazy(given: Any) -> bool:
+    """Whether it is of raybench's own, such as scenes that are made as they are read."""
+    return type(given).__module__.startswith("raybench.")
+
+
+def _name(given: Any) -> str:
+    kind = type(given)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.split('.')[0]} {kind.__name__}"
 
 
 def hold_out(train: Split, n: int) -> Data:

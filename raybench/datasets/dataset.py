@@ -156,16 +156,6 @@ class DataSet:
     def _made(self) -> str:
         return digest_of([self.generator])
 
-    def fetch(self, root: Path, progress: Progress | None = None) -> None:
-        """Download what is missing. What is here, official or not, is left as it is.
-
-        Raises:
-            DataError: it cannot be had, or a file that is here is damaged.
-        """
-        from raybench.datasets.fetch import fetch
-
-        fetch(self, root, progress)
-
     def load(self, root: Path) -> Data:
         """Read it into memory.
 

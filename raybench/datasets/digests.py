@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from raybench.core.files import put
 from raybench.datasets.folders import user_cache
 
 SETTLED_NS = 2_000_000_000
@@ -42,20 +42,25 @@ class Digests:
     """
 
     def __init__(self, memory: Path | None = None) -> None:
-        self._memory = memory or user_cache() / "digests.json"
+        if memory is None:
+            # The environment of a trial may lack platformdirs: then every file is read.
+            with suppress(ImportError):
+                memory = user_cache() / "digests.json"
+        self._memory = memory
         self._known: dict[str, Any] = {}
         self._new = False
 
     def __enter__(self) -> Digests:
         with suppress(OSError, ValueError):
-            found = json.loads(self._memory.read_bytes())
-            self._known = found if isinstance(found, dict) else {}
+            entries = json.loads(self._memory.read_bytes()) if self._memory else {}
+            self._known = entries if isinstance(entries, dict) else {}
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._new:
+        if self._new and self._memory:
             with suppress(OSError):
-                self._write()
+                self._memory.parent.mkdir(parents=True, exist_ok=True)
+                put(self._memory, json.dumps(self._known))
 
     def of(self, path: Path, algorithm: str = "sha256") -> str:
         """A file's digest in hex.
@@ -65,6 +70,8 @@ class Digests:
         """
         key = f"{algorithm}:{path.absolute()}"
         now, state = time.time_ns(), _state(path)
+        if not path.is_file():  # a named pipe would be read for ever
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         entry = self._known.get(key)
         if isinstance(entry, list) and entry[:-1] == state and isinstance(entry[-1], str):
             return entry[-1]
@@ -73,17 +80,6 @@ class Digests:
             self._known[key] = [*state, digest]
             self._new = True
         return digest
-
-    def _write(self) -> None:
-        self._memory.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=".digests-", dir=self._memory.parent)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(self._known, file)
-            Path(temporary).replace(self._memory)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
 
 
 def _state(path: Path) -> list[int]:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+
+def user_path(text: str) -> Path:
+    """A path as a user writes it, with `~` expanded; the home folder of an unknown user stays `~name`."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def data_root() -> Path:
     """The folder that holds the data sets: RAYBENCH_DATA, else `data` in the user's cache folder."""
     named = os.environ.get("RAYBENCH_DATA")
-    return Path(named).expanduser().absolute() if named else user_cache() / "data"
+    return user_path(named).absolute() if named else user_cache() / "data"
 
 
 def user_cache() -> Path:
-    """raybench's folder for what can be had again, where each system keeps such things; it may not exist yet.
+    """raybench's cache folder, where the system keeps caches; it may not exist yet.
 
-    Linux and the like: `$XDG_CACHE_HOME/raybench` (a relative one is to be ignored, says the XDG specification), else
-    `~/.cache/raybench`. macOS: `~/Library/Caches/raybench`. Windows: `%LOCALAPPDATA%\\raybench\\Cache`.
+    Raises:
+        ImportError: in the environment of a trial that lacks platformdirs.
+        RuntimeError: the user has no home folder.
     """
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "raybench" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "raybench"
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "raybench"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("raybench", appauthor=False)

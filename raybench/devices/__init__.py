@@ -1,56 +1,68 @@
-"""Device kinds: what a node has, and how a framework uses it. A new kind is one new file and a few lines here."""
+"""Device kinds: the hardware of a node, and how a framework uses it. A new kind is one new file in this package."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
 
-from raybench.devices.base import Assignment, Device, Hardware
+from raybench.devices.base import Assignment, Device, DeviceKind, Hardware
 
-_ADAPTERS: Mapping[str, Mapping[str, str]] = {
-    "cpu": {"torch": "cpu:Cpu", "tensorflow": "tensorflow:Cpu"},
-    "cuda": {"torch": "cuda:Cuda", "tensorflow": "tensorflow:Cuda"},
-    "mps": {"torch": "mps:Mps"},
-    "tpu": {"torch_xla": "tpu:Tpu", "tensorflow": "tensorflow:Tpu"},
-    "xla_cpu": {"torch_xla": "xla:XlaCpu"},
-}
-"""For each kind and each framework that runs on it, the adapter: "module:Class"."""
+ACCELERATORS = "RAYBENCH_ACCELERATORS"
+"""Environment variable: the kinds of accelerators to use on this node, such as `cuda,tpu`, or `none`; unset: all."""
 
-_PROBES = ("cpu", "cuda", "mps", "tpu")
-"""The modules that find hardware, each of its kind."""
+_SHARED = frozenset({"base", "host", "tensorflow"})
+"""Modules that serve several kinds and declare none. Importing the last one changes variables that Keras reads."""
 
-KINDS = tuple(_ADAPTERS)
-"""The kinds this release can run on."""
+KINDS: dict[str, DeviceKind] = {}
+"""The kinds of this release by name, the CPU first."""
 
-BORROWED: Mapping[str, str] = {"xla_cpu": "cpu"}
-"""Kinds that are no hardware of their own, and whose hardware they compute on."""
 
-RAY_RESOURCES: Mapping[str, str] = {"cuda": "GPU", "mps": "GPU", "tpu": "TPU"}
-"""What Ray calls an accelerator of a kind: an Apple GPU is a "GPU" to it as any other."""
-
-_LEGAL_COUNTS: Mapping[str, tuple[int, ...]] = {"tpu": (1, 2, 4, 8)}
+def register_kinds() -> None:
+    """Fill `KINDS` with the `KIND` of each module of this package; no framework is loaded."""
+    names = sorted({module.name for module in pkgutil.iter_modules(__path__)} - _SHARED)
+    kinds: list[DeviceKind] = [import_module(f"{__name__}.{name}").KIND for name in names]
+    KINDS.clear()
+    KINDS.update((kind.name, kind) for kind in sorted(kinds, key=lambda kind: (kind.name != "cpu", kind.name)))
 
 
 def frameworks(kind: str) -> tuple[str, ...]:
-    """The frameworks that run on a kind, the usual one first; none for a kind this release does not know."""
-    return tuple(_ADAPTERS.get(kind, ()))
+    """The frameworks that run on a kind, the default one first; none for a kind this release does not know."""
+    return tuple(KINDS[kind].adapters) if kind in KINDS else ()
 
 
 def hosted(kind: str) -> bool:
-    """Whether a kind computes on the host's cores and takes no accelerator."""
-    return BORROWED.get(kind, kind) == "cpu"
+    """Whether a kind computes on the host's cores and takes no accelerator; false for one that is not known."""
+    return kind in KINDS and KINDS[kind].on_host
 
 
-def cores_per_accelerator(kind: str, model: str) -> int:
-    """How many devices a framework sees in one accelerator, as Ray counts those."""
-    from raybench.devices import tpu
+def missing_precision(kind: str, precision: str) -> str | None:
+    """The reason if a kind cannot compute in a precision; None if it can, or if the kind is not known."""
+    if kind not in KINDS or precision in KINDS[kind].precisions:
+        return None
+    able = [other.name for other in KINDS.values() if precision in other.precisions]
+    return f"precision {precision} is not available on {kind}, only on {', '.join(able)}"
 
-    return tpu.cores(model) if kind == "tpu" else 1
 
+def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
+    """Choose accelerators of one host for a trial; None if there are not enough.
 
-def legal_counts(kind: str) -> tuple[int, ...] | None:
-    """How many accelerators of a kind a trial may take; None where any number will do."""
-    return _LEGAL_COUNTS.get(kind)
+    A TPU's chips are wired as a grid, so that a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
+    (https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
+
+    Args:
+        kind: of device.
+        free: identities of those that nobody has, in order.
+        count: how many the trial takes.
+    """
+    if not KINDS[kind].counts or count < 2:
+        return tuple(free[:count]) if len(free) >= count else None
+    for first in range(0, max(map(int, free), default=0) + 1, count):
+        block = tuple(str(number) for number in range(first, first + count))
+        if set(block) <= set(free):
+            return block
+    return None
 
 
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
@@ -60,32 +72,35 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
         LookupError: no such adapter in this release.
     """
     if framework not in frameworks(kind):
-        there = ", ".join(f"{name} ({', '.join(of)})" for name, of in _ADAPTERS.items())
-        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {there}")
-    module, name = _ADAPTERS[kind][framework].split(":")
-    device: Device = getattr(import_module(f"raybench.devices.{module}"), name)(assignment)
+        known = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
+        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {known}")
+    module, name = KINDS[kind].adapters[framework].split(":")
+    device: Device = getattr(import_module(module), name)(assignment)
+    device.kind = kind
     return device
 
 
 def probe() -> list[Hardware]:
-    """Everything this node has, read without loading a framework."""
-    found: list[Hardware] = []
-    for module in _PROBES:
-        found += import_module(f"raybench.devices.{module}").probe()
-    return found
+    """The host and the accelerators of this node that `ACCELERATORS` admits, read without loading a framework."""
+    admitted = os.environ.get(ACCELERATORS)
+    names = KINDS if admitted is None else ("cpu", *(name.strip().lower() for name in admitted.split(",")))
+    return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]
 
+
+register_kinds()
 
 __all__ = [
-    "BORROWED",
+    "ACCELERATORS",
     "KINDS",
-    "RAY_RESOURCES",
     "Assignment",
     "Device",
+    "DeviceKind",
     "Hardware",
-    "cores_per_accelerator",
     "frameworks",
     "hosted",
-    "legal_counts",
+    "missing_precision",
+    "neighbours",
     "open_device",
     "probe",
+    "register_kinds",
 ]

@@ -1,9 +1,9 @@
-"""What a device is to raybench: something to find, to open inside a trial, and to time without being fooled."""
+"""Interfaces of a device: its kind, its hardware on a node, and the adapter that a trial uses it through."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -37,6 +37,53 @@ class Assignment:
     devices: int = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeviceKind:
+    """A kind of device. Each is declared once, as `KIND` of a module in this package.
+
+    Classes are named by "module:Class" and imported only when they are used: a declaration loads no framework.
+
+    Attributes:
+        name: `kind:` of a device in a grid file.
+        label: its name in messages, such as "CUDA GPU".
+        adapters: for each framework that runs on it, the class that implements `Device`; the default framework first.
+        precisions: the settings of `precision` that it can compute in.
+        status: how it has been tested, for `raybench devices` and the README.
+        probe: returns this machine's hardware of the kind without loading a framework; None for a virtual kind.
+        hardware: for a virtual kind, the name of the kind on whose hardware it computes.
+        ray_resource: Ray's name for its accelerators; empty if Ray does not count them.
+        counts: how many accelerators a trial may take, as aligned blocks; empty if any number will do.
+        devices_per_accelerator: from the model of an accelerator to the devices that a framework sees in it.
+        sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.accelerators`).
+        environments: for a framework that needs an environment of its own here, that environment's name.
+        aliases: other names, which an error message for a grid file translates.
+    """
+
+    name: str
+    label: str
+    adapters: Mapping[str, str]
+    precisions: Sequence[str]
+    status: str
+    probe: Callable[[], list[Hardware]] | None = None
+    hardware: str = ""
+    ray_resource: str = ""
+    counts: Sequence[int] = ()
+    devices_per_accelerator: Callable[[str], int] = lambda model: 1
+    sensors: str = ""
+    environments: Mapping[str, str] = field(default_factory=dict)
+    aliases: Sequence[str] = ()
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is another way to use the hardware of another kind."""
+        return bool(self.hardware)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it computes on the host's cores and takes no accelerator."""
+        return (self.hardware or self.name) == "cpu"
+
+
 class Device(Protocol):
     """One device kind, opened for one trial.
 
@@ -44,6 +91,7 @@ class Device(Protocol):
     only when all work handed to the device is done: without that, a clock measures the queue.
 
     Attributes:
+        kind: the name of its kind, set by `raybench.devices.open_device`.
         synchronous: whether work is done when the call that asks for it returns, so that the host's clock, which its
             marks are, times every step.
         own_clock: whether marks are events in the device's stream, timed by its own clock and not by the host's.

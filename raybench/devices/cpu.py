@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raybench.devices.base import Hardware
+from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.host import Host, model_name, total_memory, usable_cores
 
 
@@ -12,6 +12,16 @@ def probe() -> list[Hardware]:
     """This node's processor: always exactly one entry."""
     cores = usable_cores()
     return [Hardware("cpu", model_name(), len(cores), total_memory(), ids=tuple(map(str, cores)))]
+
+
+KIND = DeviceKind(
+    name="cpu",
+    label="CPU",
+    adapters={"torch": "raybench.devices.cpu:Cpu", "tensorflow": "raybench.devices.tensorflow:Cpu"},
+    precisions=("fp32", "bf16", "fp16"),
+    status="run by the tests",
+    probe=probe,
+)
 
 
 class TorchHost(Host):

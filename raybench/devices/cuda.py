@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from raybench.devices.base import Assignment, Hardware
+from raybench.devices.base import Assignment, DeviceKind, Hardware
 from raybench.devices.cpu import TorchHost
 from raybench.devices.host import Host
 
@@ -53,6 +53,19 @@ def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
     return list(found.values())
 
 
+KIND = DeviceKind(
+    name="cuda",
+    label="CUDA GPU",
+    adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
+    precisions=("fp32", "tf32", "bf16", "fp16"),
+    status="written to the documentation; has not run on a GPU yet",
+    probe=probe,
+    ray_resource="GPU",
+    sensors="raybench.monitoring.nvidia:Nvidia",
+    aliases=("gpu",),
+)
+
+
 class Nvidia(Host):
     """A host whose trial has NVIDIA GPUs, under whatever framework."""
 
@@ -70,7 +83,6 @@ class Nvidia(Host):
 class Cuda(Nvidia, TorchHost):
     """One or more NVIDIA GPUs; the first visible one is the trial's."""
 
-    kind = "cuda"
     synchronous, own_clock = False, True
     torch_name = "cuda"
     backend = "nccl"
@@ -128,7 +140,7 @@ class Cuda(Nvidia, TorchHost):
         properties = torch.cuda.get_device_properties(0)
         drivers = {entry.driver for entry in probe()}
         driver = drivers.pop() if len(drivers) == 1 else None
-        return Hardware("cuda", properties.name, torch.cuda.device_count(), properties.total_memory, driver)
+        return Hardware(self.kind, properties.name, torch.cuda.device_count(), properties.total_memory, driver)
 
     def fairness(self) -> dict[str, Any]:
         """The host's part, where TF32 is on, and the versions of what computes."""

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from raybench.core.memory import says_so
 from raybench.devices.base import Assignment, Hardware
-from raybench.trial.memory import says_so
 
 
 def usable_cores() -> list[int]:
@@ -108,6 +108,12 @@ def peak_resident() -> int:
     return most if platform.system() == "Darwin" else most * 1024
 
 
+def thread_waiting() -> str:
+    """How OpenMP's threads wait in this process: `passive` (asleep at once) or `default` (they spin before)."""
+    policy, spins = os.environ.get("OMP_WAIT_POLICY", ""), os.environ.get("GOMP_SPINCOUNT")
+    return "passive" if policy.lower() == "passive" or spins == "0" else "default"
+
+
 class Host:
     """What every adapter has in common: the trial's cores and threads on its node.
 
@@ -129,9 +135,16 @@ class Host:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     def open(self, precision: str) -> None:
-        """Set the number of threads through the framework: OMP_NUM_THREADS is read at import only."""
-        if precision == "tf32":
-            raise ValueError(f"precision tf32 needs an NVIDIA GPU; {self.kind} has none")
+        """Set the number of threads through the framework: OMP_NUM_THREADS is read at import only.
+
+        Raises:
+            ValueError: the device does not have that precision.
+        """
+        from raybench.devices import missing_precision
+
+        missing = missing_precision(self.kind, precision)
+        if missing:
+            raise ValueError(missing)
         self.set_threads(self.assignment.threads)
 
     def set_threads(self, count: int) -> None:
@@ -165,6 +178,7 @@ class Host:
         """Threads really set, cores really usable, nothing visible."""
         return {
             "threads": self.threads(),
+            "thread_waiting": thread_waiting(),
             "cores": usable_cores(),
             "visible": list(self.assignment.visible),
             "tf32": False,

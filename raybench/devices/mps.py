@@ -6,7 +6,7 @@ import platform
 import time
 from typing import Any
 
-from raybench.devices.base import Hardware
+from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cpu import TorchHost
 from raybench.devices.host import model_name, total_memory
 
@@ -18,10 +18,20 @@ def probe() -> list[Hardware]:
     return [Hardware("mps", f"{model_name()} GPU", 1, total_memory(), platform.mac_ver()[0], ids=("0",))]
 
 
+KIND = DeviceKind(
+    name="mps",
+    label="Apple GPU",
+    adapters={"torch": "raybench.devices.mps:Mps"},
+    precisions=("fp32", "bf16", "fp16"),
+    status="written to the documentation; has not run on an Apple GPU yet",
+    probe=probe,
+    ray_resource="GPU",
+)
+
+
 class Mps(TorchHost):
     """The one GPU of an Apple machine."""
 
-    kind = "mps"
     synchronous = False
     torch_name = "mps"
 

@@ -1,4 +1,9 @@
-"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs; the last two are written to its documentation, and not run yet."""
+"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs; the last two are written to its documentation, and not run yet.
+
+Importing this sets the variables that TensorFlow and Keras read when they are imported: Keras's back end, and that
+notes about the build stay out of a trial's output. Warnings stay in: the allocator's is the only message before a
+kernel without memory ends the process.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,13 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import raybench.engines.tensorflow  # noqa: F401 — sets what TensorFlow reads when it is imported
+from raybench.core.memory import says_so
 from raybench.devices import cuda
 from raybench.devices.base import Assignment, Hardware
 from raybench.devices.host import Host
-from raybench.trial.memory import says_so
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 
 class TensorFlowHost(Host):
@@ -97,7 +104,6 @@ class Asynchronous(TensorFlowHost):
 class Cuda(cuda.Nvidia, Asynchronous):
     """NVIDIA GPUs: the first visible one is the trial's, or as many as it has replicas."""
 
-    kind = "cuda"
     _type = "GPU"
 
     def open(self, precision: str) -> None:
@@ -150,8 +156,6 @@ class Cuda(cuda.Nvidia, Asynchronous):
 
 class Tpu(Asynchronous):
     """TPU cores of this host through `TPUStrategy`; TensorFlow does not tell their memory, only the host's."""
-
-    kind = "tpu"
 
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)

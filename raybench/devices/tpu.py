@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench.devices.base import Hardware
+from raybench.core.rank import here
+from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.xla import Xla
-from raybench.trial.rank import here
 
 GIB = 1024**3
 GOOGLE = "0x1ae0"
@@ -96,6 +96,21 @@ def _has_file(chip: Path, identity: str, root: Path) -> bool:
     return group.exists() and (root / "dev/vfio" / group.resolve().name).exists()
 
 
+KIND = DeviceKind(
+    name="tpu",
+    label="TPU",
+    adapters={"torch_xla": "raybench.devices.tpu:Tpu", "tensorflow": "raybench.devices.tensorflow:Tpu"},
+    precisions=("fp32", "bf16"),
+    status="tests run the part shared with `xla_cpu`; finding chips, one process per chip and TPUStrategy are written "
+    "to the documentation and have not run on a TPU yet",
+    probe=probe,
+    ray_resource="TPU",
+    counts=(1, 2, 4, 8),
+    devices_per_accelerator=cores,
+    environments={"torch_xla": "tpu"},
+)
+
+
 def explain(error: BaseException) -> str | None:
     """What libtpu's refusal to open a chip means, where it is about another process; None for any other error."""
     text = str(error)
@@ -113,7 +128,6 @@ def explain(error: BaseException) -> str | None:
 class Tpu(Xla):
     """TPU chips of this host."""
 
-    kind = "tpu"
     pjrt = "TPU"
 
     def hide_others(self) -> None:

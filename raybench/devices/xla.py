@@ -9,7 +9,18 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from raybench.devices.base import DeviceKind
 from raybench.devices.cpu import TorchHost
+
+KIND = DeviceKind(
+    name="xla_cpu",
+    label="XLA CPU device",
+    adapters={"torch_xla": "raybench.devices.xla:XlaCpu"},
+    precisions=("fp32", "bf16"),
+    status="run by the tests: the code of a TPU trial on the host's cores, which says nothing about a TPU's speed",
+    hardware="cpu",
+    environments={"torch_xla": "xla"},
+)
 
 
 class Xla(TorchHost):
@@ -36,13 +47,11 @@ class Xla(TorchHost):
         """Threads, and the first call that makes the client.
 
         Raises:
-            ValueError: XLA has no such precision.
+            ValueError: the device does not have that precision.
             RuntimeError: there is no such device.
         """
         from torch_xla import runtime
 
-        if precision == "fp16":
-            raise ValueError("precision fp16 is none of torch_xla's; bf16 is")
         super().open(precision)
         runtime.addressable_runtime_device_count()  # a device itself would settle that there is no SPMD
 
@@ -64,7 +73,6 @@ class Xla(TorchHost):
 class XlaCpu(Xla):
     """The host's cores through XLA: the code of a TPU trial without a TPU, and never to be taken for one."""
 
-    kind = "xla_cpu"
     pjrt = "CPU"
 
     def hide_others(self) -> None:

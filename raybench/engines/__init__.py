@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from raybench.core.settings import SETTINGS
 from raybench.engines.base import Engine, EngineParts
 
 _ENGINES = {
@@ -49,22 +50,22 @@ RANKED = frozenset({"torch", "torch_xla"})
 """The frameworks that take a process for each replica that has a device of its own; others spread over them in one."""
 
 WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
-    "torch": frozenset({"steps_per_execution"}),
-    "torch_xla": frozenset({"steps_per_execution", "compile", "channels_last"}),
-    "tensorflow": frozenset({"channels_last"}),
+    framework: frozenset(name for name, one in SETTINGS.items() if framework in one.ignored_by)
+    for framework in FRAMEWORKS
 }
 """Settings that change nothing under a framework, and so are no part of its cells."""
 
 ONE_GRAPH = frozenset({"torch_xla", "tensorflow"})
-"""The frameworks under which a whole step is one compiled program, so that its sections cannot be timed: a step in
-pieces would be another program."""
+"""The frameworks that compile a whole training step into one program, so that its sections cannot be timed: in pieces
+it would be another program."""
 
 WITHOUT: Mapping[str, frozenset[str]] = {
-    "torch": frozenset(),
-    "torch_xla": frozenset({"lookahead", "master_weights", "parameter_groups"}),
-    "tensorflow": frozenset({"lookahead", "master_weights", "parameter_groups"}),
+    framework: frozenset(
+        name for name, one in SETTINGS.items() if one.engines is not None and framework not in one.engines
+    )
+    for framework in FRAMEWORKS
 }
-"""Settings that a framework's engine has not got: a cell that wants one of them cannot be run with it."""
+"""Settings that a framework's engine does not have: a cell that sets one of them cannot be run with it."""
 
 PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow"}
 """The distribution whose version is the framework's."""
@@ -79,10 +80,12 @@ PRELOAD = {
 }
 """What a fork template loads, so that no trial pays for it. None of it touches a device."""
 
+_COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "torchinductor", "TRITON_CACHE_DIR": ""}
 
-CACHES: Mapping[str, Mapping[str, str]] = {"torch": {"TORCHINDUCTOR_CACHE_DIR": "torchinductor"}}
-"""What a framework keeps in the system's temporary folder from one trial for the next: by the variable that says where,
-what the folder is called. All else that is temporary goes with its trial."""
+CACHES: Mapping[str, Mapping[str, str]] = {"torch": _COMPILED, "torch_xla": _COMPILED}
+"""Folders in which a framework keeps compiled programs for the next trial: by the variable that says where, what the
+folder is called, or nothing if the framework's own choice is a private one. All else that is temporary goes with its
+trial."""
 
 
 def open_engine(framework: str, parts: EngineParts) -> Engine:
@@ -109,8 +112,8 @@ def open_counts(framework: str) -> ModuleType:
 
 
 def open_operations(framework: str) -> Callable[..., Any]:
-    """The class of operations by which a device is probed under a framework (`peaks.py` of its engine); imports it."""
-    operations: Callable[..., Any] = import_module(f"raybench.engines.{framework}.peaks").Operations
+    """The operations that probe a device under a framework (`device_probes.py` of its engine); imports it."""
+    operations: Callable[..., Any] = import_module(f"raybench.engines.{framework}.device_probes").Operations
     return operations
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
+from raybench.core.rank import Rank, here
 from raybench.datasets.base import Array, Data
 from raybench.devices.base import Device
-from raybench.trial.job import Recipe
-from raybench.trial.ledger import Ledger
-from raybench.trial.rank import Rank, here
 from raybench.workloads.base import Workload
 
 
@@ -50,9 +50,8 @@ class EpochResult:
 
     `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
     compilations, as the framework tells them: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without
-    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` is how the epoch's
-    steps went (`raybench.engines.steps.Steps.blocks`), in seconds; empty where nothing times single steps. `sections`
-    is how many seconds all of them spent in each of their sections; empty where the recipe does not ask for that.
+    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` has mean
+    seconds of a step in consecutive blocks (`raybench.engines.step_timer.Steps.blocks`); empty if steps are not timed.
     """
 
     steps: int
@@ -60,7 +59,6 @@ class EpochResult:
     metrics: Mapping[str, float]
     new_shapes: int
     step_s: Sequence[float] = ()
-    sections: Mapping[str, float] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -107,3 +105,15 @@ class Engine(Protocol):
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Means over the whole validation set, every example counted once; and the number of new shapes."""
+
+
+class ProfilingEngine(Engine, Protocol):
+    """An engine that can time the sections of a training step (`raybench.engines.ONE_GRAPH` has those that cannot)."""
+
+    def profile(self, steps: int) -> Mapping[str, float]:
+        """Take further steps once training and evaluation are over, and time their sections.
+
+        Returns:
+            Seconds of each of `raybench.core.ledger.STEP_SECTIONS`, the median over the steps, with the device
+            synchronised at every boundary.
+        """

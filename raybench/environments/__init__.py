@@ -5,11 +5,11 @@ An environment needs a framework and NumPy, and neither Ray nor raybench: a tria
 
 from __future__ import annotations
 
-from raybench.environments.built import Built, environments_root, look, python_of
-from raybench.environments.choice import called, is_path, key_of, runtime_env_of
 from raybench.environments.interpreter import NEEDED, Interpreter, find
-from raybench.environments.python import clean_environ, put_raybench
+from raybench.environments.keys import called, is_path, key_of, runtime_env_of
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
+from raybench.environments.status import Built, built_names, environments_root, look, python_of
+from raybench.environments.subprocess_python import clean_environ, put_raybench
 
 __all__ = [
     "NEEDED",
@@ -17,6 +17,7 @@ __all__ = [
     "Built",
     "Interpreter",
     "Recipe",
+    "built_names",
     "called",
     "clean_environ",
     "environments_root",

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from raybench.environments.built import LOG, STAMP, VENV, Built, look
-from raybench.environments.python import ask, clean_environ
 from raybench.environments.recipes import Recipe
+from raybench.environments.status import LOG, STAMP, VENV, Built, look
+from raybench.environments.subprocess_python import ask, clean_environ
 from raybench.errors import ExecutionError, UsageError
 
 Tell = Callable[[str], object]
@@ -73,12 +73,15 @@ def _build(built: Built, tell: Tell) -> None:
     folder, venv = built.folder, built.folder / VENV
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(venv, ignore_errors=True)
-    pip = [str(built.python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    pip = [str(built.python), "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     try:
         with (folder / LOG).open("w", encoding="utf-8") as log:
-            tell("making a virtual environment")
-            _run([sys.executable, "-m", "venv", str(venv)], built.recipe, log, tell)
-            _run([*pip, "--progress-bar", "off", *built.recipe.requirements], built.recipe, log, tell)
+            tell("step 1 of 3: making a virtual environment")
+            _run([sys.executable, "-P", "-m", "venv", str(venv)], built.recipe, log, tell)
+            tell(f"step 2 of 3: pip installs {', '.join(built.recipe.requirements)}")
+            pip += ["--progress-bar", "off", *built.recipe.requirements]
+            _run(pip, built.recipe, log, lambda line: tell(f"step 2 of 3: {line}"))
+        tell("step 3 of 3: checking what was installed")
         said = ask(built.python, [name_of(text) for text in built.recipe.requirements])
         stamp = {
             "recipe": built.recipe.digest,

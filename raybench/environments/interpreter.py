@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
-from raybench.environments.built import look
-from raybench.environments.python import NoPythonError, ask
+from raybench.datasets.folders import user_path
 from raybench.environments.recipes import RECIPES
+from raybench.environments.status import look
+from raybench.environments.subprocess_python import NoPythonError, ask
 
 OLDEST = (3, 11)
 """The oldest Python that raybench's trial layer runs on."""
@@ -50,11 +50,15 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
             return Interpreter(problem=f"environment {key} is {built.state} on {node}{why}: raybench env create {key}")
         path = built.python
     else:
-        path = Path(key).expanduser()
-        if path.is_dir():
-            path = path / "bin" / "python"
-            if not path.exists():
-                return Interpreter(problem=f"{key} on {node}: a folder without bin/python is no virtual environment")
+        path = user_path(key)
+        try:
+            if path.is_dir():
+                path = path / "bin" / "python"
+                if not path.exists():
+                    words = "a folder without bin/python is no virtual environment"
+                    return Interpreter(problem=f"{key} on {node}: {words}")
+        except OSError as error:  # such as a name that is too long
+            return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
     try:
         said = ask(path, (*distributions, *NEEDED))
     except NoPythonError as error:

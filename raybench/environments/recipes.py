@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from raybench.devices import KINDS
 from raybench.errors import UsageError, nearest
 
 TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
@@ -18,7 +19,6 @@ class Recipe:
 
     Attributes:
         framework: what trials in it train with.
-        kinds: the device kinds that it is for.
         extra: the requirements that it shares with raybench's extra of the same name.
         purpose: what it is for, in a few words.
         beside: whether raybench's extra of the same name can stand beside the newest torch, in raybench's own
@@ -27,7 +27,6 @@ class Recipe:
 
     name: str
     framework: str
-    kinds: tuple[str, ...]
     extra: tuple[str, ...]
     purpose: str
     beside: bool = False
@@ -50,14 +49,11 @@ RECIPES = {
         Recipe(
             "xla",
             "torch_xla",
-            ("xla_cpu",),
             ("torch>=2.9,<2.10", "torch_xla>=2.9,<2.10"),
             "torch_xla on the CPU: kind xla_cpu",
         ),
-        Recipe(
-            "tpu", "torch_xla", ("tpu",), ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"
-        ),
-        Recipe("tensorflow", "tensorflow", ("cpu", "cuda"), ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
+        Recipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
+        Recipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
     )
 }
 
@@ -75,5 +71,7 @@ def get(name: str) -> Recipe:
 
 def recipe_for(framework: str, kind: str) -> Recipe | None:
     """The recipe that brings a framework to a device kind, or at least the framework; None where there is none."""
-    fitting = [recipe for recipe in RECIPES.values() if recipe.framework == framework]
-    return next((recipe for recipe in fitting if kind in recipe.kinds), fitting[0] if fitting else None)
+    name = KINDS[kind].environments.get(framework) if kind in KINDS else None
+    if name:
+        return RECIPES[name]
+    return next((recipe for recipe in RECIPES.values() if recipe.framework == framework), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +13,15 @@ from typing import Any, Protocol
 import ray
 from ray import tune
 
-from raybench.devices import RAY_RESOURCES
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.devices import KINDS
 from raybench.errors import ExecutionError
-from raybench.execution.cluster import own_folder, take_files
+from raybench.execution.cluster import own_code, own_folder, take_files
 from raybench.execution.process import TemplateProcess
 from raybench.execution.runtime_env import RemoteTemplate
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
 from raybench.trial.record import end_for
 
 
@@ -54,9 +57,11 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def setup(self, config: dict[str, Any]) -> None:
         """Make the job's events ready to be drawn; nothing runs yet."""
         if not hasattr(self, "_templates"):
-            self._templates: dict[tuple[str, ...], Template] = {}
+            self._templates: dict[tuple[object, ...], Template] = {}
         job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
         here = own_folder(job) if on_cluster else job
+        if config.get("code") and not Path(job.code).is_dir():
+            here = replace(here, code=str(own_code(job, ray.get(config["code"]))))
         self._away = here.folder if here.folder != job.folder else None
         self._events = self._run(here, on_cluster, config["runtime_env"])
 
@@ -84,30 +89,38 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Nothing: what is worth keeping is in the journal."""
 
     def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
-        if job.visible and on_cluster:
-            given = ray.get_runtime_context().get_accelerator_ids()
-            job = replace(job, visible=given[RAY_RESOURCES[job.cell["device"]["kind"]]])
+        resource = KINDS[job.cell["device"]["kind"]].ray_resource
+        if job.visible and on_cluster and resource:
+            job = replace(job, visible=ray.get_runtime_context().get_accelerator_ids()[resource])
         try:
-            template = self._template(job.cell["framework"], job.python, runtime_env)
+            template = self._template(job, runtime_env)
         except ExecutionError as error:
-            what = {"type": "ExecutionError", "message": str(error)}
-            yield end_for(job, events.FAILED, what)
+            what: dict[str, Any] = {"type": "ExecutionError", "message": str(error)}
+            if os.strerror(errno.ENOSPC) in what["message"]:
+                yield end_for(job, TrialStatus.LOST, what | {"disk_full": True})
+                return
+            yield end_for(job, TrialStatus.FAILED, what)
             return
         yield from template.run(job)
 
-    def _template(self, framework: str, python: str, runtime_env: Mapping[str, Any] | None) -> Template:
-        """The template of a framework in an environment, started where there is none that lives.
+    def _template(self, job: Job, runtime_env: Mapping[str, Any] | None) -> Template:
+        """The template of the job's framework in its environment, started if there is none that lives.
 
         Raises:
             ExecutionError: it cannot be started.
         """
-        key = (framework, python, json.dumps(runtime_env, sort_keys=True))
+        framework, python, passive = job.cell["framework"], job.python, job.host_busy
+        key = (framework, python, json.dumps(runtime_env, sort_keys=True), passive)
         known = self._templates.pop(key, None)
         if known and known.alive:
             self._templates[key] = known
             return known
         if known:
             known.close()
-        made = RemoteTemplate(framework, runtime_env) if runtime_env else TemplateProcess(framework, python)
+        made: Template
+        if runtime_env:
+            made = RemoteTemplate(framework, runtime_env, passive)
+        else:
+            made = TemplateProcess(framework, python, passive=passive)
         self._templates[key] = made
         return made

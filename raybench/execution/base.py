@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from raybench.devices.node import Node
-from raybench.execution.dispatch import Dispatcher, Placement
-from raybench.trial.events import Event
-from raybench.trial.job import Job
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.monitoring.host_load import HostLoad
+from raybench.planning.node import Node
 
 MakeJob = Callable[[Placement], Job]
 Sink = Callable[[Event], None]
+Tell = Callable[[str], None]
 
 
 class Executor(Protocol):
@@ -26,8 +28,17 @@ class Executor(Protocol):
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """The machines there are, each with what these environments (by their keys) come to on it."""
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
+    def host_load(self) -> HostLoad | None:
+        """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left.
+
+        Args:
+            dispatcher: what to run.
+            make_job: makes the job of a placement.
+            sink: receives every event.
+            tell: receives, from any thread, what happens to the machines meanwhile, as a sentence for the user.
 
         Raises:
             ExecutionError: the machines, or Ray, would not do what was asked.

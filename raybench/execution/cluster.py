@@ -14,11 +14,14 @@ from pathlib import Path
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from raybench.core.job import Job
 from raybench.datasets.folders import user_cache
-from raybench.devices import RAY_RESOURCES, Hardware
-from raybench.devices.node import Node
-from raybench.execution.dispatch import Dispatcher, Work
-from raybench.trial.job import Job
+from raybench.devices import KINDS, Hardware, hosted
+from raybench.execution.base import Tell
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.node import Node
+from raybench.planning.plan import Work
+from raybench.workloads.own_files import FOLDER, write
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at which nodes are there: one is a call to Ray's head."""
@@ -49,11 +52,15 @@ def handed_out(node: Node, by_ray: Mapping[str, float]) -> Node:
     """
     own = ("CPU", "memory", "object_store_memory")
     resources = {name: amount for name, amount in by_ray.items() if name not in own and not name.startswith("node:")}
-    found = [_cut(entry, int(by_ray.get(RAY_RESOURCES.get(entry.kind, "CPU"), 0.0))) for entry in node.hardware]
+    found = [_cut(entry, by_ray) for entry in node.hardware]
     return replace(node, resources=resources, hardware=tuple(entry for entry in found if entry.count))
 
 
-def _cut(entry: Hardware, most: int) -> Hardware:
+def _cut(entry: Hardware, by_ray: Mapping[str, float]) -> Hardware:
+    resource = "CPU" if hosted(entry.kind) else KINDS[entry.kind].ray_resource
+    if not resource:
+        return entry
+    most = int(by_ray.get(resource, 0.0))
     return replace(entry, count=min(entry.count, most), ids=entry.ids[:most])
 
 
@@ -61,16 +68,23 @@ class Presence:
     """Tells a dispatcher which nodes are there; of a cluster only, for this machine is always there.
 
     Args:
+        dispatcher: places trials on the nodes that are there.
+        tell: receives a sentence for each node that goes away or comes back.
         patience: seconds to wait for a node to come back when nothing else is left to do.
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, patience: float = RETURN_TIMEOUT, clock: Callable[[], float] = time.monotonic
+        self,
+        dispatcher: Dispatcher,
+        tell: Tell,
+        patience: float = RETURN_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._dispatcher, self._patience, self._clock = dispatcher, patience, clock
+        self._dispatcher, self._tell, self._patience, self._clock = dispatcher, tell, patience, clock
         self._addresses = {node.name: node.address for node in dispatcher.nodes}
         self._looked, self._alone_since = -LOOK_EVERY, 0.0
         self._asked: dict[str, ray.ObjectRef] = {}
+        self._gone: set[str] = set()
         self.absent: set[str] = set()
 
     def doubt(self, name: str) -> None:
@@ -111,8 +125,20 @@ class Presence:
         gone = {name for name, address in self._addresses.items() if address and address not in alive}
         self.absent = gone | silent
         self._dispatcher.present(self._addresses.keys() - self.absent)
+        self._say(gone)
         if not self._dispatcher.stranded:
             self._alone_since = now
+
+    def _say(self, gone: set[str]) -> None:
+        """Say which nodes have gone or come back since the last look."""
+        for name in sorted(gone - self._gone):
+            left = sorted(self._addresses.keys() - self.absent)
+            where = f"Trials go on on {', '.join(left)}" if left else "No node is left"
+            wait = f"trials that need {name} wait until it is back, at most {self._patience / 60:g} minutes at the end"
+            self._tell(f"Ray's node {name} ({self._addresses[name]}) is gone. {where}; {wait}.")
+        for name in sorted(self._gone - gone):
+            self._tell(f"Ray's node {name} ({self._addresses[name]}) is back.")
+        self._gone = gone
 
     def given_up(self) -> list[Work]:
         """What has waited long enough for nodes that are away, while there was nothing else to do."""
@@ -138,6 +164,14 @@ def own_folder(job: Job) -> Job:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return replace(job, folder=str(folder))
+
+
+def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
+    """The snapshot of a user's workload files in a cache of this node, made if it is not there."""
+    place = user_cache() / FOLDER / Path(job.code).name
+    if not place.is_dir():
+        write(contents, job.workload["links"], place)
+    return place
 
 
 def take_files(folder: Path) -> dict[str, bytes]:

@@ -6,15 +6,20 @@ Nothing isolates one trial from the next here, and a timeout cannot be enforced:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
-from raybench.devices.node import Node, probe_node
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch
 from raybench.environments import Interpreter, called
-from raybench.execution.base import MakeJob, Sink
-from raybench.execution.dispatch import Dispatcher
-from raybench.trial.events import FAILED, Event
-from raybench.trial.job import Job
-from raybench.trial.ranks import ranks_of
+from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.scheduler import Dispatcher
+from raybench.monitoring.host_load import HostLoad
+from raybench.planning.node import Node, probe_node
+from raybench.trial.compile_caches import use_private_caches
+from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.record import end_for, record
 
 
@@ -22,7 +27,7 @@ def _events(job: Job) -> Iterator[Event]:
     count = ranks_of(job.cell)
     if count > 1:
         words = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
-        return iter([end_for(job, FAILED, {"type": "Inline", "message": words, "phase": "setup"})])
+        return iter([end_for(job, TrialStatus.FAILED, {"type": "Inline", "message": words, "phase": "setup"})])
     return record(job)
 
 
@@ -38,12 +43,19 @@ class InlineExecutor:
         }
         return [replace(probe_node(), environments=refused)]
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
+    def host_load(self) -> HostLoad | None:
+        """Nothing: these times are no benchmark."""
+        return None
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run each trial to its end."""
-        while placement := dispatcher.next():
-            for event in _events(make_job(placement)):
-                sink(event)
-            dispatcher.release(placement.work.name, placement.work.attempt)
+        with closing(Scratch()) as scratch:
+            while placement := dispatcher.next():
+                job = make_job(placement)
+                use_private_caches(job.cell["framework"], scratch.path)
+                for event in _events(job):
+                    sink(event)
+                dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:
         """Nothing was started."""

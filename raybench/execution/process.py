@@ -16,18 +16,19 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import raybench
-from raybench.audit import Audit
+from raybench.core import events
+from raybench.core.events import OUTPUT, Event
+from raybench.core.files import PACKAGE
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch
 from raybench.environments import clean_environ, put_raybench
 from raybench.errors import ExecutionError
-from raybench.execution import pressure
-from raybench.execution.ends import LONG_TAIL, TAIL, name_end, oom_kills, phase_of, tail
-from raybench.execution.template import FORK, SPAWN
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
-from raybench.trial.record import OUTPUT, end_for, keep
-from raybench.trial.scratch import Scratch
+from raybench.execution import memory_guard
+from raybench.execution.exit_status import LONG_TAIL, TAIL, name_end, oom_kills, phase_of, tail
+from raybench.execution.fork_server import FORK, SPAWN
+from raybench.monitoring import Audit
+from raybench.trial.record import end_for, keep, shortened
 
 START_TIMEOUT = 300.0
 """Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
@@ -40,6 +41,11 @@ START = SPAWN if sys.platform == "darwin" else FORK
 
 NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 """Ray sets these for its worker; the trial sets its own threads and visibility."""
+
+PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+"""OpenMP's threads sleep at once when they wait. By default they spin first, which on a busy machine takes processor
+time from the thread that they wait for, so that a step takes several times as long. On a quiet machine it is the other
+way round (`benchmarks/passive_waiting.py`)."""
 
 
 class _OutOfBounds(Exception):
@@ -57,21 +63,25 @@ class TemplateProcess:
     Args:
         framework: what it loads.
         python: the path of the interpreter; empty for this one.
-        start: how a trial gets its process from it, `fork` or `spawn` (`raybench.execution.template`).
+        start: how a trial gets its process from it, `fork` or `spawn` (`raybench.execution.fork_server`).
+        passive: whether threads wait without spinning, unless the user's own environment says otherwise.
 
     Raises:
         ExecutionError: the framework cannot be loaded.
     """
 
-    def __init__(self, framework: str, python: str = "", start: str = START) -> None:
+    def __init__(self, framework: str, python: str = "", start: str = START, passive: bool = False) -> None:
         self._kept = contextlib.ExitStack()
         if python:
             environ = _environ_of_another(self._kept.enter_context(contextlib.closing(Scratch())).path)
         else:
             python, environ = sys.executable, _own_environ()
+        if passive:  # OpenMP reads it when the framework is loaded
+            environ = PASSIVE | environ
         self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by what keeps it
         self._process = subprocess.Popen(
-            [python, "-m", "raybench.execution.template", framework, start],
+            # With -P a module of the current folder does not hide one of Python's own library.
+            [python, "-P", "-m", "raybench.execution.fork_server", framework, start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
@@ -179,7 +189,7 @@ class TemplateProcess:
             yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, begun)
         except BrokenPipeError:
             error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
-            yield self._tell(job, events.LOST, error, begun)
+            yield self._tell(job, TrialStatus.LOST, error, begun)
         finally:
             if code is None and process:
                 end_family(process)
@@ -193,15 +203,15 @@ class TemplateProcess:
         """
         deadline = begun + job.timeout if job.timeout else math.inf
         while True:
-            full = pressure.ended_by(process) if process else None
+            full = memory_guard.ended_by(process) if process else None
             if full:
-                raise _OutOfBounds(events.OOM, full)
+                raise _OutOfBounds(TrialStatus.OOM, full)
             try:
-                return self._read(min(deadline, time.monotonic() + pressure.EVERY))
+                return self._read(min(deadline, time.monotonic() + memory_guard.EVERY))
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     told = {"type": "Timeout", "message": f"longer than {job.timeout:g} s"}
-                    raise _OutOfBounds(events.TIMEOUT, told) from None
+                    raise _OutOfBounds(TrialStatus.TIMEOUT, told) from None
 
     def _reap(self) -> int | None:
         """Wait for the exit code of a trial that was ended, and drop what it still said."""
@@ -223,12 +233,12 @@ class TemplateProcess:
         event = end_for(job, status, error, wall, imported)
         with contextlib.suppress(OSError):  # whoever hears of it keeps it too
             keep(folder, event)
-        return event
+        return shortened(event)
 
 
 def _own_environ() -> dict[str, str]:
     """This process's environment, in which its interpreter finds this raybench first."""
-    package = str(Path(raybench.__file__).parent.parent)
+    package = str(PACKAGE.parent)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
 
 

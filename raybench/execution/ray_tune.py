@@ -10,7 +10,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,31 +29,40 @@ os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
 os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000")
 # Ray runs its workers, and so everything they start, at niceness 15: any other process would starve a timed trial.
 os.environ.setdefault("RAY_worker_niceness", "0")
+# A worker that ends would kill the guard of a trial, which then could not end what the trial has started.
+os.environ.setdefault("RAY_kill_child_processes_on_worker_exit", "0")
 
 import ray
 from ray import tune
-from ray._private import ray_constants
+from ray._private import ray_constants, utils
+from ray.job_config import JobConfig
 from ray.tune import TuneError
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from raybench.cell import PROCESS
-from raybench.devices import RAY_RESOURCES
-from raybench.devices.node import Node, probe_node
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.files import PACKAGE
+from raybench.core.job import Job
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch
+from raybench.devices import KINDS
 from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
-from raybench.execution.base import MakeJob, Sink
+from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.cluster import RETURN_TIMEOUT, Presence, handed_out, put_files, told_apart
-from raybench.execution.dispatch import Dispatcher, Placement
+from raybench.execution.ray_needs import check_limits, ray_folder
+from raybench.execution.ray_watch import HeadWatch, RayGoneError, RayWatch
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
+from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.execution.token import own_token
+from raybench.monitoring.host_load import HostLoad, measure_load
+from raybench.planning.cell import PROCESS
+from raybench.planning.node import Node, probe_node
 from raybench.trial.record import end_for
-from raybench.trial.scratch import Scratch
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
@@ -60,6 +71,14 @@ PROBE_TIMEOUT = 120.0
 ACTOR_GONE = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError", "NodeDiedError")
 PIN = 0.001
 """A sliver of a node's own resource: pins a trial to that node."""
+
+RESTARTS = 2
+"""How often a grid starts its own Ray again: one that ends a third time would go on ending."""
+
+RESTARTED = """{why}. Ray is started again; trials that were running are lost and tried again while `retries` last."""
+
+ENDED = """{why}, after {restarts} restarts in this grid. What has ended is kept, and the same command goes on with \
+the rest. If the system ended it for lack of memory (`dmesg` shows that), close other programs first."""
 
 NO_NODE = {"type": "NodeGone", "message": "every node that can hold it went away and did not come back"}
 
@@ -77,12 +96,13 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
     def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, presence: Presence) -> None:
         super().__init__()
         self._dispatcher, self._make_job, self._sink, self._presence = dispatcher, make_job, sink, presence
+        self._codes: dict[str, Any] = {}
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         self._presence.look()
         for work in self._presence.given_up():
             if not work.check:
-                self._sink(events.trial_ended(work.name, work.attempt, events.LOST, error=NO_NODE))
+                self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=NO_NODE))
         if self._dispatcher.finished:
             return str(Searcher.FINISHED)
         placement = self._dispatcher.next()
@@ -101,7 +121,15 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
             "node": placement.node.name,
             "on_cluster": on_cluster,
             "runtime_env": runtime_env_of(fit.environment),
+            "code": self._code(job) if on_cluster else None,
         }
+
+    def _code(self, job: Job) -> Any:
+        """A user's workload files in Ray's object store, for nodes that do not see the driver's disk."""
+        if job.code and job.code not in self._codes:
+            names = job.workload["files"]
+            self._codes[job.code] = ray.put({name: (Path(job.code) / name).read_bytes() for name in names})
+        return self._codes.get(job.code)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Nothing: the event that ends a trial has released its device."""
@@ -116,24 +144,31 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
 class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
     """Passes events on as they arrive, and names the end of a trial whose actor went away."""
 
-    def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: Presence) -> None:
-        self._dispatcher, self._sink, self._presence = dispatcher, sink, presence
+    def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: Presence, watch: RayWatch | None) -> None:
+        self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
         self.refusal: RaybenchError | None = None
+
+    def on_step_begin(self, iteration: int, trials: Any, **info: Any) -> None:
+        """Stop Tune if its Ray is gone; a step takes about 0.1 s."""
+        if self._watch:
+            self._watch.check()
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
         event = result["event"]
         if "files" in result:
             put_files(Path(trial.config["job"]["folder"]), result["files"])
         if event["event"] in events.ENDS:
-            self._dispatcher.release(event["trial"], event["attempt"], lost=event.get("status") == events.LOST)
+            self._dispatcher.release(event["trial"], event["attempt"], lost=event.get("status") == TrialStatus.LOST)
         self._tell(event)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         job = Job.from_json(trial.config["job"])
         status, error = name_actor_end(str(trial.get_error() or ""))
-        if status == events.LOST:
+        if status == TrialStatus.LOST:
+            if self._watch:
+                self._watch.check_soon()
             self._presence.doubt(trial.config["node"])
-        if self._dispatcher.release(job.trial, job.attempt, lost=status == events.LOST):
+        if self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST):
             self._tell(end_for(job, status, error))
 
     def _tell(self, event: Event) -> None:
@@ -168,11 +203,11 @@ def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
     An actor goes away with its worker or its node, or is ended by Ray's memory monitor. Anything else was raised in it.
     """
     if any(sign in trace for sign in ("OutOfMemoryError", "low on memory", "memory pressure")):
-        return events.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
+        return TrialStatus.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
     if not trace or any(sign in trace for sign in ACTOR_GONE):
-        return events.LOST, {"type": "ActorDied", "message": "the worker or its node went away"}
+        return TrialStatus.LOST, {"type": "ActorDied", "message": "the worker or its node went away"}
     last = trace.strip().splitlines()[-1]
-    return events.FAILED, {"type": "ActorFailed", "message": last, "traceback": trace}
+    return TrialStatus.FAILED, {"type": "ActorFailed", "message": last, "traceback": trace}
 
 
 def _bundle(placement: Placement) -> dict[str, float]:
@@ -186,8 +221,8 @@ def _bundle(placement: Placement) -> dict[str, float]:
     fit = placement.work.trial.cell.fit
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     bundle = {"CPU": float(len(placement.cores)), f"node:{placement.node.address}": PIN, **dict(fit.resources)}
-    if placement.visible:
-        resource = RAY_RESOURCES[placement.work.trial.cell.content["device"]["kind"]]
+    resource = KINDS[placement.work.trial.cell.content["device"]["kind"]].ray_resource
+    if placement.visible and resource:
         bundle[resource] = bundle.get(resource, 0.0) + len(placement.visible)
     return bundle
 
@@ -199,20 +234,51 @@ def _innermost(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    """A polite request to end, such as a batch system's, is what Ctrl-C is."""
-    raise KeyboardInterrupt
+class _OwnPath(JobConfig):  # type: ignore[misc]
+    """Keeps the driver's folder off the path of Ray's workers, where a module could hide one of Python's own library.
+
+    A raybench that is not installed is found there nevertheless.
+    """
+
+    def __init__(self) -> None:
+        package = PACKAGE.parent
+        super().__init__(_py_driver_sys_path=[] if package.name.endswith("-packages") else [str(package)])
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        """Yes, since Ray then adds no folder: it has no other way to ask for that."""
+        return True
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep this process's handler of SIGTERM.
+
+    A Ray that starts sets two of its own, of which one aborts the process; one that ends leaves none.
+    """
+    handler, install = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda handler: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = install
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a Ray of its own, ended with it) or on a running cluster."""
 
     isolation = PROCESS
+    own_is_up = False
+    """Whether the Ray of this process was started here, by any of these executors, and is no cluster."""
 
     def __init__(self, address: str | None = None, patience: float = RETURN_TIMEOUT) -> None:
         self._address, self._patience = address, patience
+        self._connected = self._started = self._joined = False
         self._scratch: Scratch | None = None
+        self._kept = ExitStack()
         self._reaper: Reaper | None = None
+        self._watch: RayWatch | None = None
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """Every node of the cluster, or this machine as one: each asked on the spot, also for its environments.
@@ -220,58 +286,146 @@ class RayTuneExecutor:
         Raises:
             ExecutionError: a node does not answer.
         """
-        self._connect()
+        try:
+            self._connect(tell=lambda words: None)  # the error below says the same
+            return self._ask(environments)
+        except RayGoneError as gone:
+            raise ExecutionError(f"{gone} before the first trial: run the same command again") from None
+
+    def _ask(self, environments: Sequence[str]) -> list[Node]:
+        """Every node, asked on the spot.
+
+        Raises:
+            ExecutionError: a node does not answer.
+            RayGoneError: Ray ended.
+        """
         asked, alive = [], [node for node in ray.nodes() if node["Alive"]]
         for node in alive:
             there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
             task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
-            address = "" if self._address is None else node["NodeManagerAddress"]
+            address = "" if self._started else node["NodeManagerAddress"]
             asked.append(task.remote(address, list(environments)))
         making = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
+        deadline = time.monotonic() + PROBE_TIMEOUT + making
         try:
-            found: list[Node] = ray.get(asked, timeout=PROBE_TIMEOUT + making)
+            while len(ray.wait(asked, num_returns=len(asked), timeout=1.0)[0]) < len(asked):
+                if self._watch:
+                    self._watch.check()
+                if time.monotonic() > deadline:
+                    break
+            found: list[Node] = ray.get(asked, timeout=0)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
-        if self._address is None:
+        if self._started:
             return found
         return told_apart([handed_out(node, of["Resources"]) for node, of in zip(found, alive, strict=True)])
 
-    def _connect(self) -> None:
-        """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster."""
+    def _connect(self, tell: Tell) -> None:
+        """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster.
+
+        A Ray that the caller has started is the cluster, and stays up.
+
+        Raises:
+            ExecutionError: Ray does not start, or there is no cluster at the address.
+            RayGoneError: a Ray of our own ended while it started.
+        """
+        if self._connected:
+            return
         if ray.is_initialized():
+            self._connected, self._started = True, RayTuneExecutor.own_is_up
             return
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what it would say is told by our own display
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+        quiet["job_config"] = _OwnPath()
         # A Ray that is no cluster takes the address 127.0.0.1, and then its servers listen there alone; with any other
         # they listen on every network interface. It has no argument for that: it takes 127.0.0.1 to be a slip.
         ray_constants.ENABLE_RAY_CLUSTER = self._address is not None
         if self._address is not None:
             del quiet["include_dashboard"]
             try:
-                ray.init(self._address, **quiet)
+                with _sigterm_kept():
+                    ray.init(self._address, **quiet)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise ExecutionError(f"no Ray cluster at {self._address}: {_innermost(error)}") from error
+            self._connected = self._joined = True
             return
-        self._scratch = Scratch()
+        check_limits(probe_node().cores)
+        self._scratch = ray_folder()
+        self._kept.enter_context(own_token(self._scratch.path))
+        # Ray opens the folder that it is given to every user of the machine: it gets one inside a private one.
+        folder, cores = self._scratch.path / "r", probe_node().cores
         self._reaper = Reaper(self._scratch.path)
-        folder, cores = str(self._scratch.path), probe_node().cores
+        self._watch = RayWatch(folder, tell)
         try:
-            ray.init("local", num_cpus=cores, object_store_memory=SMALL_OBJECT_STORE, _temp_dir=folder, **quiet)
+            memory = {"object_store_memory": SMALL_OBJECT_STORE}
+            with _sigterm_kept():
+                ray.init("local", num_cpus=cores, _temp_dir=str(folder), **memory, **quiet)
         # Whatever Ray raises: of a machine too busy for its own time limits it is a plain Exception.
         except Exception as error:
+            self._watch.check_soon()
             raise ExecutionError(f"Ray did not start on this machine: {error}") from error
+        self._watch.check()
         self._reaper.ray_is_up()
+        self._watch.ray_is_up()
+        self._connected = self._started = RayTuneExecutor.own_is_up = True
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink) -> None:
-        """Run through Tune until nothing is left."""
-        if dispatcher.finished:
-            return
-        self._connect()
+    def host_load(self) -> HostLoad | None:
+        """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
+        return measure_load() if self._address is None else None
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run through Tune until nothing is left; a Ray of our own that ends meanwhile is started again.
+
+        Raises:
+            ExecutionError: Ray does not start, or has ended too often.
+        """
         in_main = threading.current_thread() is threading.main_thread()
-        # Ray's own handler ends the driver where it stands.
-        before = signal.signal(signal.SIGTERM, _interrupt) if in_main else None
-        storage, presence = Scratch(), Presence(dispatcher, self._patience)
-        listener = _Listener(dispatcher, sink, presence)
+        # SIGTERM, such as a batch system's, ends a grid like Ctrl-C. Ray's own handler would end the process at once.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None
+        ended, head = 0, None
+        try:
+            while not dispatcher.finished:
+                try:
+                    self._connect(tell)
+                    if not self._watch and not head:
+                        head = HeadWatch(ray.get_runtime_context().gcs_address, tell)
+                    self._run(dispatcher, make_job, sink, tell)
+                except RayGoneError as gone:
+                    ended += 1
+                    self._give_back(dispatcher, sink, str(gone))
+                    if ended > RESTARTS:
+                        raise ExecutionError(ENDED.format(why=gone, restarts=RESTARTS)) from None
+                    tell(RESTARTED.format(why=gone))
+                    self.close()
+        except KeyboardInterrupt:
+            for work in [placement.work for placement in dispatcher.running]:
+                dispatcher.release(work.name, work.attempt)
+                if not work.check:
+                    sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
+            raise
+        finally:
+            if head:
+                head.close()
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
+
+    @staticmethod
+    def _give_back(dispatcher: Dispatcher, sink: Sink, why: str) -> None:
+        """Release what ran when Ray ended: trials are lost (retried while retries last), checks start again."""
+        error = {"type": "RayGone", "message": why}
+        for work in [placement.work for placement in dispatcher.running]:
+            dispatcher.release(work.name, work.attempt, lost=True, begun=not work.check)
+            if not work.check:
+                sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=error))
+
+    def _run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run through Tune until nothing is left.
+
+        Raises:
+            RayGoneError: Ray ended, or its folder was removed.
+        """
+        storage, presence = ray_folder(), Presence(dispatcher, tell, self._patience)
+        listener = _Listener(dispatcher, sink, presence, self._watch)
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
@@ -286,28 +440,31 @@ class RayTuneExecutor:
         )
         try:
             tuner.fit()
-        except TuneError:
-            if listener.refusal:
+        except Exception as error:
+            if self._watch:
+                self._watch.check_soon()
+            if isinstance(error, TuneError) and listener.refusal:
                 raise listener.refusal from None
             raise
-        except KeyboardInterrupt:
-            for work in [placement.work for placement in dispatcher.running]:
-                dispatcher.release(work.name, work.attempt)
-                if not work.check:
-                    sink(events.trial_ended(work.name, work.attempt, events.KILLED))
-            raise
         finally:
-            if before is not None:
-                signal.signal(signal.SIGTERM, before)
             storage.close()
 
     def close(self) -> None:
-        """Leave the cluster, or end our own Ray and its folder."""
-        if ray.is_initialized():
-            ray.shutdown()
+        """Leave the cluster, or end our own Ray and its folder; a Ray that the caller has started stays up."""
+        if self._watch:
+            self._watch.expect_shutdown()
+        if self._joined or self._scratch:
+            with _sigterm_kept():
+                ray.shutdown()
+            RayTuneExecutor.own_is_up = False
+        if self._watch:
+            self._watch.close()
+            self._watch = None
+        self._connected = self._started = self._joined = False
         if self._reaper:
             self._reaper.close()
             self._reaper = None
+        self._kept.close()
         if self._scratch:
             self._scratch.close()
             self._scratch = None

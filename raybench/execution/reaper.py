@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import raybench
-from raybench.trial.scratch import sweep
+from raybench.core.files import PACKAGE
+from raybench.core.temp_folders import sweep
 
 EVERY = 0.3
 """Seconds between two looks while Ray starts; once it is up there is none until the end, for a trial would pay it."""
@@ -42,10 +42,10 @@ class Reaper:
     """
 
     def __init__(self, folder: Path) -> None:
-        package = str(Path(raybench.__file__).parent.parent)
+        package = str(PACKAGE.parent)
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "raybench.execution.reaper", str(os.getpid()), str(folder)],
+            [sys.executable, "-P", "-m", "raybench.execution.reaper", str(os.getpid()), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
@@ -101,23 +101,24 @@ def still_there(known: Known, folder: str) -> set[int]:
 
 
 def _is_ray(pid: int, folder: str) -> bool:
-    return b"/ray/" in _read(pid, "cmdline") and _names(pid, folder)
+    return b"/ray/" in read(pid, "cmdline") and _names(pid, folder)
 
 
 def _is_worker(pid: int, known: Known) -> bool:
     """Whether it is a worker at work: these have nothing in their command lines but what they do."""
-    if not _read(pid, "cmdline").startswith(b"ray::"):
+    if not read(pid, "cmdline").startswith(b"ray::"):
         return False
-    told = dict(entry.partition(b"=")[::2] for entry in _read(pid, "environ").split(b"\0"))
+    told = dict(entry.partition(b"=")[::2] for entry in read(pid, "environ").split(b"\0"))
     raylet = told.get(b"RAY_RAYLET_PID", b"")
     return raylet.isdigit() and int(raylet) in known
 
 
 def _names(pid: int, folder: str) -> bool:
-    return folder.encode() in _read(pid, "cmdline")
+    return folder.encode() in read(pid, "cmdline")
 
 
-def _read(pid: int, name: str) -> bytes:
+def read(pid: int, name: str) -> bytes:
+    """A file of a process in /proc; empty if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:  # it has just ended, or is another user's

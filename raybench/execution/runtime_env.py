@@ -15,16 +15,17 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from raybench.devices.node import Node, installed, probe_node
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.masking import mask_words
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch
 from raybench.engines import PACKAGES
 from raybench.environments import NEEDED, Interpreter, called, put_raybench, runtime_env_of
 from raybench.errors import ExecutionError
 from raybench.execution.process import START_TIMEOUT, TemplateProcess
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
+from raybench.planning.node import Node, installed, probe_node
 from raybench.trial.record import end_for
-from raybench.trial.scratch import Scratch
 
 MAKE_TIMEOUT = 300.0
 """Seconds that making a `runtime_env` may take: one with large packages takes a minute."""
@@ -38,14 +39,14 @@ class _Host:
         packages = installed((*PACKAGES.values(), *NEEDED))
         return {"version": platform.python_version(), "packages": packages}
 
-    def start(self, framework: str) -> None:
+    def start(self, framework: str, passive: bool) -> None:
         """Load a framework into a fork template."""
-        self._framework, self._template = framework, TemplateProcess(framework)
+        self._framework, self._template = framework, TemplateProcess(framework, passive=passive)
 
     def run(self, job: dict[str, Any]) -> Iterator[Event]:
         """The events of one attempt."""
         if not self._template.alive:
-            self.start(self._framework)
+            self.start(self._framework, job["host_busy"])
         yield from self._template.run(Job.from_json(job))
 
 
@@ -86,7 +87,7 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
             try:
                 places[key] = _Place(runtime_env)
             except (ValueError, TypeError) as error:
-                found[key] = Interpreter(problem=f"{called(key)}: {_in_short(error)}")
+                found[key] = Interpreter(problem=f"{called(key)}: {_in_short(error, runtime_env)}")
     asked = {key: place.host.interpreter.remote() for key, place in places.items()}
     if asked:
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=MAKE_TIMEOUT)
@@ -97,15 +98,16 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
             words = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
             found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {words}")
         except ray.exceptions.RayError as error:
-            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {_in_short(error)}")
+            words = _in_short(error, runtime_env_of(key) or {})
+            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {words}")
         places[key].close()
     return replace(node, environments=found)
 
 
-def _in_short(error: Exception) -> str:
-    """The last line of what Ray says that is no frame of a traceback."""
+def _in_short(error: Exception, runtime_env: Mapping[str, Any]) -> str:
+    """The last line of what Ray says of a `runtime_env` that is no frame of a traceback, without secrets."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    return mask_words(lines[-1], runtime_env)[:300] if lines else type(error).__name__
 
 
 class RemoteTemplate:
@@ -115,17 +117,17 @@ class RemoteTemplate:
         ExecutionError: the `runtime_env` cannot be made, or the framework cannot be loaded in it.
     """
 
-    def __init__(self, framework: str, runtime_env: Mapping[str, Any]) -> None:
-        self._place = _Place(runtime_env)
+    def __init__(self, framework: str, runtime_env: Mapping[str, Any], passive: bool = False) -> None:
+        self._place, self._runtime_env = _Place(runtime_env), runtime_env
         self.alive = True
         try:
-            ray.get(self._place.host.start.remote(framework), timeout=MAKE_TIMEOUT + START_TIMEOUT)
+            ray.get(self._place.host.start.remote(framework, passive), timeout=MAKE_TIMEOUT + START_TIMEOUT)
         except ray.exceptions.RayTaskError as error:
             self.close()
-            raise ExecutionError(str(error.cause)) from None
+            raise ExecutionError(mask_words(str(error.cause), runtime_env)) from None
         except ray.exceptions.RayError as error:
             self.close()
-            raise ExecutionError(f"{called(json.dumps(runtime_env))}: {_in_short(error)}") from None
+            raise ExecutionError(f"{called(json.dumps(runtime_env))}: {_in_short(error, runtime_env)}") from None
 
     def run(self, job: Job) -> Iterator[Event]:
         """Run one attempt and yield its events; the last is always one of `events.ENDS`."""
@@ -134,8 +136,8 @@ class RemoteTemplate:
                 yield ray.get(event)
         except ray.exceptions.RayActorError as error:
             self.alive = False
-            what = {"type": "ActorDied", "message": _in_short(error)}
-            yield end_for(job, events.LOST, what)
+            what = {"type": "ActorDied", "message": _in_short(error, self._runtime_env)}
+            yield end_for(job, TrialStatus.LOST, what)
 
     def close(self) -> None:
         """End the actor and, with it, the template and whatever trial it still has."""

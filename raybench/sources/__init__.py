@@ -1,4 +1,4 @@
-"""Results from wherever they are, as the same tidy tables (`raybench.analysis.columns`)."""
+"""Results from wherever they are, as the same tidy tables (`raybench.results.columns`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from raybench.core.masking import redact
+from raybench.datasets.folders import user_path
 from raybench.errors import UsageError, nearest
-from raybench.tracking.store import at, is_uri, redact
+from raybench.tracking.store import is_uri
 
 if TYPE_CHECKING:
-    from raybench.analysis.tables import Record, Results
-    from raybench.sources.publications import Publication
+    from raybench.sources.published_results import Publication
+    from raybench.sources.tables import Record, Results
 
 Attempts = Literal["latest", "all"]
 
@@ -24,8 +26,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); `published:NAME`, a published result that raybench ships (`published()`), or a
-            file of one's own in that form (`….yaml`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`); an
-            entry of DAWNBench (its `….json` or its `….tsv`).
+            file of one's own in that form (`….yaml`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`).
         grid: only this grid, which is the experiment's name in MLflow; by default all there are.
         attempts: `latest`, of each trial the last attempt that came to an end of its own (the last of all where none
             did), or `all`; where several people ran the same trial on one store, `latest` is one of theirs.
@@ -34,7 +35,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
         UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
         StoreError: the MLflow store cannot be reached or used.
     """
-    from raybench.analysis.tables import tables
+    from raybench.sources.tables import tables
 
     with _without_garbage_collection():
         return tables(records(source, grid, attempts))
@@ -52,7 +53,7 @@ def published() -> dict[str, Publication]:
 
     Each says what the source is, how it was run and timed, which seconds it counts, and what to keep in mind.
     """
-    from raybench.sources import publications
+    from raybench.sources import published_results as publications
 
     return publications.published()
 
@@ -88,7 +89,7 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
     """The records that are wanted: of each trial of each grid all attempts or the one that stands for it, as told."""
     if attempts == "all":
         return records
-    from raybench.analysis.results import standing
+    from raybench.results.attempt import standing
 
     last: dict[tuple[str | None, str], Record] = {}
     for record in records:
@@ -99,28 +100,25 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
 
 
 def _records(source: str, grid: str | None) -> list[Record]:
-    from raybench.sources import dawnbench, epochs_csv, journals, publications, stores
+    from raybench.sources import epochs_csv, journal, stores
+    from raybench.sources import published_results as publications
 
     if source.startswith(publications.PREFIX):
         name = source.removeprefix(publications.PREFIX)
         return publications.of_name(name).records(name)
-    if is_uri(source):
-        return stores.of_store(at(source), grid)
-    path = Path(source).expanduser()
+    path = user_path(source)
     try:
-        if path.is_dir():
-            return journals.of_folder(path, grid)
-        if path.suffix in (".db", ".sqlite"):
-            return stores.of_store(at(f"sqlite:///{path.as_posix()}"), grid)
+        if not is_uri(source) and path.is_dir():
+            return journal.of_folder(path, grid)
+        if stores.is_store(source):
+            return stores.of_store(stores.store_of(source, path), grid)
         if path.is_file():
             match path.suffix:
                 case ".yaml" | ".yml":
                     return publications.of_file(path).records(path.stem)
                 case ".csv":
                     return epochs_csv.of_csv(path)
-                case ".json" | ".tsv":
-                    return dawnbench.of_entry(path)
-            return journals.of_journal(path)
+            return journal.of_journal(path)
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
-    raise UsageError(f"{source}: there is no such file or folder")
+    raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file or folder'}")

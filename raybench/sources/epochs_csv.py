@@ -1,55 +1,105 @@
 """A plain CSV of epochs: a line for each epoch of each trial, from whatever wrote it.
 
-The first line names the columns, by the names they have in the tables (`raybench.analysis.columns`):
+The first line names the columns, by the names they have in the tables (`raybench.results.columns`):
 
-- `trial` and `epoch` (from 1), and `train_s`, or `epoch_s` where nobody knows the parts of an epoch;
-- further of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `cpu_s`, `device_train_s`, `device_evaluate_s`,
-  `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any metric by a name with a slash in it, such as
-  `val/accuracy` (a fraction);
+- `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
+- further of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`, `device_train_s`,
+  `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any metric by a name with a
+  slash in it, such as `val/accuracy` (a fraction);
 - of a trial, the same on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`, `device`, `seed`,
   `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and
   every setting, such as `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`.
 
-Whatever else the table of epochs has follows from these and is passed over. A place where nothing stands is a value
-that nobody knows. Trials with the same settings on the same device are repeats of one cell, in their order, unless
-their names end in `-r0`, `-r1`, … or there is a column `repeat`.
+Values are separated by commas, semicolons or tabs; with the latter two a decimal comma is read too. Without the column
+`trial`, the file is one trial. Epochs count from 1, or from 0 as Keras's `CSVLogger` counts them; its names `accuracy`,
+`acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
+
+Other columns of the table of epochs are computed from these and ignored here. An empty field is a missing value. Trials
+with the same settings on the same device are repeats of one cell, in their order or by the column `repeat`; several
+attempts at one trial are one repeat, of which the last counts.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
-from raybench.analysis.results import Attempt, Epoch
-from raybench.analysis.tables import LEAVES, Record, cell_of
-from raybench.analysis.told import LARGEST
-from raybench.errors import FileError, Problem, nearest
-from raybench.identity import digest
-from raybench.trial import events
-from raybench.trial.job import Target
+from raybench.core.identity import digest
+from raybench.core.job import Target
+from raybench.core.status import TrialStatus
+from raybench.errors import FileError, Problem, close, nearest
+from raybench.results.attempt import Attempt
+from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
+from raybench.results.epoch import Epoch, epoch_of_columns
+from raybench.results.parsing import LARGEST
+from raybench.sources.tables import LEAVES, Record, cell_of
 
-_SECTIONS = ("train", "input_wait", "compile", "evaluate")
+SHOWN = 10
+"""Problems of one file that are printed; of more, their number."""
+
 _CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _LEDGER = ("setup", "data", "build")
 _TRIAL = ("grid", "trial", "attempt", "repeat", "status", "label", "host", "device", "seed", "price_per_hour")
 _OF_TRIALS = {*_CELL, *_TARGET, *_TRIAL, "wall_s", "template_import_s", *(f"{name}_s" for name in _LEDGER)}
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
+OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
+"""The name of a trial of raybench's own, which gives its cell and its repeat."""
+
 KNOWN: Mapping[str, Column] = {
     column.name: column for column in (*TRIALS, *EPOCHS) if column.name in _OF_TRIALS | _OF_EPOCHS
 }
+TIMES = ("train_s", "epoch_s", "elapsed_s")
+"""Columns that give the time of an epoch, the best first."""
+
+SIGNED = {"target_at_least", "target_at_most", "seed"}
+"""Numbers that may be negative, besides metrics."""
+
+KERAS = {
+    "accuracy": "train/accuracy",
+    "acc": "train/accuracy",
+    "loss": "train/loss",
+    "val_accuracy": "val/accuracy",
+    "val_acc": "val/accuracy",
+    "val_loss": "val/loss",
+}
+"""Names of Keras's `CSVLogger`, and the metrics that they are."""
+
+SECONDS = "rename it to epoch_s if it holds the seconds of each epoch, to elapsed_s if the seconds since training began"
+RENAMED = {
+    **dict.fromkeys(("time", "time_s", "seconds", "duration", "elapsed", "elapsed_time", "epoch_time"), SECONDS),
+    **dict.fromkeys(("run", "run_id", "experiment", "run_name", "name"), "rename it to trial"),
+    **dict.fromkeys(("gpu", "machine", "hardware", "accelerator"), "rename it to device"),
+    **dict.fromkeys(("model", "network"), "rename it to workload"),
+    **dict.fromkeys(("lr",), "rename it to learning_rate if it is the same in every epoch, else to train/lr"),
+    **dict.fromkeys(("price", "cost", "cost_per_hour"), "rename it to price_per_hour"),
+}
+"""Names that other programs use for a column, and what to do with each."""
+
+STATUSES = sorted(TrialStatus)
+MEANT = {
+    **dict.fromkeys(
+        ("success", "succeeded", "successful", "ok", "done", "finished", "complete"), TrialStatus.COMPLETED
+    ),
+    **dict.fromkeys(("error", "crashed", "exception"), TrialStatus.FAILED),
+    **dict.fromkeys(("out of memory", "out_of_memory"), TrialStatus.OOM),
+    **dict.fromkeys(("nan", "inf"), TrialStatus.DIVERGED),
+    **dict.fromkeys(("cancelled", "canceled", "stopped", "aborted"), TrialStatus.KILLED),
+}
+"""Statuses of other programs, and what they are called here."""
 
 
 @dataclass
 class _Trial:
     line: int
-    told: dict[str, Any]
+    values: dict[str, Any]
     epochs: dict[int, Epoch] = field(default_factory=dict)
+    lines: dict[int, int] = field(default_factory=dict)
 
 
 def of_csv(path: Path) -> list[Record]:
@@ -59,145 +109,266 @@ def of_csv(path: Path) -> list[Record]:
         FileError: with everything that is wrong with it, each with its line and column.
         OSError: it cannot be read.
     """
-    problems: list[Problem] = []
-    trials: dict[tuple[Any, ...], _Trial] = {}
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        lines = csv.reader(file)
-        head = [name.strip() for name in next(lines, [])]
-        problems += _head(head, str(path))
-        if not problems:
-            for values in lines:
-                if any(value.strip() for value in values):
-                    problems += _line(head, values, lines.line_num, str(path), trials)
-    if not problems and not trials:
-        problems.append(Problem(str(path), 1, 1, "", "no epoch in it"))
-    if problems:
-        raise FileError(problems)
-    return _records(trials, path)
+    reader = _Reader(path)
+    reader.read()
+    if not reader.problems and not reader.trials:
+        reader.problem(1, "", "no epoch in it")
+    records = [] if reader.problems else list(reader.records())
+    if reader.problems:
+        raise FileError(reader.problems, SHOWN)
+    return records
 
 
-def _head(head: list[str], file: str) -> list[Problem]:
-    found = []
-    for number, name in enumerate(head, 1):
-        if name in head[: number - 1]:
-            found.append(Problem(file, 1, number, name, "said twice"))
-        elif name not in KNOWN and "/" not in name:
-            hint = f"{nearest(name, KNOWN)}" if name else "give it a name"
-            found.append(
-                Problem(file, 1, number, name, f"no column of epochs; {hint}; a metric has a slash in its name")
-            )
-    for name in ("trial", "epoch"):
-        if name not in head:
-            found.append(Problem(file, 1, 1, "", f"the column {name} is missing"))
-    if not {"train_s", "epoch_s"} & set(head):
-        found.append(Problem(file, 1, 1, "", "the column train_s (or epoch_s) is missing"))
-    return found
+class _Reader:
+    """One file, and what is wrong with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+        self.trials: dict[tuple[Any, ...], _Trial] = {}
+        self._head: list[str] = []
+        self._time = ""
+
+    def problem(self, line: int, name: str, message: str) -> None:
+        """Add what is wrong in a column of a line."""
+        column = self._head.index(name) + 1 if name in self._head else 1
+        self.problems.append(Problem(str(self.path), line, column, _cut(name), message))
+
+    def read(self) -> None:
+        """Read every line."""
+        with self.path.open("rb") as start:
+            if start.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                self.problem(1, "", "UTF-16 text; save the file as UTF-8")
+                return
+        with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            separator = _separator(file.readline())
+            file.seek(0)
+            lines = csv.reader(file, delimiter=separator)
+            try:
+                self._read_head([name.strip() for name in next(lines, [])])
+                for values in () if self.problems else lines:
+                    if any(value.strip() for value in values):
+                        self._read_line(values, lines.line_num, decimal="." if separator == "," else ",")
+            except csv.Error as error:
+                self.problem(lines.line_num, "", f"no CSV: {error}")
+        if not self.problems:
+            self._check_trials()
+
+    def _read_head(self, names: list[str]) -> None:
+        self._head = [KERAS.get(name, name) for name in names]
+        if len(names) < 2:
+            self.problem(1, "", "wanted names of columns, separated by commas, semicolons or tabs")
+            return
+        for number, name in enumerate(self._head, 1):
+            twice = name in self._head[: number - 1]
+            if twice or not (name in KNOWN or "/" in name):
+                message = f"there are two columns {_cut(name)}" if twice else _unknown(name)
+                self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
+        if "epoch" not in self._head:
+            self.problem(1, "", "the column epoch is missing")
+        self._time = next((name for name in TIMES if name in self._head), "")
+        if not self._time:
+            self.problem(1, "", "the column train_s (or epoch_s, or elapsed_s) is missing")
+
+    def _read_line(self, values: list[str], line: int, decimal: str) -> None:
+        before = len(self.problems)
+        if len(values) != len(self._head):
+            self.problem(line, "", f"{len(values)} values for {len(self._head)} columns")
+            return
+        row: dict[str, Any] = {"trial": self.path.stem}
+        for name, text in zip(self._head, values, strict=True):
+            try:
+                row[name] = _value(name, text.strip(), decimal)
+                if row[name] is None and name in ("trial", "epoch", self._time):
+                    self.problem(line, name, "missing")
+            except ValueError as error:
+                self.problem(line, name, str(error))
+        if len(self.problems) == before:
+            self._take(row, line)
+
+    def _take(self, row: dict[str, Any], line: int) -> None:
+        """Take in the values of one line."""
+        of_trial = {name: value for name, value in row.items() if name in _OF_TRIALS}
+        trial = self.trials.setdefault((row.get("grid"), row["trial"], row.get("attempt")), _Trial(line, of_trial))
+        for name, value in of_trial.items():
+            if value != trial.values[name]:
+                there = f"{_cut(str(value))} here and {_cut(str(trial.values[name]))} on line {trial.line}"
+                self.problem(line, name, f"{there}: a trial has one")
+        epoch = row["epoch"]
+        if epoch in trial.epochs:
+            again = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
+            self.problem(line, "epoch", again if "trial" in self._head else f"{again}; add a column trial")
+        trial.lines[epoch] = line
+        values = epoch_of_columns(epoch, row.get("ended"), row)
+        trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
+
+    def _check_trials(self) -> None:
+        """Check what lines say of each other."""
+        trials = self.trials.values()
+        from_zero = [trial for trial in trials if 0 in trial.epochs]
+        if len(from_zero) == len(trials):
+            for trial in trials:
+                trial.epochs = {number + 1: replace(e, epoch=number + 1) for number, e in trial.epochs.items()}
+                trial.lines = {number + 1: line for number, line in trial.lines.items()}
+        elif from_zero:
+            self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
+        for trial in trials:
+            self._check_target(trial)
+            if self._time != "train_s":
+                self._subtract(trial)
+        prices: dict[Any, _Trial] = {}
+        for trial in trials:
+            price, device = trial.values.get("price_per_hour"), trial.values.get("device")
+            first = prices.setdefault(device, trial) if price is not None else trial
+            if first.values.get("price_per_hour") != price:
+                there = f"{price:g} here and {first.values['price_per_hour']:g} on line {first.line}"
+                self.problem(trial.line, "price_per_hour", f"{there}: device {_cut(str(device))} has one price")
+
+    def _check_target(self, trial: _Trial) -> None:
+        metric, at_least, at_most = (trial.values.get(name) for name in _TARGET)
+        given = zip(_TARGET[1:], (at_least, at_most), strict=True)
+        bounds = {name: value for name, value in given if value is not None}
+        if metric is None and bounds:
+            self.problem(trial.line, next(iter(bounds)), "there is no target_metric that it is the bound of")
+        elif metric is not None and len(bounds) != 1:
+            self.problem(trial.line, "target_metric", "wanted one bound, target_at_least or target_at_most")
+        elif metric is not None and metric not in self._head:
+            metrics = [name for name in self._head if "/" in name]
+            hint = close(metric, metrics) or (f"there are {', '.join(map(_cut, metrics[:5]))}" if metrics else "")
+            self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}{f'; {hint}' if hint else ''}")
+        for name, value in bounds.items():
+            try:
+                if metric and metric.endswith("/accuracy"):
+                    _check_fraction(value)
+            except ValueError as error:
+                self.problem(trial.line, name, str(error))
+
+    def _subtract(self, trial: _Trial) -> None:
+        """Reduce the times of epochs to those of training alone, as far as the file has the parts."""
+        before = 0.0
+        for number in sorted(trial.epochs):
+            epoch = trial.epochs[number]
+            seconds = epoch.ledger["train"]
+            if self._time == "elapsed_s":
+                if seconds < before:
+                    self.problem(trial.lines[number], "elapsed_s", f"{seconds:g} after {before:g} in the epoch before")
+                before, seconds = seconds, seconds - before
+            parts = epoch.ledger.get("input_wait", 0.0) + epoch.ledger.get("compile", 0.0)
+            ledger = {**epoch.ledger, "train": round(max(0.0, seconds - parts), 9)}
+            trial.epochs[number] = replace(epoch, ledger=ledger)
+
+    def records(self) -> Iterator[Record]:
+        """The trials as records; adds a problem for each repeat that two trials of a cell claim."""
+        trials = self.trials.values()
+        numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
+        cells: dict[str, dict[int, _Trial]] = {}
+        for trial in trials:
+            attempt = _attempt(trial, self.path.stem)
+            known: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
+            if not OWN_NAME.fullmatch(attempt.trial):
+                of_cell = {"cell": attempt.cell, "device": attempt.profile, "grid": trial.values.get("grid")}
+                known["cell"] = digest(of_cell)
+                mine = cells.setdefault(known["cell"], {})
+                known["repeat"] = self._repeat(trial, mine, numbers)
+            yield Record(attempt, None, known)
+
+    def _repeat(self, trial: _Trial, mine: dict[int, _Trial], numbers: list[int]) -> int:
+        """The number of a trial among those of its cell."""
+        name, repeat = trial.values["trial"], trial.values.get("repeat")
+        same = (number for number, other in mine.items() if other.values["trial"] == name)
+        number = next(same, len(mine)) if repeat is None else numbers.index(repeat)
+        first = mine.setdefault(number, trial)
+        if first.values["trial"] != name:
+            other = f"trial {_cut(repr(first.values['trial']))} on line {first.line} has it, and the same settings"
+            self.problem(trial.line, "repeat", f"{repeat} again: {other}")
+        return number
 
 
-def _line(
-    head: list[str], values: list[str], line: int, file: str, trials: dict[tuple[Any, ...], _Trial]
-) -> list[Problem]:
-    """Take in one line; what is wrong with it."""
-    if len(values) != len(head):
-        return [Problem(file, line, 1, "", f"{len(values)} values for {len(head)} columns")]
-    found: list[Problem] = []
-    told: dict[str, Any] = {}
-    for number, (name, text) in enumerate(zip(head, values, strict=True), 1):
-        dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
-        try:
-            told[name] = _value(text.strip(), dtype)
-        except ValueError as error:
-            found.append(Problem(file, line, number, name, f"{text.strip()[:60]!r} is {error}"))
-            continue
-        if name.endswith("/accuracy") and told[name] is not None and not 0 <= told[name] <= 1:
-            share = f"; {told[name]:g} % is {told[name] / 100:g}" if 1 < told[name] <= 100 else ""
-            found.append(Problem(file, line, number, name, f"{text.strip()} is no share from 0 to 1{share}"))
-    for name in ("trial", "epoch"):
-        if told.get(name, "") is None:
-            found.append(Problem(file, line, head.index(name) + 1, name, "missing"))
-    seconds = told["train_s"] if told.get("train_s") is not None else told.get("epoch_s")
-    if found:
-        return found
-    if seconds is None or seconds < 0 or told["epoch"] < 1:
-        where = "epoch" if told["epoch"] < 1 else "train_s" if "train_s" in head else "epoch_s"
-        return [
-            Problem(file, line, head.index(where) + 1, where, "wanted a number that is not negative, from 1 for epoch")
-        ]
-    of_trial = {name: value for name, value in told.items() if name in _OF_TRIALS}
-    key = (told.get("grid"), told["trial"], told.get("attempt"))
-    trial = trials.setdefault(key, _Trial(line, of_trial))
-    for name, value in of_trial.items():
-        if value != trial.told[name]:
-            message = f"{value!r} here and {trial.told[name]!r} on line {trial.line}: a trial has one"
-            found.append(Problem(file, line, head.index(name) + 1, name, message))
-    if told["epoch"] in trial.epochs:
-        found.append(Problem(file, line, head.index("epoch") + 1, "epoch", f"{told['epoch']} again, of the same trial"))
-    trial.epochs[told["epoch"]] = Epoch(
-        epoch=told["epoch"],
-        t=told.get("ended"),
-        steps=told.get("steps") or 0,
-        examples=told.get("examples") or 0,
-        ledger={name: value for name in _SECTIONS if (value := told.get(f"{name}_s")) is not None} | {"train": seconds},
-        cpu_s=told.get("cpu_s"),
-        device_s={name: value for name in ("train", "evaluate") if (value := told.get(f"device_{name}_s")) is not None},
-        metrics={name: value for name, value in told.items() if "/" in name and value is not None},
-        memory_peak_bytes=told.get("peak_memory_bytes"),
-        recompiles=told.get("recompiles"),
+def _attempt(trial: _Trial, grid: str) -> Attempt:
+    values = trial.values
+    metric, at_least, at_most = (values.get(name) for name in _TARGET)
+    return Attempt(
+        values["trial"],
+        values.get("attempt") or 1,
+        cell=cell_of({name: values[name] for name in values if name in _CELL and values[name] is not None}),
+        seed=values.get("seed"),
+        label=values.get("label"),
+        grid=values.get("grid") or grid,
+        profile=values.get("device"),
+        target=Target(metric, at_least, at_most) if metric else None,
+        host={"name": values.get("host")},
+        status=values.get("status") or TrialStatus.COMPLETED,
+        ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
+        wall=values.get("wall_s"),
+        template_import=values.get("template_import_s"),
+        _epochs=trial.epochs,
     )
-    return found
 
 
-def _value(text: str, dtype: str) -> Any:
+def _value(name: str, text: str, decimal: str) -> Any:
+    """A value in its column's type; None if it is unknown.
+
+    Raises:
+        ValueError: it cannot stand in that column; the message says why.
+    """
+    dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
+    shown = _cut(repr(text))
     if not text or text == "<NA>":
         return None
+    if name == "status":
+        return _status(text)
     if dtype in (TEXT, TIME):
         return text
     if dtype == YES_NO:
         if text.lower() not in ("true", "false"):
-            raise ValueError("neither true nor false")
+            raise ValueError(f"{shown} is neither true nor false")
         return text.lower() == "true"
     try:
-        number = float(text)
+        number = float(text.replace(decimal, "."))
     except ValueError:
-        raise ValueError("no number") from None
-    if dtype == WHOLE:
-        if not number.is_integer() or abs(number) >= LARGEST:
-            raise ValueError("no whole number")
-        return int(number)
+        raise ValueError(f"{shown} is no number") from None
+    if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
+        raise ValueError(f"{shown} is no whole number")
     if not math.isfinite(number):
         return None  # NaN is how many programs write that nothing is known
-    return number
+    if number < 0 and name in KNOWN and name not in SIGNED:
+        raise ValueError(f"{shown} is negative")
+    if name.endswith("/accuracy"):
+        _check_fraction(number)
+    return int(number) if dtype == WHOLE else number
 
 
-def _records(trials: Mapping[tuple[Any, ...], _Trial], path: Path) -> list[Record]:
-    repeats: dict[str, int] = {}
-    found = []
-    for trial in trials.values():
-        told = trial.told
-        cell = cell_of({name: told[name] for name in told if name in _CELL and told[name] is not None})
-        metric, at_least, at_most = (told.get(name) for name in _TARGET)
-        target = Target(str(metric), at_least, at_most) if metric else None
-        attempt = Attempt(
-            told["trial"],
-            told.get("attempt") or 1,
-            cell=cell,
-            seed=told.get("seed"),
-            label=told.get("label"),
-            grid=told.get("grid") or path.stem,
-            profile=told.get("device"),
-            target=target,
-            host={"name": told.get("host")},
-            status=told.get("status") or events.COMPLETED,
-            ledger={name: value for name in _LEDGER if (value := told.get(f"{name}_s")) is not None},
-            wall=told.get("wall_s"),
-            template_import=told.get("template_import_s"),
-            _epochs=trial.epochs,
-        )
-        known: dict[str, Any] = {"price_per_hour": told.get("price_per_hour")}
-        if not attempt.trial.rpartition("-r")[2].isdecimal() or "-r" not in attempt.trial:
-            known["cell"] = digest({"cell": cell, "device": told.get("device"), "grid": told.get("grid")})
-            repeats[known["cell"]] = known["repeat"] = repeats.get(known["cell"], -1) + 1
-        if told.get("repeat") is not None:
-            known["repeat"] = told["repeat"]
-        found.append(Record(attempt, None, known))
-    return found
+def _status(text: str) -> str:
+    if text in STATUSES:
+        return text
+    near = text.lower() if text.lower() in STATUSES else MEANT.get(text.lower())
+    hint = f"did you mean {near}?" if near else nearest(text, STATUSES)
+    raise ValueError(f"{_cut(repr(text))} is no status; {hint}")
+
+
+def _separator(head: str) -> str:
+    """What separates the names in the first line: whatever gives the most columns that are known."""
+
+    def known(separator: str) -> tuple[int, int]:
+        names = [name.strip().strip('"') for name in head.rstrip("\r\n").split(separator)]
+        return sum(name in KNOWN or name in KERAS or "/" in name for name in names), len(names)
+
+    return max((",", ";", "\t"), key=known)
+
+
+def _unknown(name: str) -> str:
+    """What to do with a column that is not known."""
+    if not name:
+        return "a column without a name; give it one"
+    hint = RENAMED.get(name.lower()) or close(name, KNOWN)
+    return f"unknown column; {hint or 'a metric needs a slash in its name, such as val/accuracy; remove any other'}"
+
+
+def _check_fraction(number: float) -> None:
+    if not 0 <= number <= 1:
+        share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
+        raise ValueError(f"{number:g} is no fraction from 0 to 1{share}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

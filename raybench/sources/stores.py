@@ -1,23 +1,121 @@
-"""An MLflow store as records."""
+"""The journals of an MLflow store, laid out as in a results folder, and their records."""
 
 from __future__ import annotations
 
-from raybench.analysis.tables import Record
-from raybench.sources.journals import prices
-from raybench.tracking.store import Store, is_server
-from raybench.tracking.stored import record
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from raybench.analysis.request import FILE
+from raybench.errors import UsageError, nearest
+from raybench.results.executions import EFFECTIVE, FOLDER, PLAN, folder_of
+from raybench.results.journal import JOURNAL
+from raybench.sources.journal import of_journal
+from raybench.sources.tables import Record
+from raybench.tracking.journal_parts import merged
+from raybench.tracking.store import Store, StoreError, at, is_uri, telling
+
+log = logging.getLogger("raybench")
+
+DATABASES = (".db", ".sqlite")
+"""Suffixes of files that are MLflow stores."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class StoredJournal:
+    """The journal of a grid, as a store has it.
+
+    Attributes:
+        grid: the experiment's name.
+        path: a temporary copy, with the files of the last execution in their folder.
+        problems: a line for each thing that is damaged or missing.
+    """
+
+    grid: str
+    path: Path
+    problems: tuple[str, ...]
+
+
+def is_store(source: str) -> bool:
+    """Whether a source is an MLflow store: its URI or its database's file."""
+    return is_uri(source) or Path(source).suffix in DATABASES
+
+
+def store_of(source: str, path: Path) -> Store:
+    """The store of a source (`is_store`), of which `path` is the file if it is no URI."""
+    return at(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
 
 
 def of_store(store: Store, grid: str | None) -> list[Record]:
-    """Every trial that is a run of a store.
+    """Every trial in the journals of a store.
 
     Raises:
+        UsageError: it has no results of raybench, or none of the grid.
         StoreError: it cannot be reached, or is no store of MLflow.
     """
-    if is_server(store.uri):
-        from raybench.tracking.server import read
-    else:
-        from raybench.tracking.database import read
-    runs, effective = read(store, grid)
-    costs = {name: prices(told) for name, told in effective.items()}
-    return [made for run in runs if (made := record(run, costs.get(run.experiment, {}))) is not None]
+    with journals_of(store, grid) as journals:
+        for each in journals:
+            for problem in each.problems:
+                log.warning("%s", problem)
+        return [record for each in journals for record in of_journal(each.path, each.grid, f"{store}: {each.grid}")]
+
+
+@contextmanager
+def journals_of(store: Store, grid: str | None, progress: Progress | None = None) -> Iterator[list[StoredJournal]]:
+    """The journal of one grid of a store or of all, until the block ends.
+
+    The journals of several results folders of a grid are one.
+
+    Args:
+        store: the MLflow store.
+        grid: its name; None for all.
+        progress: gets the bytes that were fetched and all of the grid that is being fetched.
+
+    Raises:
+        UsageError: it has no results of raybench, or none of the grid.
+        StoreError: it cannot be reached, or is no store of MLflow.
+    """
+    with telling(store):
+        from raybench.tracking.mlflow import grids_of, read_grid
+
+    runs = grids_of(store)
+    if not runs:
+        raise UsageError(f"{store}: no results of raybench in it; `raybench sync` adds the journal of a results folder")
+    if grid is not None and grid not in runs:
+        raise UsageError(f"{store}: no results of a grid {grid}; {nearest(grid, sorted(runs))}")
+    with TemporaryDirectory(prefix="raybench-") as folder:
+        journals = []
+        for number, name in enumerate(runs if grid is None else [grid]):
+            stored = read_grid(store, name, runs[name], (EFFECTIVE, PLAN, FILE), progress)
+            place = Path(folder) / str(number)
+            for execution, files in stored.files.items():
+                own = place / FOLDER / folder_of(execution)
+                own.mkdir(parents=True)
+                for file, content in files.items():
+                    (own / file).write_bytes(content)
+            place.mkdir(exist_ok=True)
+            (place / JOURNAL).write_bytes(merged([each.text for each in stored.journals.values()]))
+            damaged, missing = (
+                sum(getattr(each, what) for each in stored.journals.values()) for what in ("damaged", "missing")
+            )
+            problems = _problems(f"{store}: the journal of {name}", damaged, missing)
+            journals.append(StoredJournal(name, place / JOURNAL, problems))
+        if not any(each.path.stat().st_size for each in journals):
+            known = [problem for each in journals for problem in each.problems]
+            raise StoreError(known[0] if known else f"{store}: no line of a journal in it yet")
+        yield journals
+
+
+def _problems(which: str, damaged: int, missing: int) -> tuple[str, ...]:
+    found = []
+    if damaged:
+        parts = "1 part is" if damaged == 1 else f"{damaged} parts are"
+        found.append(f"{which}: {parts} damaged; the lines that can be read are used")
+    if missing:
+        found.append(f"{which}: {missing:,} bytes are missing; `raybench sync` adds them from the results folder")
+    return tuple(found)

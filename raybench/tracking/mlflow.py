@@ -1,87 +1,161 @@
-"""MLflow: the one module that imports it, and the one place where runs are written. Import it only where it is used.
+"""MLflow runs of a grid: the only module that imports MLflow and the only place where runs are written.
 
-To import it is to decide how MLflow behaves in this process: it sends no telemetry, prints no URLs, and gives up on a
-server that does not answer after seconds. What a person's own environment says goes first.
+Import it lazily: it takes seconds and sets how MLflow behaves in this process. MLflow then sends no telemetry, prints
+no URLs, and gives up after seconds on a server that does not answer. The user's own environment variables win.
 """
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from raybench.analysis.results import Attempt
-from raybench.audit import SAMPLES
-from raybench.tracking import projection as p
-from raybench.tracking.execution_runs import ExecutionRuns, drop_doubles, milliseconds_now, reopen
-from raybench.tracking.found import Found, Open, Run
-from raybench.tracking.series import points
-from raybench.tracking.store import Store, StoreError, telling
-from raybench.trial.record import ERROR, EVENTS, OUTPUT
-from raybench.trial.sheet import SHEET
+from filelock import FileLock
+
+from raybench.core.events import ERROR, EVENTS, OUTPUT
+from raybench.monitoring import SAMPLES
+from raybench.results import executions
+from raybench.results.attempt import Attempt
+from raybench.results.executions import PLAN, Summary
+from raybench.results.journal import is_own
+from raybench.tracking import journal_parts
+from raybench.tracking import mapping as p
+from raybench.tracking.deadline import Bounded
+from raybench.tracking.journal_parts import JoinedJournal, Part
+from raybench.tracking.store import Store, StoreError, is_server, telling
+from raybench.tracking.system_metrics import points
+from raybench.trial.predictions import SHEET
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     # The URLs it would print carry the credentials of the tracking URI.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    # By default one call to a dead server takes four minutes. Whoever calls tries again, and looks first at what is
-    # there: a request whose answer was lost has been done, and MLflow, which repeats it, would make a second run.
+    # By default one call to a dead server takes four minutes. The callers retry themselves, after `list_runs`: if only
+    # the answer was lost, the request has been carried out, and repeating it would create a second run.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    # A bar for each file, of which a journal may have hundreds.
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 for _variable, _value in ENVIRONMENT.items():
     os.environ.setdefault(_variable, _value)
 
 import mlflow.entities as entities  # noqa: E402 — the environment comes first
+import mlflow.store.db.utils  # noqa: E402
 from mlflow.exceptions import MlflowException  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
-from mlflow.utils.rest_utils import http_request  # noqa: E402
 
-# These speak of migrations nobody needs to know of, quote URIs with their credentials, and tell every error with a
-# traceback before it comes to us.
+# These report migrations, quote URIs with their credentials, and log a traceback of every error before raising it.
 for _logger in ("alembic", "mlflow.store.db.utils", "urllib3.connectionpool"):
     logging.getLogger(_logger).setLevel(logging.CRITICAL)
 
-# A batch may hold 1,000 things, 100 parameters and 100 tags among them.
+# By default MLflow tries ten times, for 102 seconds, to open a database that cannot be opened.
+mlflow.store.db.utils.MAX_RETRY_COUNT = 3
+
+# MLflow's limits: 1,000 items in a batch, of which at most 100 are parameters and 100 are tags.
 METRICS_A_BATCH = 800
 PARAMETERS_A_BATCH = 100
 PAGE = 1000
 
+GONE = "FAILED"
+"""MLflow's status of a grid whose driver went away, as of a trial that was lost."""
 
-class Runs:
-    """The runs of one grid: an experiment in a store, both made where they are missing.
+FETCHES = 8
+"""Artifacts that are fetched at once."""
 
-    Args:
-        store: where.
-        grid: the grid's name.
-        execution: the execution that writes; its name is in every run that it makes.
+CREATION = 60.0
+"""Maximum seconds to wait for another command that creates the same database."""
 
-    Not for several threads at once, and only one process may make a new store: two would crash each other's migration.
 
-    Raises:
-        StoreError: the store cannot be reached or used; so does every method.
+@dataclass
+class Run:
+    """State in MLflow of the run of one attempt.
+
+    Attributes:
+        epochs: the epochs whose metrics are there.
+        described: whether parameters and data set are there.
+        ended: whether it has its final status, which is written last.
+        duplicates: ids of further runs of the same attempt, from requests that were repeated on the way.
     """
 
-    def __init__(self, store: Store, grid: str, execution: str = "") -> None:
-        self._store, self._grid, self._execution = store, grid, execution
+    run_id: str
+    epochs: set[int] = field(default_factory=set)
+    described: bool = False
+    ended: bool = False
+    duplicates: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Listing:
+    """State in MLflow of one grid.
+
+    Attributes:
+        runs: runs of attempts by `raybench.tracking.mapping.attempt_id`.
+        executions: the executions whose run has ended.
+    """
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    executions: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _JournalRun:
+    """State in MLflow of a journal, and the run that gets its next parts.
+
+    Attributes:
+        parts: the parts that are there, in this and other runs.
+        end: where the last part that this run was given ends.
+        position: up to where the journal is there.
+    """
+
+    run_id: str
+    parts: list[Part]
+    end: int
+    position: int = 0
+
+
+class Runs:
+    """The runs of one grid in an experiment, which is created if missing.
+
+    Args:
+        store: the MLflow store.
+        grid: the grid's name.
+        journal: the grid's journal, which the runs of its executions get.
+
+    Use it from one thread at a time.
+
+    Raises:
+        StoreError: the store cannot be reached or used; every method raises it too.
+    """
+
+    def __init__(self, store: Store, grid: str, journal: Path | None = None) -> None:
+        self._store, self._grid, self._journal = store, grid, journal
+        self._journal_run: _JournalRun | None = None
         with telling(self._store):
-            self._client = MlflowClient(store.uri)
+            if store.path and not store.path.exists():
+                _create(store.path)
+            self._client = client_of(store)
             self._experiment = self._open(store)
-        self.execution = ExecutionRuns(self._client, store, self._experiment, grid, execution)
 
     def _open(self, store: Store) -> str:
         found = self._client.get_experiment_by_name(self._grid)
         if found is None:
             where = f"{store.artifacts}/{self._grid}" if store.artifacts else None
             try:
-                tags = p.experiment_tags(self._grid, milliseconds_now())
+                tags = p.experiment_tags(self._grid, _now_ms())
                 return str(self._client.create_experiment(self._grid, artifact_location=where, tags=tags))
             except MlflowException:
-                # Another driver, on another results folder, may have been quicker.
+                # Another driver, on another results folder, may have created it meanwhile.
                 found = self._client.get_experiment_by_name(self._grid)
                 if found is None:
                     raise
@@ -92,67 +166,61 @@ class Runs:
             )
         return str(found.experiment_id)
 
-    def find(self) -> Found:
-        """All there is; a thousand runs are one search."""
-        found = Found()
+    def list_runs(self) -> Listing:
+        """List the experiment's runs, a thousand in one search."""
+        listing = Listing()
         token: str | None = None
         with telling(self._store):
             while True:
                 page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
                 for run in page:
-                    self._sort_in(run, found)
+                    self._add(run, listing)
                 token = page.token
                 if not token:
-                    return found
+                    return listing
 
-    def _sort_in(self, run: Any, found: Found) -> None:
-        tags = run.data.tags
-        if run.info.status == "RUNNING":
-            found.open.append(Open(run.info.run_id, tags, run.info.start_time or 0))
-        elif p.SUMMARY in tags and p.CLOSED_BY not in tags:
-            found.executions.add(tags[p.SUMMARY])
+    def _add(self, stored: Any, listing: Listing) -> None:
+        tags = stored.data.tags
+        if p.SUMMARY in tags and _is_ended(stored):
+            listing.executions.add(tags[p.SUMMARY])
         if p.ATTEMPT_ID in tags:
-            known, before = self._known(run), found.runs.get(tags[p.ATTEMPT_ID])
-            if before:
-                # The one that has more is kept.
-                if (known.ended, len(known.epochs)) > (before.ended, len(before.epochs)):
-                    known, before = before, known
-                before.doubles += [known.run_id, *known.doubles]
-                known = before
-            found.runs[tags[p.ATTEMPT_ID]] = known
-        self.execution.see(run)
+            run, other = self._state(stored), listing.runs.get(tags[p.ATTEMPT_ID])
+            if other:
+                # The more complete one is kept.
+                if (run.ended, len(run.epochs)) > (other.ended, len(other.epochs)):
+                    run, other = other, run
+                other.duplicates += [run.run_id, *run.duplicates]
+                run = other
+            listing.runs[tags[p.ATTEMPT_ID]] = run
 
-    def _known(self, found: Any) -> Run:
-        closed = p.CLOSED_BY in found.data.tags
-        if not closed and entities.RunStatus.is_terminated(entities.RunStatus.from_string(found.info.status)):
-            return Run(found.info.run_id, ended=True)
-        history = (
-            self._client.get_metric_history(found.info.run_id, p.EPOCH_TIME)
-            if p.EPOCH_TIME in found.data.metrics
-            else []
-        )
-        described = "repeat" in found.data.params and bool(found.inputs and found.inputs.dataset_inputs)
-        return Run(found.info.run_id, {metric.step for metric in history}, described, closed=closed)
+    def _state(self, stored: Any) -> Run:
+        run_id, data = stored.info.run_id, stored.data
+        if _is_ended(stored):
+            return Run(run_id, ended=True)
+        history = self._client.get_metric_history(run_id, p.EPOCH_TIME) if p.EPOCH_TIME in data.metrics else []
+        described = "repeat" in data.params and bool(stored.inputs and stored.inputs.dataset_inputs)
+        return Run(run_id, {metric.step for metric in history}, described)
 
     def write(self, attempt: Attempt, run: Run | None = None, folder: Path | None = None) -> Run:
-        """Bring an attempt's run up to what is known of it.
+        """Bring an attempt's run up to date.
 
-        What is there already is not written again; a run that has its last status is left as it is.
+        Only what is missing is written; a run with a final status is left as it is.
 
         Args:
-            attempt: what is known.
-            run: what is in MLflow of it; None where nothing is, and then it is made.
-            folder: the attempt's folder, for its events, its samples, its output and its traceback.
+            attempt: the attempt.
+            run: its state in MLflow; without one the run is created.
+            folder: the attempt's folder, with its events, samples, output and traceback.
 
         Returns:
-            What is in MLflow now. After an error nobody knows: `find` tells.
+            The state in MLflow now. It is unknown after an error: call `list_runs`.
         """
         with telling(self._store):
-            run = run or self._create(attempt)
-            drop_doubles(self._client, run)
+            run = run or self._create_attempt(attempt)
+            while run.duplicates:
+                self._client.delete_run(run.duplicates[-1])  # MLflow's trash keeps it
+                run.duplicates.pop()
             if run.ended:
                 return run
-            reopen(self._client, run)
             new = [epoch for epoch in attempt.epochs if epoch.epoch not in run.epochs]
             metrics = [
                 entities.Metric(name, value, p.milliseconds(epoch.t, attempt.started) or 0, epoch.epoch)
@@ -164,7 +232,8 @@ class Runs:
                 metrics += [
                     entities.Metric(name, value, ended, 0) for name, value in p.summary_metrics(attempt).items()
                 ]
-                metrics += [entities.Metric(*point) for point in (points(folder) if folder else ())]
+                samples = points(folder) if folder and is_own(folder / SAMPLES, folder.parents[2]) else ()
+                metrics += [entities.Metric(*point) for point in samples]
             self._batch(
                 run.run_id, metrics, {} if run.described else p.parameters(attempt), p.tags(attempt, self._grid)
             )
@@ -174,55 +243,329 @@ class Runs:
                 run.described = bool(attempt.cell)
             if attempt.status is not None:
                 self._artifacts(attempt, run.run_id, folder)
-                ended_ms = p.milliseconds(attempt.ended, attempt.started)
+                ended_ms = _later(_started(attempt), p.milliseconds(attempt.ended))
                 self._client.set_terminated(run.run_id, p.state(attempt.status), ended_ms)
                 run.ended = True
             return run
 
-    def _create(self, attempt: Attempt) -> Run:
-        first = attempt.epochs[0].t if attempt.epochs else None
-        started = p.milliseconds(attempt.started, first, attempt.ended)
-        tags = p.tags(attempt, self._grid) | ({p.EXECUTION: self._execution} if self._execution else {})
-        return Run(self.execution.new(p.run_name(attempt), started, tags).info.run_id)
+    def open_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> None:
+        """Find out what the store has of the journal, and which run gets the next parts, unless that is known.
+
+        Runs of this journal's executions that were left open by a driver that went away are ended.
+
+        Args:
+            execution: the one under way, whose run is created if missing; without one, the last run of the journal gets
+                the parts.
+            ending: executions whose summary will be written.
+        """
+        name = journal_parts.journal_id(self._journal) if self._journal else None
+        if name is not None and self._journal_run is None:
+            with telling(self._store):
+                self._journal_run = self._find_journal(name, execution, ending)
+
+    def add_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> Iterator[Part]:
+        """Attach the parts of the journal that the store lacks, and yield each that is there now (`open_journal`)."""
+        self.open_journal(execution, ending)
+        run = self._journal_run
+        if run is None or self._journal is None:
+            return
+        with telling(self._store):
+            end = journal_parts.end_of_lines(self._journal)
+            for part, text in journal_parts.missing_parts(self._journal, run.parts, run.position, end):
+                self._journal_run = None  # unknown after a failure
+                with TemporaryDirectory() as folder:
+                    file = Path(folder) / part.name
+                    file.write_bytes(text)
+                    self._client.log_artifact(run.run_id, str(file), journal_parts.FOLDER)
+                run.end = max(run.end, part.end)
+                self._client.set_tag(run.run_id, p.JOURNAL_BYTES, str(run.end))
+                run.parts.append(part)
+                if part.start == run.position:
+                    run.position = part.end
+                self._journal_run = run
+                yield part
+            run.position = end
+
+    def _find_journal(self, name: str, execution: str | None, ending: Collection[str]) -> _JournalRun:
+        own = self._run_of(execution) if execution else None
+        clause = f"tags.`{p.JOURNAL}` = '{name}'"
+        stored = list(_pages(lambda token: _search(self._client, [self._experiment], clause, token)))
+        for run in stored:
+            if not _is_ended(run) and run.data.tags.get(p.SUMMARY) not in {execution, *ending}:
+                self._client.set_terminated(run.info.run_id, GONE)
+        if own is not None and own.data.tags.get(p.JOURNAL, name) != name:
+            own = execution = None  # its first line was lost since
+        if execution is None:
+            own = stored[-1] if stored else None
+        if own is not None:
+            run_id = own.info.run_id
+            if p.JOURNAL not in own.data.tags:
+                self._client.set_tag(run_id, p.JOURNAL, name)
+        elif execution is not None:
+            started = p.milliseconds(executions.start_of(execution))
+            run_id = self._create(f"grid {self._grid}", started, {p.SUMMARY: execution, **self._grid_tags()})
+        else:  # its driver went away before the store had a run
+            run_id = self._create(f"grid {self._grid}", None, self._grid_tags())
+            self._client.set_terminated(run_id, GONE)
+        parts = [each for run in stored for each in _parts(self._client, run.info.run_id)]
+        # One that was cut off is uploaded again.
+        whole = [part for part, size in parts if size in (None, part.end - part.start)]
+        return _JournalRun(run_id, whole, _journal_bytes(own) if own else 0)
+
+    def end_execution(self, execution: str) -> None:
+        """End the run of an execution that has no summary."""
+        with telling(self._store):
+            run = self._run_of(execution)
+            if run is not None and not _is_ended(run):
+                self._client.set_terminated(run.info.run_id, GONE)
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write the run of an execution that has ended; a second call changes nothing."""
+        with telling(self._store):
+            run = self._run_of(summary.execution)
+            if run is not None and _is_ended(run):
+                return
+            started, ended = p.milliseconds(summary.started), p.milliseconds(summary.ended)
+            tags = {p.SUMMARY: summary.execution, **self._grid_tags()}
+            run_id = run.info.run_id if run else self._create(f"grid {self._grid}", started, tags)
+            moment = ended or started or _now_ms()
+            for name, count in summary.counts.items():
+                self._client.log_metric(run_id, f"trials/{name}", count, moment, 0)
+            with TemporaryDirectory() as folder:
+                for name, text in summary.files.items():
+                    (Path(folder) / name).write_text(text, encoding="utf-8")
+                self._client.log_artifacts(run_id, folder)
+            self._mark_requested(p.requested_repeats(p.read_json(summary.files.get(PLAN))))
+            self._client.set_terminated(run_id, "KILLED" if summary.interrupted else "FINISHED", _later(started, ended))
+
+    def _run_of(self, execution: str) -> Any:
+        """The run of an execution, if any; duplicates, of requests that were repeated on the way, are deleted."""
+        stored = self._client.search_runs([self._experiment], f"tags.`{p.SUMMARY}` = '{execution}'")
+        ordered = sorted(stored, key=lambda run: (_is_ended(run), _journal_bytes(run)), reverse=True)
+        for duplicate in ordered[1:]:
+            self._client.delete_run(duplicate.info.run_id)
+        return ordered[0] if ordered else None
+
+    def _grid_tags(self) -> dict[str, str]:
+        name = journal_parts.journal_id(self._journal) if self._journal else None
+        return {p.GRID: self._grid, **({p.JOURNAL: name} if name else {})}
+
+    def _mark_requested(self, repeats: Mapping[str, int] | None) -> None:
+        """Change the tag of each run that an execution asks for, or no longer does."""
+        token: str | None = None
+        while repeats is not None:
+            page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
+            for run in page:
+                cell_id, _, repeat = run.data.tags.get(p.TRIAL, "").rpartition("-r")
+                value = str(repeat.isdecimal() and int(repeat) < repeats.get(cell_id, 0)).lower()
+                if cell_id and run.data.tags.get(p.REQUESTED) != value:
+                    self._client.set_tag(run.info.run_id, p.REQUESTED, value)
+            token = page.token
+            if not token:
+                return
+
+    def _create_attempt(self, attempt: Attempt) -> Run:
+        return Run(self._create(p.run_name(attempt), _started(attempt), p.tags(attempt, self._grid)))
+
+    def _create(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
+        every = {**tags, **p.smoke_tags(self._grid), **_origin()}
+        return str(self._client.create_run(self._experiment, started, every, name).info.run_id)
 
     def _batch(
         self, run_id: str, metrics: Sequence[Any], parameters: Mapping[str, str], tags: Mapping[str, str]
     ) -> None:
         params = [entities.Param(name, text) for name, text in parameters.items()]
-        told = [entities.RunTag(name, text) for name, text in tags.items()]
-        while metrics or params or told:
-            self._client.log_batch(run_id, metrics[:METRICS_A_BATCH], params[:PARAMETERS_A_BATCH], told)
-            metrics, params, told = metrics[METRICS_A_BATCH:], params[PARAMETERS_A_BATCH:], []
+        run_tags = [entities.RunTag(name, text) for name, text in tags.items()]
+        while metrics or params or run_tags:
+            self._client.log_batch(run_id, metrics[:METRICS_A_BATCH], params[:PARAMETERS_A_BATCH], run_tags)
+            metrics, params, run_tags = metrics[METRICS_A_BATCH:], params[PARAMETERS_A_BATCH:], []
 
     def _data_set(self, attempt: Attempt, run_id: str) -> None:
-        named = p.data_set(attempt)
-        if named:
-            name, digest = named
+        data = p.data_set(attempt)
+        if data:
+            name, digest = data
             dataset = entities.Dataset(name, digest, source_type="raybench", source=name)
             context = [entities.InputTag("mlflow.data.context", "training")]
             self._client.log_inputs(run_id, [entities.DatasetInput(dataset, context)])
 
     def _artifacts(self, attempt: Attempt, run_id: str, folder: Path | None) -> None:
         names = (EVENTS, SAMPLES, OUTPUT, ERROR, SHEET)
-        there = [folder / name for name in names if (folder / name).is_file()] if folder else []
-        for path in there:
+        files = [folder / name for name in names if is_own(folder / name, folder.parents[2])] if folder else []
+        for path in files:
             self._client.log_artifact(run_id, str(path))
-        # A trial of another machine may have left its files there; its traceback came with its events.
+        # The files of a trial on another machine may have stayed there; its traceback came with its events.
         trace = (attempt.error or {}).get("traceback")
-        if isinstance(trace, str) and ERROR not in {path.name for path in there}:
+        if isinstance(trace, str) and ERROR not in {path.name for path in files}:
             self._client.log_text(run_id, trace, ERROR)
 
 
+def _create(database: Path) -> None:
+    """Make a new sqlite database beside its place and move it there when it is complete.
+
+    Creating one takes seconds. MLflow refuses for good a database that was left half made, by a process that was
+    killed, and one that another process is about to make.
+    """
+    lock, new = (database.with_name(f"{database.name}.{end}") for end in ("lock", "new"))
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock, timeout=CREATION):
+        if not database.exists():
+            new.unlink(missing_ok=True)
+            MlflowClient(f"sqlite:///{new.as_posix()}").search_experiments(max_results=1)
+            new.rename(database)
+        lock.unlink(missing_ok=True)
+
+
 def client_of(store: Store) -> Any:
-    """MLflow's own client of a store."""
-    return MlflowClient(store.uri)
+    """MLflow's own client of a store; of a server, with a deadline for each request."""
+    client = MlflowClient(store.uri)
+    return Bounded(client) if is_server(store.uri) else client
 
 
-def page_of(client: Any, path: str, params: Sequence[tuple[str, str]]) -> Any:
-    """What the server behind a client has under a path of its UI, as JSON; None where it has no such page.
+@dataclass(frozen=True)
+class StoredGrid:
+    """A grid of a store.
+
+    Attributes:
+        name: the experiment's.
+        journals: by id, the journals of its results folders, without the part that the store lacks.
+        files: by execution, the last that left any, the files asked for.
+    """
+
+    name: str
+    journals: Mapping[str, JoinedJournal]
+    files: Mapping[str, Mapping[str, bytes]]
+
+
+def grids_of(store: Store) -> dict[str, list[Any]]:
+    """The runs that have parts of a journal, by experiment and in the order in which they began.
 
     Raises:
-        Exception: MLflow's, or the connection's.
+        StoreError: the store cannot be reached, or is none of MLflow.
     """
-    answer = http_request(client._tracking_client.store.get_host_creds(), path, "GET", params=params)
-    return answer.json() if answer.status_code == HTTPStatus.OK else None
+    _check_database(store)
+    with telling(store):
+        client = client_of(store)
+        names = {
+            each.experiment_id: each.name
+            for each in _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
+        }
+        clause = f"tags.`{p.JOURNAL}` LIKE '%'"
+        found: dict[str, list[Any]] = {}
+        if names:
+            for run in _pages(lambda token: _search(client, list(names), clause, token)):
+                found.setdefault(names[run.info.experiment_id], []).append(run)
+        return found
+
+
+def read_grid(
+    store: Store, name: str, runs: Sequence[Any], files: Collection[str], progress: Callable[[int, int], None] | None
+) -> StoredGrid:
+    """Fetch the journals of a grid, and files of its last execution.
+
+    Args:
+        store: the MLflow store.
+        name: the grid's name.
+        runs: its runs that have parts (`grids_of`).
+        files: names of the files.
+        progress: gets the bytes of parts that were fetched, and of all.
+
+    Raises:
+        StoreError: the store cannot be reached, or a part in it cannot be read.
+    """
+    if not is_server(store.uri) and any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs):
+        raise StoreError(f"MLflow store {store}: a server keeps the journal of {name}; read it by the server's URL")
+    with telling(store), TemporaryDirectory() as folder, ThreadPoolExecutor(FETCHES) as pool:
+        client = client_of(store)
+        listed = pool.map(lambda run: _parts(client, run.info.run_id), runs)
+        parts = [(run, part) for run, own in zip(runs, listed, strict=True) for part, _ in own]
+
+        def fetch(run: Any, path: str) -> bytes:
+            place = Path(folder) / run.info.run_id
+            place.mkdir(exist_ok=True)
+            return Path(client.download_artifacts(run.info.run_id, path, str(place))).read_bytes()
+
+        texts = pool.map(lambda each: fetch(each[0], f"{journal_parts.FOLDER}/{each[1].name}"), parts)
+        total, done = sum(part.end - part.start for _, part in parts), 0
+        read: dict[str, list[tuple[Part, bytes]]] = {run.data.tags[p.JOURNAL]: [] for run in runs}
+        for (run, part), text in zip(parts, texts, strict=True):
+            read[run.data.tags[p.JOURNAL]].append((part, text))
+            done += part.end - part.start
+            if progress:
+                progress(done, total)
+        sizes = {one: max(_journal_bytes(run) for run in runs if run.data.tags[p.JOURNAL] == one) for one in read}
+        left: dict[str, Mapping[str, bytes]] = {}
+        for run in reversed(runs):
+            there = {each.path for each in client.list_artifacts(run.info.run_id)} & set(files)
+            if p.SUMMARY in run.data.tags and there:
+                left[run.data.tags[p.SUMMARY]] = {file: fetch(run, file) for file in there}
+                break
+        return StoredGrid(name, {one: journal_parts.join(found, sizes[one]) for one, found in read.items()}, left)
+
+
+def _parts(client: Any, run_id: str) -> list[tuple[Part, int | None]]:
+    """The parts among the artifacts of a run, each with its size there."""
+    listed = client.list_artifacts(run_id, journal_parts.FOLDER)
+    named = [(journal_parts.part_named(each.path), each.file_size) for each in listed]
+    return [(part, size) for part, size in named if part]
+
+
+def _journal_bytes(stored: Any) -> int:
+    text = stored.data.tags.get(p.JOURNAL_BYTES, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _search(client: Any, experiments: Sequence[str], clause: str, token: str | None) -> Any:
+    order = ["attributes.start_time ASC"]
+    return client.search_runs(experiments, clause, order_by=order, max_results=PAGE, page_token=token)
+
+
+def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+    token: str | None = None
+    while True:
+        page = ask(token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _check_database(store: Store) -> None:
+    """Check that a sqlite file is MLflow's, which would otherwise make its tables in it.
+
+    Raises:
+        StoreError: it is missing, or something else.
+    """
+    if store.path is None:
+        return
+    if not store.path.is_file():
+        raise StoreError(f"MLflow store {store}: there is no such file")
+    with telling(store), closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchone():
+            raise StoreError(f"MLflow store {store}: it is a database of another program")
+
+
+def _is_ended(stored: Any) -> bool:
+    return bool(entities.RunStatus.is_terminated(entities.RunStatus.from_string(stored.info.status)))
+
+
+def _started(attempt: Attempt) -> int | None:
+    """When an attempt started or, if nobody knows, the first that is known of it."""
+    return p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
+
+
+def _later(*times: int | None) -> int | None:
+    """The later of start and end: a clock that was set back in between would let a run end before it starts."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def _origin() -> dict[str, str]:
+    """Tags that MLflow's pages show as a run's source and user."""
+    tags = {"mlflow.source.name": "raybench", "mlflow.source.type": "LOCAL"}
+    # The user of a container may have no name.
+    with suppress(KeyError, OSError, ImportError):
+        tags["mlflow.user"] = getpass.getuser()
+    return tags

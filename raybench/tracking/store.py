@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,29 +14,22 @@ from shlex import quote
 from textwrap import shorten
 from urllib.parse import unquote
 
+from raybench.core.masking import HIDDEN, QUERY, USER, redact
 from raybench.errors import RaybenchError, UsageError
+from raybench.results.journal import RESULTS
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
-HIDDEN = "***"
 
 UNAUTHORIZED = (
     "the server refuses this user and password (401); they are read from MLFLOW_TRACKING_USERNAME and "
     "MLFLOW_TRACKING_PASSWORD"
 )
 
-RESULTS = Path("raybench-results")
-"""The results folder, where a person names none."""
-
 MESSAGE_LENGTH = 250
 """Of another library's message in ours."""
-
-# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own. A URI whose beginning was
-# forgotten has one too.
-_USER = re.compile(r"(?<=://)\S*@|^[^\s:/]+:(?!//)\S*@")
-_QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
 
 
 class StoreError(RaybenchError):
@@ -66,7 +60,7 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
     Nothing is opened or made. A relative path of a sqlite store is meant from the working folder.
 
     Raises:
-        UsageError: it is no URI of a database or a server; the message says where it comes from.
+        UsageError: it is no URI of a database or a server, or names no file; the message says where it comes from.
     """
     named = [
         ("--tracking-uri", argument),
@@ -78,6 +72,7 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
         if uri:
             return _store(uri.strip(), source, results)
     own = results / "mlflow.db"
+    _check_file(own, "the results folder's store")
     return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
 
 
@@ -108,11 +103,6 @@ def is_uri(text: str) -> bool:
 def is_server(uri: str) -> bool:
     """Whether a URI names an MLflow server, which has a UI and artifacts of its own, and no database."""
     return _scheme(uri) in SERVERS
-
-
-def redact(uri: str) -> str:
-    """A URI without user, password and the values of its query: `postgresql://***@db/runs?sslkey=***`."""
-    return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(f"{HIDDEN}@", uri))
 
 
 def redact_text(text: str, uri: str) -> str:
@@ -170,6 +160,7 @@ def _store(uri: str, source: str, results: Path) -> Store:
                 f"{source}: {redact(uri)} names no file: say sqlite:///runs.db, or sqlite:////home/me/runs.db"
             )
         path = Path(file).absolute()
+        _check_file(path, source)
         return Store(f"{driver}:///{path.as_posix()}{mark}{query}", path, _artifacts(path.parent))
     if scheme in DATABASES:
         return Store(uri, artifacts=_artifacts(results))
@@ -180,17 +171,34 @@ def _store(uri: str, source: str, results: Path) -> Store:
     )
 
 
+def _check_file(path: Path, source: str) -> None:
+    """Check that a sqlite store is a file, or can become one: MLflow would wait for a named pipe for ever.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):  # which may change
+        return
+    except OSError as error:
+        raise UsageError(f"{source}: {path}: {error.strerror}: name another file") from None
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+        raise UsageError(f"{source}: {path} is {kind}, not a file: name another file")
+
+
 def _artifacts(folder: Path) -> str:
     return (folder / "mlartifacts").as_uri()
 
 
 def _secrets(uri: str) -> set[str]:
     found = {os.environ.get(name, "") for name in SECRET_VARIABLES}
-    user = _USER.search(uri)
+    user = USER.search(uri)
     if user:
         parts = user.group()[:-1].split(":", 1)
         found |= {*parts, *map(unquote, parts)}
-    values = [match.group()[len(match.group(1)) :] for match in _QUERY.finditer(uri)]
+    values = [match.group()[len(match.group(1)) :] for match in QUERY.finditer(uri)]
     # repr of a secret with a quote or a backslash is how an exception shows it.
     found |= {*values, *map(unquote, values)}
     found |= {repr(secret)[1:-1] for secret in found}

@@ -1,55 +1,92 @@
-"""From the journal to MLflow, whenever a person wants it: what is missing is written, what is there is left alone."""
+"""From the journal to MLflow on request: what is missing is written, the rest is left alone.
+
+A file in the grid's folder says that MLflow may lack something of the grid, from before a driver first writes until all
+is written. A killed driver leaves it there. If the next command has trials to run, its writer catches up; if it has
+none, MLflow is loaded for that alone, and only if the file is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raybench.analysis.results import attempts
-from raybench.tracking import behind
-from raybench.tracking.executions import recall
-from raybench.tracking.journal import attempt_folder, read
-from raybench.tracking.projection import Summary, attempt_id, is_told_apart
-from raybench.tracking.store import Store
-from raybench.trial import events
-from raybench.trial.events import Event
+from raybench.core.events import Event
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import attempts
+from raybench.results.executions import Summary, recall
+from raybench.results.journal import JOURNAL, attempt_folder, read
+from raybench.tracking.mapping import attempt_id, is_identifiable
+from raybench.tracking.store import Store, StoreError, flags, telling
+
+INCOMPLETE = ".mlflow-incomplete"
 
 
 @dataclass
 class SyncReport:
-    """What a sync has done, in runs.
+    """Result of a sync, in runs.
 
     Attributes:
-        created: were not in MLflow at all.
-        updated: were there, and not complete.
+        created: were not in MLflow.
+        updated: were there but not complete.
         unchanged: were complete.
+        parts: parts of the journal that were not in MLflow.
         damaged: the numbers of the journal's lines that cannot be read.
     """
 
     created: int = 0
     updated: int = 0
     unchanged: int = 0
+    parts: int = 0
     damaged: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
         created = f"{self.created} run{'' if self.created == 1 else 's'} created"
         words = f"{created}, {self.updated} brought up to date, {self.unchanged} unchanged"
+        words += "; the journal brought up to date" if self.parts else ""
         return words + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
 
 
-def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
-    """Bring a grid's runs up to its journal.
+def mark_incomplete(folder: Path) -> None:
+    """Note that the store may lack something of the grid in a folder."""
+    with suppress(OSError):  # a full disk: the journal reports it
+        (folder / INCOMPLETE).touch()
 
-    Once a run has a last status it is complete and stays as it is; so a second sync changes nothing. A run that is
-    there and not complete gets the epochs it lacks and, where its trial ended, its end. A skipped trial never ran and
-    has no run. The run of each execution of the grid is written too, where it is missing.
+
+def mark_complete(folder: Path) -> None:
+    """Note that the store has all of the grid in a folder."""
+    with suppress(OSError):
+        (folder / INCOMPLETE).unlink(missing_ok=True)
+
+
+def catch_up(folder: Path, store: Store, grid: str, warn: Callable[[str], None]) -> None:
+    """Sync a grid if an earlier driver did not write all of it.
+
+    Args:
+        warn: gets one line if the store cannot be used.
+    """
+    if not (folder / INCOMPLETE).is_file():
+        return
+    try:
+        sync(folder / JOURNAL, store, grid)
+    except StoreError as error:
+        command = f"raybench sync{flags(store, folder.parent)} {grid}"
+        warn(f"{error}. Everything is in the journal: run `{command}` to write the rest.")
+
+
+def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+    """Bring a grid's runs up to date with its journal.
+
+    A run with a final status is complete and stays as it is, so a second sync changes nothing. A run that is not
+    complete gets the epochs it lacks and, if its trial has ended, its end. A skipped trial never ran and has no run.
+    The run of each execution of the grid is written too, with the parts of the journal that the store lacks.
 
     Args:
         journal: the grid's journal; the trials' files are beside it.
-        store: where to.
+        store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        progress: gets how many attempts are done, of how many.
+        progress: gets the number of attempts that are done and of all.
 
     Raises:
         StoreError: the store cannot be reached or used; what was written until then stays.
@@ -66,17 +103,17 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
             yield event
 
     every = attempts(events_of_trials()).values()
-    told = [attempt for attempt in every if attempt.status != events.SKIPPED and is_told_apart(attempt)]
-    from raybench.tracking.mlflow import Runs
+    tried = [attempt for attempt in every if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)]
+    with telling(store):
+        from raybench.tracking.mlflow import Runs
 
-    runs = Runs(store, grid)
-    found = runs.find()
-    runs.execution.close_abandoned(found, {attempt_id(attempt) for attempt in told})
-    for number, attempt in enumerate(told, 1):
-        run = found.runs.get(attempt_id(attempt))
+    runs = Runs(store, grid, journal)
+    states = runs.list_runs().runs
+    for number, attempt in enumerate(tried, 1):
+        run = states.get(attempt_id(attempt))
         if run is None:
             report.created += 1
-        elif not run.doubles and (
+        elif not run.duplicates and (
             run.ended or (attempt.status is None and run.epochs >= {epoch.epoch for epoch in attempt.epochs})
         ):
             report.unchanged += 1
@@ -84,8 +121,9 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
             report.updated += 1
         runs.write(attempt, run, attempt_folder(journal.parent, *attempt.key))
         if progress:
-            progress(number, len(told))
+            progress(number, len(tried))
     for summary in summaries:
-        runs.execution.write_summary(summary)
-    behind.clear(journal.parent)
+        runs.write_summary(summary)
+    report.parts = len(list(runs.add_journal(summaries[-1].execution if summaries else None)))
+    mark_complete(journal.parent)
     return report

@@ -1,4 +1,4 @@
-"""The background writer: events in, MLflow runs out, and a grid never waits for it nor fails with it."""
+"""The background writer: events in, MLflow runs out; a grid neither waits for it nor fails with it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from threading import Event as Flag
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from raybench.analysis.results import Attempt, Key, fold
-from raybench.tracking import behind
-from raybench.tracking.abandoned import HEARTBEAT, STALE
-from raybench.tracking.executions import recall
-from raybench.tracking.journal import attempt_folder
-from raybench.tracking.projection import Summary, attempt_id, is_told_apart
-from raybench.tracking.store import Store, StoreError, flags
-from raybench.trial import events
-from raybench.trial.events import Event
+from raybench.core.events import Event
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import Attempt, Key, fold
+from raybench.results.executions import Summary, recall
+from raybench.results.journal import JOURNAL, attempt_folder
+from raybench.tracking import sync
+from raybench.tracking.mapping import attempt_id, is_identifiable
+from raybench.tracking.store import Store, StoreError, flags, telling
 
 if TYPE_CHECKING:
-    from raybench.tracking.found import Found, Run
-    from raybench.tracking.mlflow import Runs
+    from raybench.tracking.mlflow import Listing, Run, Runs
 
 log = logging.getLogger("raybench")
 
@@ -33,43 +31,49 @@ INTERVAL = 10.0
 """Seconds between two passes while a trial is timed on this host."""
 
 SHARE = 0.1
-"""Of the interval that a pass may take while a trial is timed on this host; the rest is left for the next."""
+"""Maximum share of the interval that a pass takes while a trial is timed on this host; the next pass goes on."""
 
 BREATH = 1.0
 """Seconds after the end of a trial before this host counts as idle: the next one usually starts at once."""
+
+JOURNAL_INTERVAL = 300.0
+"""Seconds between two uploads of what is new in the journal."""
 
 PAUSE = 2.0
 """Seconds from a failure of the store to the next try; after a second one in a row its square, and so on."""
 
 LONGEST_PAUSE = 300.0
-"""Seconds between two tries of a store that fails, at most."""
+"""Maximum seconds between two tries of a store that fails."""
+
+QUIET = 30.0
+"""Seconds that the store may take to open before the user is warned; creating a database takes about 5 s."""
 
 PATIENCE = 60.0
-"""Seconds that the store may hold up the beginning of a grid, and its end."""
+"""Seconds that the store may delay the start of a grid, and its end."""
 
 LAST_TRIES = 3
-"""Failures in a row, at the end, after which what is left is left to `raybench sync`."""
+"""Failures in a row, at the end, after which the rest is left to `raybench sync`."""
 
 Progress = Callable[[int], None]
 
 
 class MlflowWriter:
-    """Writes what a grid's events tell to MLflow, from a thread of its own.
+    """Writes a grid's events to MLflow in a thread of its own.
 
-    While a trial runs on this host there is at most one pass in `interval` seconds, and a short one; else what is new
-    is written at once. A store that fails is tried again after ever longer pauses, and the person is told once. What
-    did not get there is in the journal: `raybench sync` brings it.
+    While a trial runs on this host there is at most one pass in `interval` seconds, and a short one; otherwise new
+    events are written at once. A store that fails is tried again after ever longer pauses, with one message to the
+    user. The journal has everything that did not get there: `raybench sync` writes it.
 
     Args:
-        store: where to.
+        store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        folder: the grid's folder, with its trials' files.
-        earlier: attempts of earlier executions; those that MLflow lacks, or shows as running still, are written too.
-        execution: the name of the one that writes; its run is there from the beginning, and shows that it goes on.
-        executions: the events of earlier ones that came to their end; those that MLflow lacks are written too.
+        folder: the grid's folder, with its journal and its trials' files.
+        execution: the name of this execution.
+        earlier: attempts of earlier executions; those that MLflow lacks or shows as running are written too.
+        executions: `grid_ended` events of earlier executions; those that MLflow lacks are written too.
         interval: seconds between two passes while a trial runs on this host.
-        warn: gets the one line about what is not in the store at the end; it holds nothing secret.
-        tell: gets the one line about a store that fails, when it does; by default `warn`.
+        warn: gets one line, without secrets, if runs are missing in the store at the end.
+        tell: gets one line as soon as a store fails; by default `warn`.
     """
 
     def __init__(
@@ -77,43 +81,49 @@ class MlflowWriter:
         store: Store,
         grid: str,
         folder: Path,
+        execution: str,
         earlier: Iterable[Attempt] = (),
-        execution: str = "",
         executions: Iterable[Event] = (),
         interval: float = INTERVAL,
         warn: Callable[[str], None] = log.warning,
         tell: Callable[[str], None] | None = None,
     ) -> None:
         self._store, self._grid, self._folder, self._interval = store, grid, folder, interval
-        self._warn, self._tell = warn, tell or warn
-        self._earlier = [attempt for attempt in earlier if attempt.status not in (None, events.SKIPPED)]
-        self._execution, self._executions = execution, list(executions)
+        self._execution, self._warn, self._tell = execution, warn, tell or warn
+        self._earlier = [attempt for attempt in earlier if attempt.status not in (None, TrialStatus.SKIPPED)]
+        self._executions = list(executions)
         self._queue: SimpleQueue[Event | Summary | None] = SimpleQueue()
         self._attempts: dict[Key, Attempt] = {}
-        self._stale: dict[Key, None] = {}  # what is to be written; a dict, for its order
+        self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
         self._summaries: list[Summary] = []
         self._runs: Runs | None = None
-        self._known: dict[str, Run] = {}  # by what tells their attempts apart
-        self._written: set[Key] = set()  # whose runs are complete
-        self._sure = False  # whether `_known` is what MLflow has
-        self._beat_at, self._beaten = 0.0, time.time()
+        self._states: dict[str, Run] = {}  # by `attempt_id`
+        self._states_valid = False  # unknown after a failure: a request may have been carried out
+        self._journal = folder / JOURNAL
+        self._journal_behind, self._journal_due = True, 0.0
+        self._ended = False  # whether the execution has its summary
+        self._complete: set[Key] = set()
         self._running: set[Key] = set()
         self._idle_since = self._last_pass = time.monotonic()
         self._failures, self._retry_at, self._warned = 0, 0.0, False
-        self._first, self._summarised = True, False
         self._opened, self._closing = Flag(), Flag()
         self._give_up = float("inf")
         self._host = platform.node()
-        behind.mark(folder)
+        sync.mark_incomplete(folder)
         self._thread = Thread(target=self._work, name="raybench-mlflow", daemon=True)
         self._thread.start()
 
     def wait_open(self, timeout: float = PATIENCE) -> bool:
-        """Wait until the store and the experiment are there, or cannot be had for now; do so before a trial is timed.
+        """Wait until the store is open or has failed; call it before a trial is timed.
 
-        Loading MLflow and making a new database take seconds of a core.
+        Loading MLflow and creating a new database take seconds of a core.
+
+        Returns:
+            Whether the store is open.
         """
-        self._opened.wait(timeout)
+        if not self._opened.wait(min(QUIET, timeout)) and timeout > QUIET:
+            self._tell(f"MLflow store {self._store}: no answer for {QUIET:.0f} s; waiting for at most {timeout:.0f} s")
+            self._opened.wait(timeout - QUIET)
         return self._runs is not None
 
     def put(self, event: Event) -> None:
@@ -121,23 +131,28 @@ class MlflowWriter:
         self._queue.put(event)
 
     def put_summary(self, summary: Summary) -> None:
-        """Take the run of the whole execution; never waits and never raises."""
+        """Take the summary of this execution; never waits and never raises."""
         self._queue.put(summary)
 
     @property
     def left(self) -> int:
-        """How many runs are not in MLflow as the journal has them."""
-        return len(self._stale) + len(self._summaries)
+        """Number of runs that are not up to date in MLflow."""
+        return len(self._pending) + max(len(self._summaries), int(self._journal_behind and self._journal.is_file()))
+
+    @property
+    def _ending(self) -> set[str]:
+        """The executions whose summary will be written."""
+        return {summary.execution for summary in self._summaries}
 
     def close(self, timeout: float = PATIENCE, progress: Progress | None = None) -> int:
-        """Write everything that is left, and end.
+        """Write everything that is left and stop the thread.
 
         Args:
-            timeout: seconds after which it is given up.
+            timeout: seconds after which the rest is given up.
             progress: gets the number of runs left, a few times a second.
 
         Returns:
-            How many runs could not be written; the person has been told of them.
+            Number of runs that could not be written; `warn` has got a line about them.
         """
         self._give_up = time.monotonic() + timeout
         if not self._closing.is_set():
@@ -151,59 +166,60 @@ class MlflowWriter:
         left = max(self.left, int(self._thread.is_alive()))
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
-            mends = f"raybench sync{flags(self._store, self._folder.parent)} {quote(self._grid)}"
-            self._warn(f"{runs} not up to date in {self._store}: `{mends}` brings what is missing")
+            command = f"raybench sync{flags(self._store, self._folder.parent)} {quote(self._grid)}"
+            self._warn(f"{runs} not up to date in {self._store}: run `{command}` to write the rest")
         else:
-            behind.clear(self._folder)
+            sync.mark_complete(self._folder)
         return left
 
     def _work(self) -> None:
-        self._try(self._look)
+        self._try(self._open)
         self._last_pass = time.monotonic()
         self._opened.set()
         while True:
-            self._take()
+            self._receive()
             if self._closing.is_set() and self._queue.empty():
                 self._finish()
                 return
             if self.left and time.monotonic() >= self._due():
                 self._try(self._pass)
-            if self._sure and time.monotonic() >= self._beat_at:
-                self._try(self._beat)
 
     def _due(self) -> float:
-        """When the next pass may begin."""
+        """Time of the next pass, by the monotonic clock."""
         calm = self._last_pass + self._interval if self._running else self._idle_since + min(BREATH, self._interval)
+        if not self._pending and not self._summaries:
+            calm = max(calm, self._journal_due)
         return max(calm, self._retry_at)
 
-    def _take(self) -> None:
-        """Take in what has come; wait for more, but not beyond the moment of the next pass."""
-        ahead = ([self._due()] if self.left else []) + ([self._beat_at] if self._sure else [])
-        pause = max(0.0, min(ahead) - time.monotonic()) if ahead else None
+    def _receive(self) -> None:
+        """Take in what has arrived; otherwise wait, at most until the next pass."""
+        timeout = max(0.0, self._due() - time.monotonic()) if self.left else None
         try:
             if not (self._closing.is_set() and self._queue.empty()):
-                self._sort(self._queue.get(timeout=pause))
+                self._take(self._queue.get(timeout=timeout))
             while True:
-                self._sort(self._queue.get_nowait())
+                self._take(self._queue.get_nowait())
         except Empty:
             return
 
-    def _sort(self, item: Event | Summary | None) -> None:
+    def _take(self, item: Event | Summary | None) -> None:
         if item is None:
             return
+        self._journal_behind = True
         if not isinstance(item, dict):
             self._summaries.append(item)
+            self._ended = True
             return
         attempt = fold(self._attempts, item)
         if attempt is None:
             return
-        # A trial that was skipped never ran and has no run; one whose run is complete stays as it is.
-        if attempt.status == events.SKIPPED or attempt.key in self._written:
+        # A skipped trial never ran and has no run; a complete run stays as it is.
+        if attempt.status == TrialStatus.SKIPPED or attempt.key in self._complete:
             del self._attempts[attempt.key]
             return
-        if not is_told_apart(attempt):
+        if not is_identifiable(attempt):
             return
-        self._stale[attempt.key] = None
+        self._pending[attempt.key] = None
         if attempt.status is None and attempt.host.get("name", self._host) == self._host:
             self._running.add(attempt.key)
         elif attempt.key in self._running:
@@ -211,93 +227,95 @@ class MlflowWriter:
             self._idle_since = time.monotonic()
 
     def _finish(self) -> None:
-        """Write what is left without regard for trials, until nothing is left, time is up, or nothing works."""
+        """Write the rest without regard for trials, until it is done, time is up, or the store keeps failing."""
         self._running.clear()
-        in_vain = 0
-        while self.left and in_vain < LAST_TRIES and time.monotonic() < self._give_up:
+        self._journal_due = 0.0
+        failures = 0
+        while self.left and failures < LAST_TRIES and time.monotonic() < self._give_up:
             before = self.left
             self._try(self._pass)
-            in_vain = in_vain + 1 if self.left >= before else 0
-            if in_vain and in_vain < LAST_TRIES:
+            failures = failures + 1 if self.left >= before else 0
+            if failures and failures < LAST_TRIES:
                 time.sleep(PAUSE)
-        if self._sure and not self._summarised and self._runs:
-            self._try(self._runs.execution.give_up)
+        if not self._ended and not self.left:
+            self._try(lambda: self._open().end_execution(self._execution))
+            self._journal_behind = self._failures > 0
 
-    def _look(self) -> None:
-        """Open the store, and see what is there."""
+    def _open(self) -> Runs:
+        """Open the store and list its runs, unless both are done."""
         if self._runs is None:
-            # Loads MLflow: seconds, in this thread, and only where it is written to.
-            from raybench.tracking.mlflow import Runs
+            # Loads MLflow: seconds, in this thread, and only if it is written to.
+            with telling(self._store):
+                from raybench.tracking.mlflow import Runs
 
-            self._runs = Runs(self._store, self._grid, self._execution)
-        if not self._sure:
-            found = self._runs.find()
-            self._known = found.runs
-            if self._first:
-                self._begin(self._runs, found)
-                self._first = False
-            self._sure = True
+            self._runs = Runs(self._store, self._grid, self._journal)
+        if not self._states_valid:
+            listing = self._runs.list_runs()
+            self._states = listing.runs
+            self._add_earlier(listing)
+            self._runs.open_journal(self._execution, self._ending)
+            self._states_valid = True
+        return self._runs
 
-    def _begin(self, runs: Runs, found: Found) -> None:
-        """Say who writes, and make up for what drivers that went away have left."""
-        runs.execution.begin()
-        known = {attempt_id(attempt): attempt for attempt in self._earlier}
-        runs.execution.close_abandoned(found, known.keys())
-        for name, attempt in known.items():
-            if name not in found.runs or not found.runs[name].ended or found.runs[name].doubles:
+    def _add_earlier(self, listing: Listing) -> None:
+        """Add what earlier executions did not write, such as the end of a run that a killed driver left open."""
+        for attempt in self._earlier:
+            run = listing.runs.get(attempt_id(attempt))
+            if run is None or not run.ended or run.duplicates:
                 self._attempts.setdefault(attempt.key, attempt)
-                self._stale.setdefault(attempt.key)
-        lacking = [event for event in self._executions if event.get("execution") not in found.executions]
-        self._summaries[:0] = [summary for event in lacking if (summary := recall(self._folder, event))]
+                self._pending.setdefault(attempt.key)
+        missing = [event for event in self._executions if event.get("execution") not in listing.executions]
+        self._summaries[:0] = [summary for event in missing if (summary := recall(self._folder, event))]
         self._earlier.clear()
         self._executions.clear()
-        self._beat_at = time.monotonic() + HEARTBEAT
-
-    def _beat(self) -> None:
-        """Show that this execution goes on; where that is late, another driver may have taken it for gone."""
-        if time.time() - self._beaten > STALE:
-            self._sure = False
-        self._look()
-        assert self._runs is not None
-        self._beat_at = time.monotonic() + HEARTBEAT
-        self._runs.execution.beat()
-        self._beaten = time.time()
 
     def _pass(self) -> None:
-        """Write what is to be written; an attempt that cannot be goes behind the others."""
-        self._look()
-        assert self._runs is not None
+        """Write what is pending; an attempt that fails goes behind the others."""
+        runs = self._open()
         self._last_pass = time.monotonic()
         end = self._last_pass + self._interval * SHARE if self._running else self._give_up
-        for key in list(self._stale):
+        for key in list(self._pending):
             try:
-                folder = attempt_folder(self._folder, *key)
                 attempt = self._attempts[key]
                 name = attempt_id(attempt)
-                self._known[name] = self._runs.write(attempt, self._known.get(name), folder)
+                state = runs.write(attempt, self._states.get(name), attempt_folder(self._folder, *key))
+                self._states[name] = state
             except StoreError:
-                del self._stale[key]
-                self._stale[key] = None
+                del self._pending[key]
+                self._pending[key] = None
                 raise
-            del self._stale[key]
-            if self._known[name].ended:
-                self._written.add(key)
+            del self._pending[key]
+            if state.ended:
+                self._complete.add(key)
                 del self._attempts[key]
             if time.monotonic() >= end:
                 return
+        # A run that has ended has the whole journal of its execution.
+        ends = bool(self._summaries) and not self._running
+        if self._journal_behind and (ends or self._last_pass >= self._journal_due):
+            self._journal_behind = False  # an event that comes meanwhile is read by the next pass
+            try:
+                for _ in runs.add_journal(self._execution, self._ending):
+                    if time.monotonic() >= end:
+                        self._journal_behind = True
+                        return
+            except StoreError:
+                self._journal_behind = True
+                raise
+            self._journal_due = time.monotonic() + JOURNAL_INTERVAL
         while self._summaries and not self._running:
-            self._runs.execution.write_summary(self._summaries[0])
-            self._summarised = self._summaries.pop(0).execution == self._execution
+            runs.write_summary(self._summaries[0])
+            del self._summaries[0]
 
-    def _try(self, work: Callable[[], None]) -> None:
+    def _try(self, work: Callable[[], object]) -> None:
         try:
             work()
             self._failures, self._retry_at = 0, 0.0
         except StoreError as error:
             self._failures += 1
-            self._sure = False
+            self._states_valid = False
             self._retry_at = time.monotonic() + min(LONGEST_PAUSE, PAUSE**self._failures)
-            # Once is nothing: a server that is started again, or two grids that make one store.
+            # One failure is no news: a server that is started again, or two grids that create one store.
             if not self._warned and self._failures > 1:
                 self._warned = True
                 self._tell(f"{error}. The grid goes on: everything is in the journal.")

@@ -21,13 +21,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.ledger import Ledger
+from raybench.core.rank import here
 from raybench.datasets.base import Array
 from raybench.engines import Engine
-from raybench.trial import events
-from raybench.trial.events import Event
-from raybench.trial.job import Job
-from raybench.trial.ledger import Ledger
-from raybench.trial.rank import here
 
 FOLDER = "checkpoints"
 """Beside the folders of a trial's attempts."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 
+from raybench.core.ledger import NANO, Ledger
+from raybench.core.rank import here
 from raybench.devices import Device
 from raybench.engines import Engine
-from raybench.trial.ledger import NANO, Ledger
-from raybench.trial.rank import here
 
 SMALLEST = 32
 """The evaluation batch that is not halved any more: where fewer examples are all that fits, hardly a batch to train on

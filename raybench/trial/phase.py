@@ -7,7 +7,7 @@ from pathlib import Path
 
 FILE = "phase"
 
-SETUP, DATA, BUILD, TRAIN, EVALUATE = "setup", "data", "build", "train", "evaluate"
+SETUP, DATA, BUILD, TRAIN, EVALUATE, PROFILE = "setup", "data", "build", "train", "evaluate", "profile"
 
 
 class Phase:

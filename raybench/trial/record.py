@@ -2,51 +2,66 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raybench.trial import events
-from raybench.trial.check import check
-from raybench.trial.events import Event
-from raybench.trial.job import Job
-from raybench.trial.ledger import Ledger
-from raybench.trial.ranks import ranks_of, spread
+from raybench.core import events
+from raybench.core.events import ERROR, EVENTS, Event, line
+from raybench.core.files import append_to
+from raybench.core.job import Job
+from raybench.core.ledger import Ledger
+from raybench.trial.launch_ranks import ranks_of, spread
 from raybench.trial.run import run
-from raybench.trial.writing import append_to
+from raybench.trial.run_check import check
+from raybench.trial.step_profile import kept_end, without_profile
 
-EVENTS = "events.jsonl"
-OUTPUT = "output.log"
-ERROR = "error.txt"
+LONGEST, LONGEST_TRACEBACK = 4_000, 16_000
+"""Characters of an error's message or output, and of its traceback, that an event carries."""
 
 
-def line(event: Event) -> str:
-    """An event as one line of JSON."""
-    return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+def shortened(event: Event) -> Event:
+    """The event with the long texts of its error cut in the middle; `ERROR` and `OUTPUT` have all of them."""
+    error = event.get("error")
+    return {**event, "error": {name: _cut(name, value) for name, value in error.items()}} if error else event
+
+
+def _cut(name: str, value: Any) -> Any:
+    longest = LONGEST_TRACEBACK if name == "traceback" else LONGEST
+    if not isinstance(value, str) or len(value) <= longest:
+        return value
+    half = longest // 2
+    return f"{value[:half]}\n[{len(value) - 2 * half:,} characters are only in the trial's folder]\n{value[-half:]}"
 
 
 def keep(folder: Path, event: Event) -> None:
-    """Append an event to the attempt's journal and, where it carries a traceback, write that beside it.
+    """Append an event to the attempt's journal and, where it carries a traceback, write all of that beside it.
 
     Raises:
         OSError: it cannot be written; of the event nothing is.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    append_to(folder / EVENTS, line(event).encode("utf-8", errors="replace"))
+    append_to(folder / EVENTS, line(shortened(event)).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
-        (folder / ERROR).write_text(trace, encoding="utf-8")
+        (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
 
 
 def end_for(
     job: Job, status: str, error: Mapping[str, Any], wall: float | None = None, template_import: float | None = None
 ) -> Event:
-    """The end of a job that could not tell it itself: a trial ends with a status; a check, without a result."""
+    """The end of a job that could not tell it itself: a trial ends with a status; a check, without a result.
+
+    A trial whose process ended while its steps were profiled had its result before: it keeps it, with a warning.
+    """
     if job.check:
         told = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
         return events.check_ended(job.trial, job.attempt, **told)
+    ended = kept_end(job)
+    if ended:
+        return without_profile(ended, f"{error['type']}: {error['message']}")
     return events.trial_ended(
         job.trial,
         job.attempt,
@@ -58,6 +73,15 @@ def end_for(
     )
 
 
+def _of_this_process(told: Iterator[Event]) -> Iterator[Event]:
+    """The events, in the process that began to draw them; one that the training code has forked ends here instead."""
+    own = os.getpid()
+    for event in told:
+        if os.getpid() != own:
+            os._exit(0)
+        yield event
+
+
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
     """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded.
 
@@ -65,11 +89,11 @@ def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0)
     """
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
     unkept = ""
-    for event in spread(ranks_of(job.cell), Path(job.folder), work):
+    for event in spread(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
         if unkept and event["event"] == "trial_ended":
             event["warnings"].append(unkept)
         try:
             keep(Path(job.folder), event)
         except OSError as error:
             unkept = f"its own record lacks events: {job.folder}: {error.strerror or error}"
-        yield event
+        yield shortened(event)

@@ -5,33 +5,40 @@ from __future__ import annotations
 import math
 import os
 import platform
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 import numpy as np
 
 from raybench import datasets
+from raybench._version import __version__
+from raybench.core import events, memory
+from raybench.core.events import Event
+from raybench.core.files import FULL
+from raybench.core.job import Job, Recipe
+from raybench.core.ledger import NANO, Ledger
+from raybench.core.rank import here
+from raybench.core.status import TrialStatus
 from raybench.datasets.base import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
-from raybench.engines.pictures import is_array
-from raybench.trial import events, memory
+from raybench.engines.base import ProfilingEngine
+from raybench.engines.images import is_array
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
-from raybench.trial.events import Event
-from raybench.trial.job import Job, Recipe
-from raybench.trial.ledger import NANO, Ledger
-from raybench.trial.phase import BUILD, DATA, EVALUATE, TRAIN, Phase
-from raybench.trial.rank import here
-from raybench.trial.sheet import write_sheet
-from raybench.trial.writing import FULL
+from raybench.trial.phase import BUILD, DATA, EVALUATE, PROFILE, TRAIN, Phase
+from raybench.trial.predictions import write_sheet
+from raybench.trial.step_profile import profile
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
+from raybench.workloads.own_files import check_modules, remedy
 
 NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the trial's own"
 
@@ -63,8 +70,9 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     info = WorkloadInfo.from_json(job.workload)
     phase = Phase(Path(job.folder))
     checkpoints = Checkpoints(job, warnings)
-    status = events.COMPLETED
+    status = TrialStatus.COMPLETED
     error: dict[str, Any] | None = None
+    modules = set(sys.modules)
     try:
         device = open_assigned(job)
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
@@ -102,7 +110,6 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 settle_s={"train": settled},
                 **({"device_s": by_device} if by_device else {}),
                 **({"step_s": list(trained.step_s)} if trained.step_s else {}),
-                **({"sections": dict(trained.sections)} if trained.sections else {}),
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
                 memory_peak_bytes=device.peak_memory(),
                 recompiles=trained.new_shapes + shapes,
@@ -115,36 +122,44 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
                 break
             if epoch < recipe.epochs:
                 checkpoints.after(ended, engine, ledger)
+        if info.file:
+            check_modules(info.elsewhere, job.code_folder, modules)
     except Diverged as caught:
-        status, error = events.DIVERGED, {"type": "Diverged", "message": str(caught)}
-    except Exception as caught:
+        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(caught)}
+    except (Exception, SystemExit) as caught:  # not KeyboardInterrupt: in the driver's process that is the user's
         memory.lift()
-        ran_out = device.is_oom(caught) if device else isinstance(caught, MemoryError)
-        full = isinstance(caught, OSError) and caught.errno in FULL
-        status = events.OOM if ran_out else events.LOST if full else events.FAILED
-        error = describe_error(caught, phase.now, job.folder, info.file)
+        ran_out = _is_oom(caught, device)
+        error = describe_error(caught, phase.now, job)
+        status = TrialStatus.OOM if ran_out else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
+        if info.file:
+            error["message"] += remedy(caught, info.file, job.code_folder)
         if ran_out:
             peak = device.peak_memory() if device else None
-            error = error | memory.describe(str(caught), peak, job.memory_limit)
-    if status == events.COMPLETED and here().number == 0:
+            error = error | memory.describe(message_of(caught), peak, job.memory_limit)
+    if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
+        checkpoints.remove()
+    sections, wall = ledger.close()
+    cpu = ledger.cpu()
+    if status == TrialStatus.COMPLETED and here().number == 0:  # after the clock has stopped: a picture is no training
         try:
             write_sheet(workload, job.cell["framework"], engine, data.val, Path(job.folder))
         except Exception as caught:
-            warnings.append(f"no picture of predictions: {type(caught).__name__}: {caught}")
-    if status in (events.COMPLETED, events.DIVERGED):
-        checkpoints.remove()
-    sections, wall = ledger.close()
-    yield events.trial_ended(
+            warnings.append(f"no picture of predictions: {type(caught).__name__}: {message_of(caught)}")
+    ended = events.trial_ended(
         job.trial,
         job.attempt,
         status,
         ledger=sections,
-        cpu=ledger.cpu(),
+        cpu=cpu,
         wall=wall,
         template_import=round(template_import, 6),
         warnings=warnings,
         error=error,
     )
+    if job.profile_steps and status == TrialStatus.COMPLETED:
+        phase.enter(PROFILE)
+        ended = profile(cast(ProfilingEngine, engine), job.profile_steps, ended, Path(job.folder))
+    yield ended
 
 
 def _seconds_of(work: Callable[[], object]) -> float:
@@ -154,23 +169,46 @@ def _seconds_of(work: Callable[[], object]) -> float:
     return round((time.perf_counter_ns() - begun) * NANO, 9)
 
 
-def describe_error(caught: BaseException, phase: str, folder: str, file: str | None) -> dict[str, Any]:
-    """An exception as a record: its type, message, phase, place and whole traceback.
+def _is_oom(caught: BaseException, device: Device | None) -> bool:
+    try:
+        return device.is_oom(caught) if device else isinstance(caught, MemoryError)
+    except Exception:  # reading its message failed
+        return False
 
-    The place is the innermost line of the person's own `file`, of which the trial runs a copy in `folder`; where none
-    of its lines takes part, the innermost of all.
+
+def message_of(caught: BaseException) -> str:
+    """The message of an exception as text that can be encoded; if `str()` of it fails, a note that says so."""
+    try:
+        text = f"the code called sys.exit({caught.code!r})" if isinstance(caught, SystemExit) else str(caught)
+    except BaseException as error:
+        text = f"(no message: str() of this exception raised {type(error).__name__})"
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    """A text in which lone surrogates, which no file takes, are written as escapes."""
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def describe_error(caught: BaseException, phase: str, job: Job) -> dict[str, Any]:
+    """An exception as a record: its type, message, phase, place and whole traceback; `disk_full` if it is about that.
+
+    The place is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their lines
+    takes part, the innermost of all.
     """
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(caught.__traceback__)]
-    if file is not None:
-        copy = str(Path(folder) / Path(file).name)
-        frames = [(file, line) for name, line in frames if name == copy] or frames
+    if job.workload["file"]:
+        root, code = Path(job.workload["file"]).parent, f"{job.code_folder}{os.sep}"
+        own = [(str(root / file.removeprefix(code)), line) for file, line in frames if file.startswith(code)]
+        frames = own or frames
     where = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
         "type": type(caught).__name__,
-        "message": str(caught),
+        "message": message_of(caught),
         "phase": phase,
         "where": where,
-        "traceback": "".join(traceback.format_exception(caught)),
+        "traceback": _encodable("".join(traceback.format_exception(caught))),
+        **({"disk_full": True} if isinstance(caught, OSError) and caught.errno in FULL else {}),
     }
 
 
@@ -197,6 +235,7 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
     package = PACKAGES[job.cell["framework"]]
     hardware = device.describe()
     return {
+        "run": uuid4().hex,
         "seed": job.seed,
         "repeat": job.repeat,
         "cell": job.cell,
@@ -205,11 +244,16 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in (package, *BESIDE.get(package, ()))},
-            "raybench": _own_version(),
+            "raybench": __version__,
             **job.versions,
         },
         "hardware": {"memory_bytes": hardware.memory_bytes, "driver": hardware.driver},
-        "fairness": {**device.fairness(), **_of_ranks(job, device), "exclusive": job.exclusive},
+        "fairness": {
+            **device.fairness(),
+            **_of_ranks(job, device),
+            "exclusive": job.exclusive,
+            "host_busy": job.host_busy,
+        },
     }
 
 
@@ -223,12 +267,6 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     return together | ({"cores": job.cores} if job.cores else {})
 
 
-def _own_version() -> str:
-    from raybench import __version__
-
-    return __version__
-
-
 def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}/{name}": float(value) for name, value in values.items()}
 
@@ -240,7 +278,7 @@ def workload_of(job: Job) -> Workload:
         WorkloadError: what the file makes is not a `Workload`.
         Exception: whatever the person's file raises.
     """
-    workload = load_workload(WorkloadInfo.from_json(job.workload), Path(job.folder))
+    workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
     return workload.with_options(job.cell["settings"].get("model", {}))
 
 
@@ -249,17 +287,25 @@ def load_data(job: Job, workload: Workload) -> Data:
 
     Raises:
         DataError: a file is missing or damaged.
+        TypeError: a function of the workload returns something else than `Data`.
         ValueError: there are fewer examples than the job asks for.
     """
     root = Path(job.data_root)
     data = workload.data(root) if workload.data else datasets.get(str(workload.dataset)).load(root)
-    data = workload.prepare_data(data)
+    data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
     wanted = dict(job.cell["data"]["examples"])
     if "smoke" in job.cell:  # of a person's own data nobody knew how many there are
         wanted = {name: min(wanted[name], len(split)) for name, split in vars(data).items()}
     return Data(_cut(data.train, wanted["train"], "training"), _cut(data.val, wanted["val"], "validation"))
+
+
+def _checked(data: Any, function: str) -> Data:
+    if not isinstance(data, Data):
+        message = f"the workload's function {function} returns a {type(data).__name__}, not a raybench.Data"
+        raise TypeError(f"{message}: return Data(train=Split(inputs, targets), val=Split(inputs, targets))")
+    return data
 
 
 def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:

@@ -15,13 +15,36 @@ Function = Callable[[Any, Any], Any]
 Initialize = Callable[[Any, Callable[[int], tuple[Any, Any]]], object]
 
 
+PARITY_TOLERANCE: Mapping[str, float] = {
+    # Of float32 through some ten layers; frameworks add in different orders. A layer that is really different (an
+    # epsilon, a padding, an activation) is a difference of 1e-3 and more. Measured: 2e-6 (resnet63).
+    "outputs": 1e-4,
+    # Batch norm divides by the spread of few examples. Measured: 4e-5 (mnist_cnn), and see the deep networks' own.
+    "gradients": 1e-3,
+    # Measured: 4e-6 (katnoria_cnn, whose batch norms of raw pixels have sums that are large beside their spread).
+    "first_loss": 1e-4,
+    # Measured: 2e-4 (davidnet).
+    "losses": 1e-3,
+    # A max pool whose two largest values are nearly equal sends its gradient to either, and Adam's first steps go by
+    # the sign of the gradient. Measured: 0.05 (davidnet). Another momentum or schedule is a difference of about 1.
+    "updates": 0.15,
+    # They follow the weights. Measured: 3e-3 (davidnet).
+    "statistics": 1e-2,
+}
+"""How far apart the frameworks of a workload may be, relatively (`raybench.checks.parity.judge`).
+
+Measured are the largest differences of the shipped workloads between torch, TensorFlow and torch_xla on a CPU, with
+batches of 16 and of 128.
+"""
+
+
 @dataclass(frozen=True)
 class Workload:
     """A training job: which data, which model, which settings it wants.
 
     The same class describes the workloads that raybench ships and those in a person's own file. The plan reads a
     person's file as text and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `options`,
-    `held_out` and `data_files` must be literals there.
+    `held_out`, `data_files`, `metric_names` and `parity_tolerance` must be literals there.
 
     Attributes:
         model: builds the model, fresh and randomly initialised. Either a function without arguments (then it is a
@@ -46,6 +69,7 @@ class Workload:
             model takes them, without augmentation, and targets), both on the device: for weights that are worked out
             from the data. Part of `build`. For several frameworks, {framework: function or "module:function"}.
         prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
+        parity_tolerance: how far apart its frameworks may be where that is not `PARITY_TOLERANCE`, by the names there.
         name: how it is called; in a person's file, the variable's name.
         version: raised when the same settings would give other results.
     """
@@ -69,6 +93,7 @@ class Workload:
     prepare: str | Callable[..., Data] | None = None
     data_options: tuple[str, ...] = ()
     initialize: Initialize | str | Mapping[str, str | Initialize] | None = None
+    parity_tolerance: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 from keras import layers
 
-from raybench.workloads.torch_keras import kernel
+from raybench.workloads.torch_init_in_keras import kernel
 
 SMOOTH = 1.0
 """What Dice adds above and below, so that an empty mask has a value."""

@@ -1,9 +1,13 @@
+import numpy as np
 import pytest
+from support.made_up_grids import cell_of
 
 from raybench.analysis.comparison import PlannedCell, Spread, compare
-from raybench.analysis.findings import Finding
-from raybench.analysis.results import attempts, latest
-from raybench.trial import events
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.pairs import Difference, differences
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.core import events
+from raybench.results.attempt import attempts, latest
 
 WARM = 9.0
 
@@ -36,7 +40,7 @@ DEVICES = [trial("cpu", n, [s], accuracy=0.5 + n / 10) for n, s in enumerate([4.
 
 def test_a_row_a_cell_with_the_contract_s_speed_up():
     cpu, gpu = compare(CELLS, known(*DEVICES), {"device": "cpu"})
-    assert cpu.status == gpu.status == "3/3 completed"
+    assert cpu.counts == gpu.counts == RunCounts(3, 3)
     assert cpu.steady == Spread(4.049794228, 4.0, 4.1, 3) and gpu.steady == Spread(1.999933331, 1.98, 2.02, 3)
     assert cpu.metric == Spread(pytest.approx(0.6), 0.5, 0.7, 3)
     assert cpu.is_baseline and cpu.speedup is None and not gpu.is_baseline
@@ -80,37 +84,37 @@ def test_only_completed_runs_give_numbers_and_every_run_is_in_the_status():
         trial("cpu", 2, status="diverged"),
     ]
     (row,) = compare(CELLS[:1], known(*runs))
-    assert row.status == "1/3 completed, 1 diverged, 1 oom"
+    assert row.counts == RunCounts(3, 1, None, (Ending("diverged", 1), Ending("oom", 1)))
     assert row.steady == Spread(4.0, 4.0, 4.0, 1) and row.metric.runs == 1
 
 
 def test_the_latest_attempt_counts():
     runs = [trial("cpu", 0, [4.0], status="lost"), trial("cpu", 0, [3.0], attempt=2)]
     (row,) = compare([PlannedCell("cpu", {}, 1)], known(*runs))
-    assert (row.status, row.steady.value) == ("1/1 completed", 3.0)
+    assert (row.counts, row.steady.value) == (RunCounts(1, 1), 3.0)
 
 
 def test_repeats_nobody_asked_for_are_left_aside():
     (row,) = compare([PlannedCell("cpu", {}, 2)], known(*DEVICES))
-    assert (row.status, row.steady.runs) == ("2/2 completed", 2)
+    assert (row.counts, row.steady.runs) == (RunCounts(2, 2), 2)
 
 
 def test_what_has_not_run_or_not_ended_is_said():
     running = trial("cpu", 1, [4.0])[:-1]
     (row,) = compare(CELLS[:1], known(trial("cpu", 0, [4.0]), running))
-    assert row.status == "1/3 completed, 1 not run, 1 unfinished"
+    assert row.counts == RunCounts(3, 1, None, (Ending("not run", 1), Ending("unfinished", 1)))
     assert row.steady.runs == 1
 
 
 def test_a_skipped_cell_says_why():
     cell = PlannedCell("tpu", {"device": "tpu"}, 3, skip="no TPU on any node")
     (row,) = compare([cell], {})
-    assert (row.status, row.steady, row.metric) == ("skipped: no TPU on any node", None, None)
+    assert (row.counts, row.steady, row.metric) == (RunCounts(3, skip="no TPU on any node"), None, None)
     told = {"event": "trial_skipped", "t": events.now(), "trial": "tpu-r0", "cell_id": "tpu", "reason": "no TPU here"}
     (row,) = compare([PlannedCell("tpu", {}, 1)], known([told]))
-    assert row.status == "skipped: no TPU here"
+    assert row.counts == RunCounts(1, skip="no TPU here")
     (row,) = compare([cell], known(trial("tpu", 0, [1.0])))
-    assert row.status == "1/3 completed"
+    assert row.counts == RunCounts(3, 1, "no TPU on any node")
 
 
 def test_a_steady_time_from_a_warm_up_epoch_says_so():
@@ -143,3 +147,95 @@ def test_findings_of_completed_runs_are_in_the_row():
     told = dict.fromkeys([("a-r0", 1), ("a-r1", 1)], (few,))
     (row,) = compare([PlannedCell("a", {}, 2)], trials, findings=told)
     assert row.findings == {"a-r0": (few,)}
+
+
+def test_repeats_in_which_all_cells_move_together_are_paired():
+    cells = [PlannedCell(name, {"device": name}, 3) for name in ("cpu", "other", "third", "fourth")]
+
+    def runs(name, seconds, host="node-1"):
+        told = [trial(name, repeat, [seconds * factor]) for repeat, factor in enumerate((1.0, 1.5, 0.9))]
+        for start, *_ in told:
+            start["host"] = {"name": host}
+        return told
+
+    beside = [*runs("cpu", 4.0), *runs("third", 3.0), *runs("fourth", 1.0)]
+    assert compare(cells, known(*beside, *runs("other", 2.0)), {"device": "cpu"})[1].speedup.paired
+    elsewhere = known(*beside, *runs("other", 2.0, "node-2"))
+    assert not compare(cells, elsewhere, {"device": "cpu"})[1].speedup.paired, "two machines do not move together"
+
+
+def test_a_setting_that_only_one_side_has_is_compared_with_its_default():
+    """Settings that came after the first form of a cell are in it only where they differ from their default."""
+    without, own = cell_of("cpu"), cell_of("gpu", channels_last=True, label_smoothing=0.2)
+    assert differences(without, own, ["device"]) == (
+        Difference("label_smoothing", 0.2, 0.0),
+        Difference("channels_last", True, False),
+    )
+    assert differences(own, without, ["device"]) == (
+        Difference("label_smoothing", 0.0, 0.2),
+        Difference("channels_last", False, True),
+    )
+    del without["device"]["replicas"]
+    assert Difference("replicas", 1, None, in_baseline=False) in differences(without, own, ["device"])
+
+
+def on(hosts, told):
+    """The trials of a cell on these machines, in turn."""
+    for (start, *_), host in zip(told, hosts, strict=True):
+        start["host"] = {"name": host}
+    return told
+
+
+def test_runs_on_several_machines_count_once_for_each_machine():
+    """Six runs on two machines, of which one is slower, are no six independent numbers."""
+    cells = [PlannedCell(name, {"device": name}, 6) for name in ("cpu", "gpu")]
+    hosts = ["one", "two"] * 3
+    slow = [trial("cpu", n, [4.0 + 0.4 * (n % 2)]) for n in range(6)]
+    fast = [trial("gpu", n, [3.9 + 0.4 * (n % 2)]) for n in range(6)]
+    several = compare(cells, known(*on(hosts, slow), *on(["three", "four"] * 3, fast)), {"device": "cpu"})[1]
+    assert several.speedup.df == pytest.approx(2.0, abs=0.1)
+    assert several.steady.runs == 6, "the table shows all runs"
+    one = compare(cells, known(*on(["one"] * 6, slow), *on(["three"] * 6, fast)), {"device": "cpu"})[1]
+    assert one.speedup.df == pytest.approx(10.0, abs=0.1)
+    assert one.speedup.low > several.speedup.low
+
+
+@pytest.mark.slow
+def test_machines_of_one_model_are_seldom_said_to_differ():
+    """39 machines, three runs on each, in two groups of the same model."""
+    random = np.random.default_rng(1)
+    cells = [PlannedCell(name, {"device": name}, 9) for name in ("cpu", "gpu")]
+    called = 0
+    for _ in range(200):
+        told = []
+        for name in ("cpu", "gpu"):
+            machines = np.repeat(np.exp(random.normal(0, 0.02, 3)), 3)
+            runs = [trial(name, n, [float(4 * m * np.exp(random.normal(0, 0.003)))]) for n, m in enumerate(machines)]
+            told += on([f"{name} {n // 3}" for n in range(9)], runs)
+        called += compare(cells, known(*told), {"device": "cpu"})[1].speedup.differs
+    assert called / 200 <= 0.08
+
+
+def test_epochs_of_different_size_are_compared_by_example():
+    runs = [trial("cpu", n, [4.0]) for n in range(3)] + [trial("gpu", n, [4.4]) for n in range(3)]
+    for told in runs[3:]:
+        for event in told[1:-1]:
+            event["examples"] = 16
+    gpu = compare(CELLS, known(*runs), {"device": "cpu"})[1]
+    assert gpu.per_example and gpu.speedup.ratio == pytest.approx(2 * 4.0 / 4.4)
+    assert not compare(CELLS, known(*DEVICES), {"device": "cpu"})[1].per_example
+
+
+def test_few_threads_are_in_doubt_only_if_hardware_is_compared():
+    few = Finding("few_threads", "1 thread on 2 cores", "mend it", {"cores_a_thread": 2.0}, too_long=1.0)
+
+    def doubts(model):
+        for told in DEVICES:
+            device = {"model": "a gpu" if told[0]["trial"].startswith("gpu") else "a cpu", "threads": 1}
+            told[0]["cell"] = {"warmup_epochs": 1, "device": device | ({"model": model} if model else {})}
+        trials = known(*DEVICES)
+        found = {run.key: (few,) for run in trials.values()}
+        return [row.doubts for row in compare(CELLS, trials, {"device": "cpu"}, findings=found)]
+
+    assert doubts(None) == [("few_threads",), ()], "the baseline may be as fast with all its cores"
+    assert doubts("the same") == [(), ()]

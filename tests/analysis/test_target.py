@@ -1,170 +1,100 @@
-import numpy as np
 import pytest
-from simulated import covers
+from support.report_grids import CPU, GPU, REPORTS, Grid
 
-from raybench.analysis.results import attempts
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.pairs import Pair, Side, pairs
+from raybench.analysis.run_counts import RunCounts
 from raybench.analysis.target import (
-    CENSORED,
-    ENDINGS,
-    NEVER,
-    Step,
-    Try,
-    alike,
-    compare_targets,
-    curve,
-    expected,
-    reached_by_half,
-    try_of,
+    MeanAccuracyFact,
+    NoTargetRatioFact,
+    TargetFact,
+    TargetRatioFact,
+    mean_accuracy,
+    to_target,
 )
-from raybench.trial import events
-from raybench.trial.job import Target
-
-LOG_LOG = [(0.03082021, 0.79619074), (0.11824359, 0.87426982), (0.28078198, 0.98769847)]
+from raybench.analysis.verdict import Outcome
+from raybench.core.job import Target
 
 
-def tries(hits, misses=(), epochs=None):
-    return [Try(each, epochs=epochs) for each in hits] + [Try(each, CENSORED, epochs) for each in misses]
+@pytest.fixture(scope="module")
+def facts():
+    """Facts of each cell on its way to the target, by its label."""
+    return dict(REPORTS["targets"]().comparisons)
 
 
-def test_the_published_runs_with_restarts():
-    """35 of 50 DavidNet runs reach 94 % in 74.0 s."""
-    found = expected(tries([74.0] * 35, [74.0] * 15))
-    assert round(found.seconds, 1) == 105.7
-    assert (found.successes, found.tries, found.share) == (35, 50, 0.7)
-    assert (found.share_low, found.share_high) == pytest.approx((0.5625, 0.8090), abs=1e-4)
-    assert (found.low, found.high) == pytest.approx((74.0 / found.share_high, 74.0 / found.share_low))
+def of(some, kind, name=None):
+    return next((fact for fact in some if isinstance(fact, kind) and (name is None or fact.name == name)), None)
 
 
-def test_a_miss_costs_what_it_took():
-    assert expected(tries([10.0, 20.0], [100.0])).seconds == pytest.approx(15 + 100 / 2)
+def test_without_a_target_there_is_no_fact():
+    assert to_target(pairs([PlannedCell("cpu", {"device": "cpu"}, 1)], {}, {})[0]) == []
 
 
-@pytest.mark.parametrize("runs", [20, 50, 100])
-def test_the_interval_of_the_expected_time_covers(runs):
-    """With fewer tries it covers as Wilson's does, which counts whole successes: 92 % at 7 of 10."""
-    random = np.random.default_rng(runs)
-    hit, miss = 50.0, 100.0
-    grids = []
-    for reached in random.random((2000, runs)) < 0.7:
-        seconds = np.where(reached, random.normal(hit, 5.0, runs), random.normal(miss, 2.0, runs))
-        grids.append([Try(s, "reached" if r else CENSORED) for s, r in zip(seconds.tolist(), reached, strict=True)])
-    found = [expected(grid) for grid in grids]
-    assert 0.93 <= covers([each for each in found if each.high], hit + 0.3 / 0.7 * miss) <= 0.985
+def test_how_often_and_how_soon_a_cell_reaches_it(facts):
+    all_of_them, some, none = (of(facts[name], TargetFact, name) for name in ("sooner", "some", "none"))
+    assert (all_of_them.successes, all_of_them.tries) == (3, 3)
+    assert all_of_them.seconds == pytest.approx(all_of_them.mean_seconds)
+    assert (some.successes, some.tries) == (2, 3) and some.seconds > some.mean_seconds
+    assert some.share_low < 2 / 3 < some.share_high
+    assert (none.successes, none.seconds, none.mean_seconds) == (0, None, None) and none.low > 0
+    assert of(facts["lost"], TargetFact, "lost") is None, "no run shows anything"
 
 
-@pytest.mark.parametrize("shares", [(0.7, 0.7), (0.9, 0.6), (0.6, 0.9)])
-@pytest.mark.parametrize("runs", [3, 5, 10])
-def test_the_interval_of_a_ratio_with_restarts_covers_with_few_runs(runs, shares):
-    """Successes take 10 epochs of 24, misses all of them: three of three that got there do not make a miss cheap."""
-    random = np.random.default_rng(runs)
-
-    def side(share, speed):
-        spent = speed * np.exp(random.normal(0, 0.03, runs))
-        return [
-            Try(10 * s, "reached", 10, 24 * s) if hit else Try(24 * s, CENSORED, 24)
-            for s, hit in zip(spent.tolist(), random.random(runs) < share, strict=True)
-        ]
-
-    def truth(share, speed):
-        return speed * (10 + (1 - share) / share * 24)
-
-    found = [compare_targets(side(shares[0], 4.0), side(shares[1], 1.0), ["named"]) for _ in range(2000)]
-    known = [each.seconds for each in found if each.restarts and each.seconds.low]
-    assert covers(known, truth(shares[0], 4.0) / truth(shares[1], 1.0)) >= 0.935
+def test_ratios_of_times():
+    slowly = tuple(0.4 + 0.01 * epoch for epoch in range(40))
+    grid = Grid(target=Target("val/accuracy", 0.75)).add("cpu", CPU, learning=slowly)
+    grid.add("sooner", (2.0, 2.02, 1.98), learning=slowly).add("later", (8.0, 8.2, 8.1), learning=slowly)
+    grid.add("long start", (2.0, 2.02, 1.98), learning=slowly, start=3000.0)
+    grid.add("not clear", (3.0, 6.0, 4.4), learning=slowly)
+    facts = {label: of(some, TargetRatioFact) for label, some in grid.report().comparisons if label != "cpu"}
+    assert {label: fact.outcome for label, fact in facts.items()} == {
+        "sooner": Outcome.HIGHER,
+        "later": Outcome.LOWER,
+        "long start": Outcome.HIGHER,
+        "not clear": Outcome.NOT_SIGNIFICANT,
+    }
+    assert all(fact.same_epochs and not fact.restarts for fact in facts.values())
+    assert facts["sooner"].with_startup is None and facts["long start"].with_startup < 1
 
 
-def test_what_a_miss_would_have_cost_where_nothing_missed(golden_events):
-    found = try_of(attempts(golden_events)["960070f40c0c-r0", 1], Target("val/accuracy", 0.5))
-    assert (found.seconds, found.epochs, found.miss) == (4.621, 1, 8.542)
-    cut = [event for event in golden_events if event.get("epoch") != 2]
-    found = try_of(attempts(cut)["960070f40c0c-r0", 1], Target("val/accuracy", 0.5))
-    assert found.miss == pytest.approx(4.621 + 4.003), "one that stopped there would have had another epoch"
-    assert expected([Try(10.0, miss=24.0), Try(10.0, miss=24.0)]).high > expected([Try(10.0), Try(10.0)]).high
+def test_a_ratio_of_hardware_and_precision_together_names_the_precision(facts):
+    fact = of(facts["more epochs in bf16"], TargetRatioFact)
+    assert [each.setting for each in fact.differences] == ["precision"]
+    assert not fact.same_epochs and fact.epochs_ratio > 1
 
 
-def test_all_reached_is_not_certain_to_be_reached():
-    found = expected(tries([10.0, 11.0, 12.0]))
-    assert found.seconds == pytest.approx(11.0)
-    assert found.share_low < 0.5
-    assert found.high > 20
+def test_no_ratio_where_epochs_are_not_shown_to_be_alike(facts):
+    more = of(facts["more epochs"], NoTargetRatioFact)
+    assert (more.outcome, round(more.epochs_ratio, 2)) == (Outcome.HIGHER, 1.25)
+    assert of(facts["one run"], NoTargetRatioFact).outcome == Outcome.EQUAL
+    assert of(facts["more epochs"], TargetRatioFact) is None
 
 
-def test_none_reached_leaves_a_lower_end():
-    found = expected(tries([], [10.0, 10.0, 10.0]))
-    assert (found.seconds, found.high) == (None, None)
-    assert found.low == pytest.approx(10 * (1 - found.share_high) / found.share_high)
-    assert expected(tries([], [1.0, 3.0])).low == 0, "two runs far apart: nothing below no time at all"
-    assert expected([]) is None
+@pytest.mark.parametrize(
+    ("accuracies", "expected"),
+    [
+        ((0.95,), Outcome.UNKNOWN),
+        ((0.95, 0.951, 0.952), Outcome.HIGHER),
+        ((0.90, 0.901, 0.902), Outcome.LOWER),
+        ((0.92, 0.95, 0.96), Outcome.NOT_SIGNIFICANT),
+    ],
+)
+def test_what_runs_prove_of_a_mean(accuracies, expected):
+    side = Side("gpu", RunCounts(3, 3), accuracies=accuracies)
+    fact = mean_accuracy(Pair("net", "", side, target=Target("val/accuracy", 0.94)))
+    assert isinstance(fact, MeanAccuracyFact) and (fact.outcome, fact.runs) == (expected, len(accuracies))
 
 
-def test_one_success_shows_no_spread():
-    found = expected(tries([10.0], [12.0]))
-    assert (found.seconds, found.low, found.high) == (22.0, None, None)
+def test_no_mean_is_proven_without_runs_or_of_another_metric_or_of_runs_that_stop():
+    def fact(target, **known):
+        return mean_accuracy(Pair("net", "", Side("gpu", RunCounts(3, 3), **known), target=target))
+
+    assert fact(Target("val/accuracy", 0.94)) is None
+    assert fact(Target("val/loss", None, 0.3), accuracies=(0.9, 0.9)) is None
+    assert fact(Target("val/accuracy", 0.94), accuracies=(0.95, 0.96), stops=True) is None
+    assert fact(None, accuracies=(0.9,)) is None
 
 
-def test_the_curve_is_kaplan_and_meier_s():
-    """The numbers of `scipy.stats.ecdf` of `CensoredData.right_censored`, with its interval "log-log"."""
-    found = curve([Try(1.0), Try(2.0), Try(3.0, CENSORED), Try(4.0), Try(5.0, CENSORED)])
-    assert [(step.seconds, round(step.share, 6)) for step in found] == [(1.0, 0.2), (2.0, 0.4), (4.0, 0.7)]
-    assert [(step.low, step.high) for step in found] == [pytest.approx(ends, abs=1e-6) for ends in LOG_LOG]
-
-
-def test_what_never_reaches_it_stays_at_risk():
-    """Diverged after a second: it is not a run that might have reached the target later."""
-    cut = curve([Try(1.0, CENSORED), Try(2.0), Try(3.0)])
-    never = curve([Try(1.0, NEVER), Try(2.0), Try(3.0)])
-    assert [step.share for step in cut] == pytest.approx([1 / 2, 1])
-    assert [step.share for step in never] == pytest.approx([1 / 3, 2 / 3])
-    assert reached_by_half([Try(1.0, NEVER), Try(2.0), Try(3.0)]) == 3.0
-    assert reached_by_half([Try(1.0, NEVER), Try(1.0, NEVER), Try(2.0, CENSORED), Try(3.0)]) is None
-    assert curve([Try(1.0, NEVER)]) == []
-
-
-def test_where_all_get_there_the_curve_ends_at_1():
-    found = curve([Try(2.0), Try(2.0), Try(2.0)])
-    assert found == [Step(2.0, 1.0, pytest.approx(0.4385, abs=1e-4), 1.0)]
-
-
-def test_every_status_is_an_observation_or_none():
-    known = {events.COMPLETED, events.TIMEOUT, events.OOM, events.DIVERGED}
-    assert set(ENDINGS) == known
-    assert ENDINGS[events.TIMEOUT] == CENSORED
-    assert ENDINGS[events.DIVERGED] == NEVER
-
-
-def test_alike_has_to_be_shown():
-    assert alike([20, 20, 20], [20, 20, 20]) is True
-    assert alike([20, 20, 20], [30, 30, 31]) is False
-    assert alike([10, 25, 40], [12, 22, 45]) is None, "three runs far apart show nothing"
-    assert alike([20], [20]) is None
-
-
-def test_alike_is_seldom_said_of_what_is_not():
-    """The truth lies on the margin: two one-sided tests call it alike in at most 5 %."""
-    random = np.random.default_rng(0)
-    first, second = random.normal(0, 0.03, (2000, 5)), random.normal(np.log(1.1), 0.03, (2000, 5))
-    called = [alike(*sides) is True for sides in zip(np.exp(first).tolist(), np.exp(second).tolist(), strict=True)]
-    assert np.mean(called) <= 0.065
-
-
-def test_a_ratio_only_where_epochs_are_alike_or_the_difference_is_named():
-    slow, fast = tries([40.0, 41.0, 42.0], epochs=20), tries([20.0, 20.5, 21.0], epochs=20)
-    found = compare_targets(slow, fast)
-    assert found.alike
-    assert found.seconds.ratio == pytest.approx(2.0)
-    other = tries([30.0, 30.5, 31.0], epochs=30)
-    found = compare_targets(slow, other)
-    assert (found.alike, found.seconds) == (False, None)
-    assert found.epochs.ratio == pytest.approx(20 / 30)
-    found = compare_targets(slow, other, ["precision fp32 against bf16"])
-    assert found.seconds.ratio == pytest.approx(41.0 / 30.5, rel=1e-3)
-
-
-def test_with_misses_the_ratio_is_of_expected_times():
-    slow, fast = tries([40.0, 40.0], [40.0, 40.0], epochs=20), tries([20.0, 20.0], epochs=20)
-    found = compare_targets(slow, fast)
-    assert found.restarts
-    assert found.seconds.ratio == pytest.approx(4.0)
-    assert found.seconds.low < 4.0 < found.seconds.high
-    none = compare_targets(tries([], [40.0, 40.0], epochs=20), fast)
-    assert (none.seconds, none.epochs, none.restarts) == (None, None, False)
+def test_the_mean_is_a_fact_of_a_report():
+    report = Grid(target=Target("val/accuracy", 0.7)).add("cpu", CPU).add("gpu", GPU).report()
+    assert [of(some, MeanAccuracyFact).outcome for _, some in report.comparisons] == [Outcome.HIGHER] * 2

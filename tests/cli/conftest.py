@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from raybench.cli import main
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass
@@ -41,6 +41,14 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+def pytest_runtest_setup() -> None:
+    """Trials train on one core: several threads of several test processes only wait for each other."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        os.sched_setaffinity(0, {cores[worker % len(cores)]})
+
+
 @pytest.fixture
 def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """Runs the command and tells how it ended; whatever else it raises is a traceback that a person would see."""
@@ -54,6 +62,25 @@ def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return Said(int(ended.value.code or 0), out, err)
 
     return run
+
+
+@pytest.fixture
+def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Runs a grid in this process, without checks, MLflow and figures."""
+    monkeypatch.setattr("raybench.reporting.figures.pictures", lambda _: ([], {}))
+
+    def run(*arguments: object) -> Said:
+        return raybench("grid", *arguments, "--inline", "--no-checks", "--no-tracking")
+
+    return run
+
+
+@pytest.fixture
+def store(tmp_path: Path, migrated_database: Path) -> Path:
+    """An empty MLflow store in the results folder."""
+    path = tmp_path / "raybench-results" / "mlflow.db"
+    path.parent.mkdir()
+    return Path(shutil.copy(migrated_database, path))
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from raybench import max_batch
-from raybench.max_batch import Found, Outcome, Search, Try
+from raybench.checks.max_batch import search
+from raybench.checks.max_batch.search import Found, Outcome, Search, Try
 
 ABOUT = {"framework": "torch", "precision": "fp32"}
 OOM = "OutOfMemory"
@@ -20,7 +20,7 @@ def say(raybench, digits, monkeypatch):
     """Runs the command where this is found."""
 
     def run(found, skipped=(), *options):
-        monkeypatch.setattr(max_batch, "find_max_batch", lambda *_: Outcome(found, skipped))
+        monkeypatch.setattr(search, "find_max_batch", lambda *_, **__: Outcome(found, skipped))
         return raybench("grid", digits, "--find-max-batch", *options)
 
     return run

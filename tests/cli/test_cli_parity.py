@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from frameworks import interpreter
+from support.frameworks import interpreter
 
-from raybench import parity
-from raybench.analysis.parity import Line
+from raybench.checks.parity import run
+from raybench.checks.parity.judge import Line
+from raybench.checks.parity.run import Pair, Parity
 from raybench.errors import ExecutionError
-from raybench.parity import Pair, Parity
 
 GOOD = Pair("tensorflow", (Line("parameters", 0, 0.0, "75,114"), Line("outputs", 5.2e-8, 1e-4)))
 BAD = Pair(
@@ -31,12 +31,14 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
             asked.extend([workload, wanted, environments, batch_size, model])
             return Parity(workload, batch_size, "torch", pairs, missing or {})
 
-        monkeypatch.setattr(parity, "run_parity", answer)
+        monkeypatch.setattr(run, "run_parity", answer)
         return asked
 
     return find
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
 def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) -> None:
     interpreter("tensorflow")
     said = raybench("parity", "digits_cnn", "--frameworks", "torch,tensorflow", "--batch-size", 16, "--json")
@@ -47,6 +49,13 @@ def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) 
     assert result["pairs"][0]["lines"][0]["note"] == "75,114"
     assert all(line["same"] for line in result["pairs"][0]["lines"])
     assert said.err.splitlines() == ["digits_cnn: torch (1 of 2)", "digits_cnn: tensorflow (2 of 2)"]
+
+
+def test_an_environment_that_was_taken_by_itself_is_named(raybench: Callable[..., Any], monkeypatch: Any) -> None:
+    taken = Parity("digits_cnn", 128, "torch", (GOOD,), {}, {"tensorflow": "tensorflow"})
+    monkeypatch.setattr(run, "run_parity", lambda *arguments: taken)
+    said = raybench("parity", "digits_cnn")
+    assert said.err == "tensorflow is not installed beside raybench: it ran in environment tensorflow\n"
 
 
 def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable[..., Any], found: Any) -> None:
@@ -109,7 +118,7 @@ def test_a_process_that_fails_is_status_1(raybench: Callable[..., Any], monkeypa
     def fail(*_: Any) -> Parity:
         raise ExecutionError("tensorflow: ZeroDivisionError: division by zero (mine.py:30)")
 
-    monkeypatch.setattr(parity, "run_parity", fail)
+    monkeypatch.setattr(run, "run_parity", fail)
     said = raybench("parity", "digits_cnn")
     assert (said.status, said.err) == (1, "tensorflow: ZeroDivisionError: division by zero (mine.py:30)\n")
 

@@ -1,6 +1,7 @@
 """`raybench plan`: what is done, what is to run, what cannot and why, how long and how much."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -23,7 +24,7 @@ devices:
 
 
 @pytest.fixture
-def planned(tmp_path, raybench):
+def planned(tmp_path):
     path = tmp_path / "planned.yaml"
     path.write_text(GRID)
     return path
@@ -50,17 +51,21 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
     (cpu32, cpu64, tpu32, tpu64) = rows(said).values()
     assert cpu32[:2] == ["cpu", "32"] and cpu64[:2] == ["cpu", "64"]
     assert " ".join(cpu32[-4:]) == "2 to run –"
-    assert " ".join(tpu32) == "tpu 32 – skipped: no TPU on any node –"
+    assert " ".join(tpu32) == "tpu 32 – skipped –"
     assert tpu64[1] == "64"
-    assert said.lines[-2:] == [
-        "planned: 4 cells × 2 repeats = 8 trials: 0 done, 4 to run, 4 skipped (no machine here can run them)",
+    assert said.lines[-5:] == [
+        "4 trials skipped on tpu: no TPU on any node",
+        f"`raybench devices` shows what is here; `raybench grid {planned} --smoke` tries a few cells of it on the CPU",
+        "warning: 2 of 4 cells: epochs 1 with warmup_epochs 1 leaves no steady epoch; set `epochs: 2` or more, or a "
+        "lower `warmup_epochs`",
+        "planned: 4 cells × 2 repeats = 8 trials: 0 done, 4 to run, 4 skipped",
         "How long it will take is not known: nothing like it has been run yet.",
     ]
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["planned.yaml"]
 
 
-def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench, planned):
-    raybench("grid", planned, "--inline", "--where", "device=cpu", "--where", "batch_size=32")
+def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench, grid, planned):
+    grid(planned, "--where", "device=cpu", "--where", "batch_size=32")
     said = raybench("plan", planned, "--inline")
     cpu32, cpu64, *_ = rows(said).values()
     assert "2 completed" in " ".join(cpu32)
@@ -74,8 +79,8 @@ def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench,
     )
 
 
-def test_what_was_lost_is_to_run(raybench, planned):
-    raybench("grid", planned, "--inline", "--where", "device=cpu")
+def test_what_was_lost_is_to_run(raybench, grid, planned):
+    grid(planned, "--where", "device=cpu")
     events = told()
     started = next(event for event in events if event["event"] == "trial_started")
     with JOURNAL.open("a") as more:
@@ -98,14 +103,13 @@ def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
     assert "2 to run" in " ".join(rows(raybench("plan", planned, "--inline"))[trial[:12]])
 
 
-def test_the_order_is_the_one_that_runs(raybench, planned):
+def test_the_order_is_the_one_that_runs(raybench, grid, planned):
     order = [line.split()[1] for line in raybench("plan", planned, "--inline", "--order").lines[:4]]
     assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
-    raybench("grid", planned, "--inline", "--skip-missing")
+    grid(planned)
     assert [event["trial"] for event in told() if event["event"] == "trial_started"] == order
-    assert raybench("plan", planned, "--inline", "--order").lines == [
-        "planned: 4 cells × 2 repeats = 8 trials: 4 done, 0 to run, 4 skipped (no machine here can run them)"
-    ]
+    done = raybench("plan", planned, "--inline", "--order").lines
+    assert done[-1] == "planned: 4 cells × 2 repeats = 8 trials: 4 done, 0 to run, 4 skipped"
 
 
 def test_axes_of_include_have_a_column_and_a_list_is_shown_as_it_is(raybench, tmp_path):
@@ -132,19 +136,71 @@ def test_where_of_a_device_that_available_stands_for(raybench, tmp_path):
     assert (said.status, said.lines) == (2, ["no cell of g is left: exclude or --where takes every one of them"])
 
 
-def test_a_hundred_thousand_trials(raybench, tmp_path):
-    numbers = ", ".join(map(str, range(1, 1001)))
-    decays = ", ".join(f"{number / 1000:g}" for number in range(25))
-    (tmp_path / "g.yaml").write_text(
-        f"name: big\nworkload: digits_cnn\nrepeats: 4\naxes:\n  batch_size: [{numbers}]\n  weight_decay: [{decays}]\n"
+def big(path, batches, decays):
+    numbers = ", ".join(map(str, range(1, batches + 1)))
+    shares = ", ".join(f"{number / 1000:g}" for number in range(decays))
+    path.write_text(
+        f"name: big\nworkload: digits_cnn\nrepeats: 4\naxes:\n  batch_size: [{numbers}]\n  weight_decay: [{shares}]\n"
     )
-    began = time.process_time()
-    said = raybench("plan", "g.yaml")
-    assert time.process_time() - began < 30, "seconds, even on a slow machine"
+    return path
+
+
+def test_of_many_cells_the_first_are_shown(raybench, tmp_path):
+    path = big(tmp_path / "g.yaml", 100, 2)
+    said = raybench("plan", path)
     assert len(rows(said)) == 40
-    assert "… and 24,960 more cells: --all shows them" in said.lines
+    assert "… and 160 more cells: --all shows them" in said.lines
+    assert "big: 200 cells × 4 repeats = 800 trials: 0 done, 800 to run, 0 skipped" in said.lines
+    assert len(rows(raybench("plan", path, "--all"))) == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            "repeats: 1000000000\n",
+            "g.yaml:3:10: repeats: 1,000,000,000 trials (1 cell; 1,000,000,000 repeats), and a grid has at most "
+            "1,000,000; use fewer values or repeats",
+        ),
+        (
+            f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
+            "include: [{device: cpu, epochs: 2000}]\n",
+            "g.yaml:4:3: axes: 2,002,000 trials (2,000 batch_size × 1,000 epochs + 2,000 of include; 1 repeats), and a "
+            "grid has at most 1,000,000; use fewer values or repeats",
+        ),
+    ],
+)
+def test_a_grid_that_is_too_large_is_refused_by_arithmetic(raybench, tmp_path, change, message):
+    (tmp_path / "g.yaml").write_text(f"name: g\nworkload: digits_cnn\n{change}")
+    for verb in ("plan", "grid"):
+        refused = raybench(verb, "g.yaml")
+        assert (refused.status, refused.lines) == (2, [message])
+
+
+def test_settings_that_contradict_each_other_or_the_machine_are_warned_of(raybench, grid, tmp_path):
+    (tmp_path / "g.yaml").write_text(
+        "name: g\nworkload: digits_cnn\nepochs: 2\nsteps_per_epoch: 2\nexamples: {train: 256, val: 64}\n"
+        "warmup_epochs: 5\naxes: {threads: [1, 640]}\n"
+    )
+    cores = len(os.sched_getaffinity(0))
+    has = f"{cores} core{'s' if cores > 1 else ''}"
+    warnings = [
+        "warning: 2 of 2 cells: epochs 2 with warmup_epochs 5 leaves no steady epoch; set `epochs: 6` or more, or a "
+        "lower `warmup_epochs`",
+        f"warning: 1 of 2 cells: 640 threads on {has}, where they wait for each other; set `threads: {cores}` or less",
+    ]
+    assert [line for line in raybench("plan", "g.yaml", "--inline").lines if "warning" in line] == warnings
+    part = grid("g.yaml", "--where", "threads=1").lines
+    assert part[1] == warnings[0].replace("2 of 2 cells", "1 of 1 cell"), "before the first trial"
+    assert not [line for line in raybench("plan", "g.yaml", "--smoke", "--inline").lines if "warning" in line]
+
+
+@pytest.mark.exhaustive
+def test_a_hundred_thousand_trials_take_seconds(raybench, tmp_path):
+    began = time.process_time()
+    said = raybench("plan", big(tmp_path / "g.yaml", 1000, 25))
+    assert time.process_time() - began < 30, "also on a slow machine"
     assert "big: 25,000 cells × 4 repeats = 100,000 trials: 0 done, 100,000 to run, 0 skipped" in said.lines
-    assert len(raybench("plan", "g.yaml", "--set", "axes.weight_decay=[0]", "--repeats", 1, "--all").lines) == 1003
 
 
 def test_a_narrow_page_loses_no_value(raybench, tmp_path, monkeypatch):

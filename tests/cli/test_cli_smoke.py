@@ -11,7 +11,7 @@ def gpus(digits):
     return digits
 
 
-def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_run(raybench, gpus, tmp_path):
+def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_run(raybench, grid, gpus, tmp_path):
     planned = raybench("plan", gpus, "--smoke", "--inline")
     told = [line for line in planned.lines if line.startswith(CUT)]
     assert "device: cuda is cpu" in told[0] and "batch_size: 32 is 4, 64 is 6" in told[0]
@@ -19,11 +19,11 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
         line.startswith("digits~smoke: 3 cells × 1 repeat = 3 trials: 0 done, 3 to run") for line in planned.lines
     )
 
-    said = raybench("grid", gpus, "--smoke", "--inline")
+    said = grid(gpus, "--smoke")
     assert (said.status, said.err) == (0, "")
     assert said.lines[:2] == ["digits~smoke: 3 of 3 trials to run", told[0]]
     assert "Smoke run: 3 of 3 cells ran from end to end." in said.out
-    assert said.out.count("1/1 completed") == 3 and "digits_cnn cuda torch b4 wd0.005 smoke r0" in said.out
+    assert said.out.count("1/1 completed") == 3 and "cuda b4 r0 digits_cnn torch wd0.005 smoke" in said.out
     assert (
         "× as fast" not in said.out and "speed-up" not in said.out and "smoke run, no results; digits_cnn" in said.out
     )
@@ -31,12 +31,12 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
     assert f"journal: {tmp_path}/raybench-results/digits~smoke/journal.jsonl" in said.out
     assert "these are no results of the grid: that is the same command without --smoke" in said.lines
 
-    again = raybench("grid", gpus, "--smoke", "--inline")
+    again = grid(gpus, "--smoke")
     assert again.status == 0 and "nothing was left to run" in again.out
-    assert raybench("grid", gpus, "--inline", "--where", "device=cpu").lines[0] == "digits: 2 of 2 trials to run"
+    assert grid(gpus, "--where", "device=cpu").lines[0] == "digits: 2 of 2 trials to run"
 
 
-def test_report_shows_one_or_the_other(raybench, gpus):
+def test_report_shows_one_or_the_other(raybench, grid, gpus):
     nothing = raybench("report", gpus, "--smoke")
     assert (nothing.status, nothing.lines) == (
         2,
@@ -44,7 +44,7 @@ def test_report_shows_one_or_the_other(raybench, gpus):
             f"{gpus}: grid digits~smoke has no journal in raybench-results; `raybench grid {gpus} --smoke` makes one",
         ],
     )
-    raybench("grid", gpus, "--smoke", "--inline", "--where", "device=cuda")
+    grid(gpus, "--smoke", "--where", "device=cuda")
     assert raybench("report", gpus).status == 2, "of the grid itself there is nothing"
     for words in ([gpus, "--smoke"], ["digits", "--smoke"], ["digits~smoke"]):
         said = raybench("report", *words)
@@ -59,9 +59,9 @@ def test_set_and_where_come_first(raybench, gpus):
     assert wrong.status == 2 and "batch_size of digits~smoke is never 12; it has 32, 64" in wrong.err
 
 
-def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(raybench, gpus):
+def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(grid, gpus):
     gpus.write_text(gpus.read_text() + "precision: fp16\nframework: tensorflow\n")
-    said = raybench("grid", gpus, "--smoke", "--inline")
+    said = grid(gpus, "--smoke")
     assert said.status == 3 and "tensorflow does not compute in fp16" in said.out
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sqlite3
 import sys
 import threading
@@ -15,15 +16,15 @@ import yaml
 
 from raybench import datasets
 from raybench.cli.init import shipped_grids
+from raybench.config import load_grid
 from raybench.datasets import DataFile, DataSet, Source
 from raybench.environments import RECIPES
-from raybench.spec import load_grid
 
 GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))
 
 
 def test_devices_are_this_machines_and_the_environments_that_are_ready(raybench, tmp_path):
-    from raybench.devices.node import probe_node
+    from raybench.planning.node import probe_node
 
     said = raybench("devices")
     assert (said.status, said.err) == (0, "")
@@ -31,12 +32,14 @@ def test_devices_are_this_machines_and_the_environments_that_are_ready(raybench,
     (entry,) = probe_node().find("cpu")
     assert entry.model in cpu
     assert f" {entry.count} " in cpu
-    assert said.lines[-1].startswith("ready: torch 2.")
+    assert any(line.startswith("ready: torch 2.") for line in said.lines)
+    (row,) = [line for line in said.lines if line.startswith("xla_cpu")]
+    assert row.split()[:6] == ["xla_cpu", "XLA", "CPU", "device", "torch_xla", "yes"]
     built = {"recipe": RECIPES["tensorflow"].digest, "python": said.lines[0].split()[-1], "packages": {}, "size": 1}
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
     (tmp_path / "environments" / "tensorflow" / "built.json").write_text(json.dumps(built))
-    assert raybench("devices").lines[-1].startswith("environment tensorflow: ")
+    assert any(line.startswith("environment tensorflow: ") for line in raybench("devices").lines)
 
 
 @pytest.fixture
@@ -136,15 +139,19 @@ def test_every_copied_grid_plans(raybench):
     )
 
 
-def test_sync_brings_each_grid_once(raybench, digits, tmp_path):
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_sync_brings_each_grid_once(raybench, grid, digits, tmp_path, migrated_database):
     one = digits.read_text()
     for name in ("first", "second"):
         digits.write_text(one.replace("name: digits", f"name: {name}").replace("[32, 64]", "[32]"))
-        assert raybench("grid", digits, "--inline", "--tracking-uri", "http://127.0.0.1:9").status == 0
+        assert grid(digits).status == 0
     assert not (tmp_path / "raybench-results" / "mlflow.db").exists()
-    assert raybench("sync", "second").lines == ["second: 1 run created, 0 brought up to date, 0 unchanged"]
+    shutil.copy(migrated_database, tmp_path / "raybench-results" / "mlflow.db")
+    created = "1 run created, 0 brought up to date, 0 unchanged; the journal brought up to date"
+    assert raybench("sync", "second").lines == [f"second: {created}"]
     assert raybench("sync").lines == [
-        "first: 1 run created, 0 brought up to date, 0 unchanged",
+        f"first: {created}",
         "second: 0 runs created, 0 brought up to date, 1 unchanged",
     ]
     with closing(sqlite3.connect("raybench-results/mlflow.db")) as store:
@@ -159,8 +166,8 @@ def test_sync_brings_each_grid_once(raybench, digits, tmp_path):
     assert wrong.lines == ["no journal of zzz in raybench-results; it has first, second"]
 
 
-def test_sync_with_a_dead_server_is_one_line_without_secrets(raybench, digits):
-    raybench("grid", digits, "--inline", "--where", "batch_size=32")
+def test_sync_with_a_dead_server_is_one_line_without_secrets(raybench, grid, digits):
+    grid(digits, "--where", "batch_size=32")
     said = raybench("sync", "--tracking-uri", "http://me:s3cret-w0rd@127.0.0.1:9")
     assert (said.status, len(said.lines)) == (1, 1)
     assert said.lines[0].startswith("MLflow store http://***@127.0.0.1:9: ")

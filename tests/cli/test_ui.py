@@ -1,15 +1,21 @@
 """`raybench ui`: the real server on the right store, and nothing secret where others can read it."""
 
+import base64
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from raybench.cli.ui import tables
 
 SECRET = "s3cret-w0rd"
 
@@ -51,10 +57,34 @@ def get(url, server, seconds=90):
             time.sleep(0.2)
 
 
+def wait_for_text(path, text, seconds=90):
+    deadline = time.monotonic() + seconds
+    while text not in path.read_text():
+        assert time.monotonic() < deadline, path.read_text()
+        time.sleep(0.1)
+
+
+def test_each_grid_has_a_link_to_its_table_of_runs():
+    tags = [{"key": "mlflow.sharedViewState.raybench", "value": "{}"}]
+    grids = [{"name": f"g{number}", "experiment_id": str(number), "tags": tags} for number in range(1, 8)]
+    first, *_, last = tables("http://127.0.0.1:5000", [{"name": "Default", "experiment_id": "0"}, *grids])
+    link = "http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=raybench"
+    assert (first, last) == (f"g1: {link}", "and 2 more")
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        pytest.param(signal.SIGINT, 0, id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, 143, id="SIGTERM", marks=pytest.mark.exhaustive),
+    ],
+)
+@pytest.mark.slow
+@pytest.mark.mlflow
+@pytest.mark.usefixtures("store")
 def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, status):
-    raybench("grid", digits, "--inline", "--where", "batch_size=32")
+    raybench("grid", digits, "--inline", "--no-checks", "--where", "batch_size=32")
     port = free_port()
     with serving("--port", str(port)) as (server, said):
         code, page = get(f"http://127.0.0.1:{port}/", server)
@@ -67,6 +97,8 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, s
         store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
         link = f"http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning"
         assert said.read_text().startswith(f"MLflow UI on {link} (Ctrl-C ends it); store: {store}\n")
+        table = f"digits: http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning"
+        wait_for_text(said, f"\n{table}&viewStateShareKey=raybench\n")
         (mlflow,) = children(server.pid)
         assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"
         environment = Path(f"/proc/{mlflow}/environ").read_text().split("\0")
@@ -76,6 +108,79 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, s
         assert server.wait(30) == status
         assert not any(Path(f"/proc/{process}").exists() for process in (mlflow, web)), "nothing is left behind"
         assert "Traceback" not in said.read_text(), said.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_a_login_admits_nobody_without_its_password(tmp_path, migrated_database):
+    pytest.importorskip("flask_wtf", reason="MLflow's login is not installed (mlflow[auth])")
+    (tmp_path / "raybench-results").mkdir()
+    shutil.copy(migrated_database, tmp_path / "raybench-results" / "mlflow.db")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/ajax-api/2.0/mlflow/experiments/get?experiment_id=0"
+    with serving("--port", str(port), "--login") as (server, said):
+        wait_for_text(said, "(a new one at each start)")
+        password = re.search(r"Log in as admin with the password (\S+) \(", said.read_text())[1]
+        get(f"http://127.0.0.1:{port}/health", server)
+        for credentials in ("", "admin:password1234", "admin:"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                ask(url, credentials)
+            assert refused.value.code == 401
+        assert b'"Default"' in ask(url, f"admin:{password}")
+        (mlflow,) = children(server.pid)
+        assert password not in Path(f"/proc/{mlflow}/cmdline").read_text()
+
+
+def ask(url, credentials):
+    token = base64.b64encode(credentials.encode()).decode()
+    request = urllib.request.Request(url, headers={"Authorization": f"Basic {token}"} if credentials else {})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read()
+
+
+class NoServer:
+    """Stands for MLflow's server, which ends at once."""
+
+    def __init__(self, command, env, **_):
+        pass
+
+    def wait(self):
+        return 0
+
+    def terminate(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "warning"),
+    [
+        ("127.0.0.1", [], ""),
+        ("localhost", ["--login"], ""),
+        ("0.0.0.0", [], "whoever reaches 0.0.0.0 over the network can read, change and delete the runs"),
+        ("0.0.0.0", ["--login"], "the password and the runs cross the network unencrypted"),
+    ],
+)
+def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options, warning):
+    if options:
+        pytest.importorskip("flask_wtf", reason="MLflow's login is not installed (mlflow[auth])")
+    (tmp_path / "raybench-results").mkdir()
+    (tmp_path / "raybench-results" / "mlflow.db").touch()
+    monkeypatch.setattr(subprocess, "Popen", NoServer)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    said = raybench("ui", "--host", host, "--port", free_port(), *options)
+    assert said.status == 0
+    assert ("There is no login: any user of this machine can" in said.out) == (not options)
+    assert ("Log in as admin with the password" in said.out) == bool(options)
+    assert said.err.startswith(f"warning: {warning}") if warning else said.err == ""
+
+
+def test_a_login_that_is_not_installed(raybench, tmp_path, monkeypatch):
+    (tmp_path / "raybench-results").mkdir()
+    (tmp_path / "raybench-results" / "mlflow.db").touch()
+    monkeypatch.setattr("raybench.cli.ui.find_spec", lambda name: None)
+    said = raybench("ui", "--login")
+    assert said.status == 2
+    assert said.lines == ["--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'"]
 
 
 def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):

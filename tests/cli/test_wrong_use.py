@@ -1,6 +1,13 @@
 """What a person may get wrong: exit status 2, one message that says what and where, and nothing started."""
 
+import os
+import signal
+import sys
+import time
+
 import pytest
+
+from raybench.cli import repeat_dropped_interrupts
 
 GOOD = """name: wrong
 workload: digits_cnn
@@ -8,36 +15,14 @@ axes:
   device: [cpu, tpu]
   batch_size: [32, 64]
 """
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
-
 FILES = {
     "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
-    "a wrong type": (
-        GOOD + "epochs: many\n",
-        "g.yaml:6:9: epochs: wanted a number above 0, not the text 'many'",
-    ),
-    "an empty axis": (
-        GOOD.replace("[32, 64]", "[]"),
-        "g.yaml:5:15: axes.batch_size: wanted at least one value, not an empty list",
-    ),
-    "a value twice": (
-        GOOD.replace("[32, 64]", "[32, 64, 32]"),
-        "g.yaml:5:24: axes.batch_size[2]: 32 is on the axis twice",
-    ),
-    "an unknown device": (GOOD.replace("tpu", "tpuu"), "g.yaml:4:17: axes.device[1]: unknown device 'tpuu'"),
     "an unknown workload": (GOOD.replace("digits_cnn", "digits_cn"), "did you mean digits_cnn?"),
-    "a tab": (GOOD.replace("  device", "\tdevice"), "g.yaml:4:1: tabs are not allowed for indentation; use spaces"),
-    "a list for a map": (GOOD[: GOOD.index("axes")] + "axes: [32, 64]\n", "g.yaml:3:7: axes: wanted a map"),
-    "a list at the top": ("- name: wrong\n", "g.yaml:1:1: wanted a map (name: value) at the top of the file"),
     "nothing": ("", "g.yaml: is empty; see `raybench init` for grids to begin with"),
-    "ten megabytes": ("#" * 10_000_000, "g.yaml: is larger than 256 KiB; that is no grid file"),
-    "a YAML tag": (GOOD + "seed: !!python/object/apply:os.getpid []\n", "g.yaml:6:7"),
-    "a bomb of aliases": (BOMB, "aliases stand for more than 10,000 values"),
     "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 asked for"),
     "a store that is none": (GOOD + "tracking_uri: ./mlruns\n", "the grid file's tracking_uri: ./mlruns is no MLflow"),
 }
+"""One of each kind; what is wrong with a grid file in itself has tests of its own (`spec/test_grid_problems.py`)."""
 
 
 @pytest.mark.parametrize(("text", "says"), FILES.values(), ids=FILES.keys())
@@ -115,7 +100,7 @@ def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch)
     fetching, message = said.lines
     assert fetching == f"fetching mnist into {tmp_path / 'data'}"
     assert message.startswith(
-        "cannot fetch mnist from http://127.0.0.1:9/mnist/train-images-idx3-ubyte.gz: no connection"
+        "mnist: cannot be fetched from http://127.0.0.1:9/mnist/train-images-idx3-ubyte.gz: no connection"
     )
     assert "RAYBENCH_DATA names another folder" in message
     assert not (tmp_path / "raybench-results").exists()
@@ -137,3 +122,30 @@ def test_a_wrong_store_is_refused_without_its_password(raybench, tmp_path, monke
     told.append(raybench("plan", "g.yaml"))
     assert [said.status for said in told] == [2] * 6
     assert SECRET not in " ".join(said.out + said.err for said in told)
+
+
+def test_an_interrupt_that_python_drops_is_sent_again(monkeypatch):
+    class Interrupted:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    repeat_dropped_interrupts()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Interrupted()
+            time.sleep(10)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert dropped == []
+
+
+@pytest.mark.parametrize("name", ["epochs.csv", "journal.jsonl", "grid.yaml"])
+def test_a_report_of_a_named_pipe_says_that_it_is_no_file(raybench, tmp_path, name):
+    """Such as `raybench report <(…)` in a shell: nothing waits for it."""
+    os.mkfifo(tmp_path / name)
+    said = raybench("report", tmp_path / name)
+    assert said.status == 2
+    assert f"{tmp_path / name}: is not a regular file" in said.err

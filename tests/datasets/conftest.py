@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from small_data import FILES, Member, Server, sha256, small
+from support.small_data import FILES, Member, Server, sha256, small
 
 from raybench.datasets import DataSet, Source
 

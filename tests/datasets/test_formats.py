@@ -51,6 +51,7 @@ def test_digits_are_official(tmp_path: Path) -> None:
         (b"1,2,3", "damaged"),
         (gzip.compress(b"a,b\n"), "damaged"),
     ],
+    ids=["another shape", "truncated", "not compressed", "no numbers"],
 )
 def test_damaged_digits(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / digits.FILE).write_bytes(content)
@@ -118,6 +119,7 @@ def test_a_class_beyond_nine_is_named(pair: tuple[Path, Path]) -> None:
         mnist._split(*pair, 5)
 
 
+@pytest.mark.slow
 @real("mnist")
 def test_real_mnist() -> None:
     data = datasets.get("mnist").load(REAL)
@@ -177,6 +179,7 @@ def test_a_cifar_class_beyond_nine_is_named(batches: Path) -> None:
         cifar10.read(batches)
 
 
+@pytest.mark.slow
 @real("cifar10")
 def test_real_cifar() -> None:
     data = datasets.get("cifar10").load(REAL)

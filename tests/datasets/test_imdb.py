@@ -111,6 +111,7 @@ def test_the_archive_is_the_file_and_not_unpacked() -> None:
     assert datasets.get("cifar10").sources[0].is_archive
 
 
+@pytest.mark.slow
 def test_the_real_reviews(real_data: Path) -> None:
     if not (real_data / imdb.ARCHIVE).is_file():
         pytest.skip("RAYBENCH_DATA has no film reviews")

@@ -93,6 +93,7 @@ def test_smaller_ones_are_the_same_scenes(side: int) -> None:
     assert scenes.sized(whole, scenes.SIDE) is whole
 
 
+@pytest.mark.slow
 def test_the_process_holds_no_more_after_ten_times_as_many() -> None:
     """In a process of its own, by the kernel's account: 2,000 small scenes with their targets, and 20,000."""
     code = (

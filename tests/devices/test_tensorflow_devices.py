@@ -1,9 +1,11 @@
 import os
 
 import pytest
-from frameworks import call
+from support.frameworks import call
 
 from raybench.devices.host import usable_cores
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 
 def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
@@ -11,6 +13,7 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
     assert found["visible"] == ""
     assert found["fairness"] == {
         "threads": 1,
+        "thread_waiting": "passive",
         "cores": [usable_cores()[0]],
         "visible": [],
         "tf32": False,
@@ -25,6 +28,7 @@ def test_a_host_can_be_divided_into_devices():
     assert (found["devices"], found["replicas"]) == (3, 3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_threads_asked_for_are_those_that_compute(threads):
@@ -33,7 +37,7 @@ def test_the_threads_asked_for_are_those_that_compute(threads):
 
 def test_tf32_is_refused_where_there_is_none():
     said = call("tensorflow", "tensorflow_devices_side:opened", precision="tf32")
-    assert "tf32 needs an NVIDIA GPU" in said
+    assert "precision tf32 is not available on cpu, only on cuda" in said
 
 
 def test_out_of_memory_is_recognised_and_nothing_else():

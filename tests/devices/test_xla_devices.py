@@ -3,25 +3,30 @@
 import os
 
 import pytest
-from frameworks import call
+from support.frameworks import call
 
+from raybench.core.rank import Rank
 from raybench.devices import (
-    BORROWED,
+    KINDS,
     Assignment,
     Hardware,
-    cores_per_accelerator,
     frameworks,
     hosted,
-    legal_counts,
     open_device,
     tpu,
 )
 from raybench.devices.host import model_name, usable_cores
-from raybench.devices.node import Node
-from raybench.replication import Replication, arrange
-from raybench.trial.rank import Rank
+from raybench.planning.node import Node
+from raybench.planning.replication import Replication, arrange
 
 GIB = 1024**3
+
+
+def on_xla(test):
+    """Marks a test that runs torch_xla in a process of its own."""
+    return pytest.mark.slow(pytest.mark.xla(test))
+
+
 NAMES = ("PJRT_DEVICE", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS")
 
 
@@ -72,7 +77,7 @@ def test_a_generation_is_known_by_its_number(host, device, subsystem, model, cor
     host(device, subsystem, group=7)
     (found,) = tpu.probe(host.root)
     assert (found.model, found.count) == (model, 1)
-    assert cores_per_accelerator("tpu", model) == cores
+    assert KINDS["tpu"].devices_per_accelerator(model) == cores
 
 
 def test_what_cannot_be_opened_or_was_hidden_is_not_there(host, monkeypatch):
@@ -93,7 +98,7 @@ def test_a_host_without_such_a_bus_has_no_tpu(tmp_path):
 
 
 def test_xla_cpu_is_the_processor_by_another_name():
-    assert BORROWED["xla_cpu"] == "cpu"
+    assert KINDS["xla_cpu"].virtual and not KINDS["tpu"].virtual
     assert hosted("xla_cpu") and not hosted("tpu")
     assert frameworks("xla_cpu") == ("torch_xla",)
     node = Node("box", (Hardware("cpu", "AMD EPYC", 8),))
@@ -101,9 +106,10 @@ def test_xla_cpu_is_the_processor_by_another_name():
 
 
 def test_counts_and_cores():
-    assert legal_counts("tpu") == (1, 2, 4, 8)
-    assert legal_counts("cuda") is None
-    assert cores_per_accelerator("cuda", "Tesla T4") == cores_per_accelerator("tpu", "TPU v9") == 1
+    assert KINDS["tpu"].counts == (1, 2, 4, 8)
+    assert not KINDS["cuda"].counts
+    for kind, model in (("cuda", "Tesla T4"), ("tpu", "TPU v9")):
+        assert KINDS[kind].devices_per_accelerator(model) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,8 +192,8 @@ def test_another_error_is_not_taken_for_a_lock():
 def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     from types import SimpleNamespace
 
-    from raybench.execution.dispatch import Placement
     from raybench.execution.ray_tune import PIN, _bundle
+    from raybench.execution.scheduler import Placement
 
     cell = SimpleNamespace(content={"device": {"kind": kind}}, fit=SimpleNamespace(resources=()))
     work = SimpleNamespace(trial=SimpleNamespace(cell=cell))
@@ -199,11 +205,13 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
 
 
+@on_xla
 def test_the_adapter_says_what_it_runs_on():
     found = call("torch_xla", "xla_side:described")
     assert (found["kind"], found["model"]) == ("xla_cpu", model_name())
     assert found["fairness"] == {
         "threads": 2,
+        "thread_waiting": "passive",
         "cores": usable_cores(),
         "visible": [],
         "tf32": False,
@@ -214,25 +222,33 @@ def test_the_adapter_says_what_it_runs_on():
     assert 50e6 < found["peak"] < 8 * GIB
 
 
+@on_xla
 def test_virtual_devices():
     assert call("torch_xla", "xla_side:described", devices=8)["devices"] == 8
 
 
+@pytest.mark.exhaustive
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+@on_xla
 @pytest.mark.parametrize("threads", [1, 2])
 def test_as_many_threads_compute_as_the_trial_was_given(threads):
     assert call("torch_xla", "xla_side:busy_threads", threads=threads) == threads
 
 
+@on_xla
 @pytest.mark.parametrize("precision", ["fp16", "tf32"])
 def test_a_precision_xla_has_not_is_refused(precision):
     assert f"precision {precision}" in call("torch_xla", "xla_side:refused", precision=precision)
 
 
+@on_xla
 def test_memory_that_runs_out_is_told_from_other_errors():
     ran_out, another, said = call("torch_xla", "xla_side:out_of_memory")
     assert ran_out and not another, said
 
 
+@pytest.mark.exhaustive
+@on_xla
 def test_a_clock_that_does_not_wait_measures_the_queue():
     handed_over, done = call("torch_xla", "xla_side:elapsed")
     assert handed_over < done / 2

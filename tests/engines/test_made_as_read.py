@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
-from frameworks import call
+from support.frameworks import call
 
+from raybench.core.ledger import Ledger
 from raybench.datasets import scenes
-from raybench.engines.order import EpochOrder
+from raybench.engines.batch_order import EpochOrder
 from raybench.engines.torch.inputs import HostInput
-from raybench.trial.ledger import Ledger
 
 INDEX = [[3, 7], [999_999, 1], [5, 6]]
 
@@ -27,5 +28,7 @@ def test_torch_streams_a_million_scenes() -> None:
     assert [counts for *_, counts in taken.evaluate(4)] == [4, 1]
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
 def test_tensorflow_streams_a_million_scenes() -> None:
     assert call("tensorflow", "scenes_side:streamed", index=INDEX)

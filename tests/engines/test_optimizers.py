@@ -4,12 +4,9 @@ import itertools
 
 import pytest
 import torch
+from support.closed_forms import CLOSED, DECAY, MOMENTS, SGD, START, STEPS
 
 from raybench.engines.torch.optimizers import build_optimizer
-
-RATE, DECAY, STEPS = 0.1, 0.05, 10
-SGD = {"name": "sgd", "learning_rate": RATE, "momentum": 0.9, "nesterov": True}
-MOMENTS = {"learning_rate": RATE, "betas": [0.9, 0.999], "eps": 1e-8}
 
 
 def ten_steps(settings, decay):
@@ -21,40 +18,6 @@ def ten_steps(settings, decay):
     return weight.detach()
 
 
-def coupled_sgd(weight):
-    velocity = torch.zeros_like(weight)
-    for _ in range(STEPS):
-        gradient = DECAY * weight
-        velocity = 0.9 * velocity + gradient
-        weight = weight - RATE * (gradient + 0.9 * velocity)
-    return weight
-
-
-def coupled_adam(weight):
-    first, second = torch.zeros_like(weight), torch.zeros_like(weight)
-    for step in range(1, STEPS + 1):
-        gradient = DECAY * weight
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.999 * second + 0.001 * gradient**2
-        weight = weight - RATE * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
-    return weight
-
-
-def decoupled(weight):
-    return weight * (1 - RATE * DECAY) ** STEPS
-
-
-START = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-CLOSED = {
-    ("sgd", "coupled"): coupled_sgd,
-    ("sgd", "decoupled"): decoupled,
-    ("adam", "coupled"): coupled_adam,
-    ("adam", "decoupled"): decoupled,
-    ("adamw", "coupled"): coupled_adam,
-    ("adamw", "decoupled"): decoupled,
-}
-
-
 @pytest.mark.parametrize(("name", "decay"), CLOSED)
 def test_ten_steps_follow_the_closed_form(name, decay):
     settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
@@ -62,7 +25,7 @@ def test_ten_steps_follow_the_closed_form(name, decay):
 
 
 def test_the_rules_can_be_told_apart():
-    forms = [form(START) for form in (coupled_sgd, coupled_adam, decoupled)]
+    forms = [form(START) for form in {id(form): form for form in CLOSED.values()}.values()]
     assert all(not torch.allclose(a, b, rtol=1e-3) for a, b in itertools.combinations(forms, 2))
 
 

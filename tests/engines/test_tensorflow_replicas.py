@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from frameworks import call
+from support.frameworks import call, remember
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 
 def train(**how):
-    return call("tensorflow", "tensorflow_side:trained", **how)
+    return remember("tensorflow", "tensorflow_side:trained", **how)
 
 
 def metrics(found):
@@ -50,17 +52,22 @@ def test_replicas_change_nothing_but_batch_norm():
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"input": "host", "augmentation": ["flip", {"crop": 2}], "steps_per_execution": 4}]
+    "how",
+    [
+        {"input": "host", "augmentation": ["flip", {"crop": 2}], "steps_per_execution": 4},
+        pytest.param({}, marks=pytest.mark.exhaustive),
+    ],
+    ids=["streamed in calls", "plain"],
 )
 def test_grouped_on_one_device_agrees_with_as_many_devices(how):
-    """Two virtual devices under MirroredStrategy; 24 steps of sums in another order leave 1e-4."""
-    how = {"epochs": 4, "replicas": 2, "evaluation_batch_size": 33, **how}
+    """Two virtual devices under MirroredStrategy; 12 steps of sums in another order leave 1e-4."""
+    how = {"epochs": 2, "replicas": 2, "evaluation_batch_size": 33, **how}
     grouped = train(replication="grouped", **how)
     devices = train(replication="devices", devices=2, **how)
     assert metrics(devices) == pytest.approx(metrics(grouped), rel=1e-3)
     assert apart(devices, grouped) < 1e-4
     assert apart(train(**how | {"replicas": 1}), grouped) > 1e-2, "one replica would be another result"
-    assert [epoch["new_shapes"] for epoch in devices["epochs"]] == [2, 0, 0, 0]
+    assert [epoch["new_shapes"] for epoch in devices["epochs"]] == [2, 0]
 
 
 def test_grouped_statistics_compile():

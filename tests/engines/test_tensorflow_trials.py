@@ -3,19 +3,21 @@
 import sys
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 
 import pytest
-from frameworks import call
+from support import SUPPORT
+from support.frameworks import call
 
-from raybench.cell import DEFAULTS, make_cell
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines import VERSIONS
-from raybench.execution.process import TemplateProcess
-from raybench.trial.job import Job
+from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
 
-HERE = Path(__file__).parent
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+HERE = SUPPORT / "sides"
 
 
 def make_job(folder, attribute="fine", device=None, **settings):
@@ -41,19 +43,15 @@ def epochs_of(events):
 
 
 @pytest.fixture(scope="module")
-def template():
-    process = TemplateProcess("tensorflow")
-    yield process
-    process.close()
+def template(fork_server):
+    return fork_server("tensorflow")
 
 
 @pytest.mark.parametrize(
     ("device", "settings"),
     [
-        ({}, {}),
         ({}, {"input": "host", "steps_per_execution": 3}),
-        ({}, {"compile": True}),
-        ({}, {"precision": "bf16", "optimizer": "adamw"}),
+        ({}, {"precision": "bf16", "optimizer": "adamw", "compile": True}),
         ({"replicas": 4, "replication": "grouped", "devices": 1}, {}),
         ({"replicas": 2, "replication": "devices", "devices": 2}, {}),
     ],
@@ -83,6 +81,7 @@ def test_other_ends_have_their_names(template, tmp_path, attribute, status, phas
     assert (last["status"], last["error"].get("phase")) == (status, phase), last["error"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
 def test_a_kernel_that_goes_on_without_memory_is_told_as_memory(template, tmp_path):
     job = replace(make_job(tmp_path, "vast", batch_size=512), memory_limit=900 << 20)

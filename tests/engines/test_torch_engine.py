@@ -5,16 +5,16 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from small_training import RECIPE, pictures
+from support.small_training import RECIPE, pictures
 
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.order import Augmentation, Order
-from raybench.engines.pictures import reflect
-from raybench.engines.torch.pictures import Drawn, Pictures, steps_of
-from raybench.trial.job import Recipe
-from raybench.trial.ledger import Ledger
+from raybench.engines.batch_order import Augmentation, Order
+from raybench.engines.images import reflect
+from raybench.engines.torch.images import Drawn, Pictures, steps_of
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
@@ -77,11 +77,9 @@ def test_an_epoch_is_what_a_plain_loop_does():
     assert metrics["accuracy"] == pytest.approx((outputs.argmax(1) == targets).float().mean().item())
 
 
-@pytest.mark.parametrize("batch", [1, 7, 64, 70, 1000])
-def test_evaluation_counts_every_example_once_whatever_its_batch(batch):
-    whole, _ = make_engine(evaluation_batch_size=70)
-    padded, _ = make_engine(evaluation_batch_size=batch)
-    assert padded.evaluate()[0] == pytest.approx(whole.evaluate()[0], rel=1e-5)
+def test_evaluation_counts_every_example_once_whatever_its_batch():
+    whole, *padded = (make_engine(evaluation_batch_size=batch)[0].evaluate()[0] for batch in (70, 1, 7, 64, 1000))
+    assert padded == [pytest.approx(whole, rel=1e-5)] * 4
 
 
 @pytest.mark.parametrize("augmentation", [(), ("flip", {"crop": 2}, {"cutout": 3})])
@@ -126,7 +124,7 @@ def test_augmentation_is_crop_then_flip_then_cutout():
     assert batch.is_contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", pytest.param("fp16", marks=pytest.mark.slow)])
 def test_every_precision_learns(precision):
     engine, _ = make_engine(precision=precision, data=Data(pictures(320), pictures(64, seed=1)))
     first = engine.train_epoch(1).metrics["loss"]
@@ -154,7 +152,7 @@ def test_a_slow_first_step_is_compile_not_train():
 
         def forward(self, inputs):
             if self.first:
-                time.sleep(1.0)
+                time.sleep(0.4)
                 self.first = False
             return self.inner(inputs)
 
@@ -163,8 +161,8 @@ def test_a_slow_first_step_is_compile_not_train():
     begun = time.perf_counter()
     engine.train_epoch(1)
     wall, spent = time.perf_counter() - begun, ledger.epoch()
-    assert spent["compile"] > 0.5
-    assert spent["train"] < wall - 0.5
+    assert spent["compile"] > 0.2
+    assert spent["train"] < wall - 0.2
 
 
 def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):
@@ -209,7 +207,7 @@ def test_a_slow_loader_is_input_wait_where_batches_are_streamed(monkeypatch, whe
         take = engine._input._take
 
         def slow(*how):
-            time.sleep(0.25)
+            time.sleep(0.1)
             return take(*how)
 
         monkeypatch.setattr(engine._input, "_take", slow)
@@ -218,9 +216,9 @@ def test_a_slow_loader_is_input_wait_where_batches_are_streamed(monkeypatch, whe
     engine.train_epoch(1)
     wall, spent = time.perf_counter() - begun, ledger.epoch()
     if where == "host":
-        assert spent["input_wait"] > 0.25, "the first batch is waited for whole, whatever steps take"
+        assert spent["input_wait"] > 0.05, "the first batch is waited for, whatever steps take"
         assert spent["input_wait"] + spent["train"] + spent["compile"] <= wall
-        assert spent["train"] + spent["compile"] < wall - 0.25
+        assert spent["train"] + spent["compile"] < wall - 0.05
     else:
         assert spent["input_wait"] == 0.0
 
@@ -258,6 +256,7 @@ def test_a_loss_and_metrics_of_ones_own():
     assert judged["distance"] < 0.05
 
 
+@pytest.mark.slow
 def test_compiled_and_eager_agree():
     plain, _ = make_engine()
     compiled, _ = make_engine(compile=True)

@@ -6,18 +6,18 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from frameworks import call
-from small_training import RECIPE, pictures
+from support.frameworks import call
+from support.small_training import RECIPE, pictures
 
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.pictures import Views
+from raybench.engines.images import Views
 from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import cross_entropy
-from raybench.engines.torch.views import averaged, views
-from raybench.trial.job import Recipe
-from raybench.trial.ledger import Ledger
+from raybench.engines.torch.test_time_augmentation import averaged, views
 from raybench.workloads.base import Workload
 
 
@@ -54,7 +54,10 @@ def state(engine):
 # Epochs that are no whole number
 
 
-@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+TENSORFLOW = pytest.param("tensorflow", marks=[pytest.mark.slow, pytest.mark.tensorflow])
+
+
+@pytest.mark.parametrize("framework", ["torch", TENSORFLOW])
 @pytest.mark.parametrize("where", ["device", "host"])
 def test_the_last_epoch_of_a_fraction_is_shorter(framework, where):
     """2.4 epochs of 6 steps are 14.4, which is 15: two of 6 and one of 3; the same steps as those of 2.5 epochs."""
@@ -148,6 +151,78 @@ def test_the_engine_looks_ahead_after_its_own_steps():
         assert not np.allclose(ended[name], seen[12][name], atol=1e-6)
 
 
+# Clipped gradients
+
+SMALL = 1 / 1024
+"""Of a gradient that no loss scaling carries beyond what fp16 has."""
+
+
+def ten_steps(example, loss, **changes):
+    """How far ten steps move the two weights of a model, each with the same gradient."""
+    workload = Workload(
+        model=partial(torch.nn.Linear, 2, 1, bias=False),
+        data=lambda _: None,
+        loss=loss,
+        metrics=lambda outputs, targets: {},
+        name="ten_steps",
+    )
+    inputs = Split(np.tile(np.array(example, np.float32), (320, 1)), np.zeros(320, int))
+    how = {"epochs": 1, "weight_decay": 0.0, "momentum": 0.0, "nesterov": False, "learning_rate": 1.0}
+    engine = make_engine(workload=workload, data=Data(inputs, inputs), **(how | changes))
+    begun = engine.model.weight.detach().clone()
+    engine.train_epoch(1)
+    return (begun - engine.model.weight.detach()).flatten() / 10
+
+
+@pytest.mark.parametrize(
+    ("clipping", "moved"), [(SMALL, (0.6, 0.8)), (2.5 * SMALL, (1.5, 2.0)), (10.0, (3.0, 4.0)), (None, (3.0, 4.0))]
+)
+@pytest.mark.parametrize("how", [{}, {"master_weights": False}, {"precision": "fp16"}], ids=["mean", "sum", "scaled"])
+def test_ten_steps_with_clipped_gradients_are_their_closed_form(clipping, moved, how):
+    """Of the mean loss's gradient, also where the loss is summed, and where it is scaled so that fp16 can hold it."""
+    found = ten_steps([3.0, 4.0], lambda outputs, _: outputs[:, 0] * SMALL, gradient_clipping=clipping, **how)
+    assert (found / SMALL).tolist() == pytest.approx(moved, rel=5e-3)
+
+
+def test_a_norm_that_fp16_cannot_hold_is_clipped_too():
+    low = {"precision": "fp16", "master_weights": False, "learning_rate": 0.1}
+    found = ten_steps([1875.0, 1875.0], lambda outputs, _: outputs[:, 0], gradient_clipping=1.0, **low)
+    assert (found / 0.1).tolist() == pytest.approx([0.7071, 0.7071], rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_tensorflow_clips_gradients_as_torch_does():
+    for clipping, moved in ((SMALL, [0.6, 0.8]), (10.0, [3.0, 4.0])):
+        found = call("tensorflow", "tensorflow_side:three_and_four", clipping=clipping, small=SMALL)
+        assert found == pytest.approx(moved, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_rows_of_an_embedding_are_one_gradient():
+    """All of a batch's examples look up one row: its gradient is 5, and that of one example alone a part of it."""
+    assert call("tensorflow", "tensorflow_side:looked_up", clipping=1.0) == pytest.approx([10.0, 0.0], rel=1e-4)
+
+
+@pytest.mark.parametrize("groups", [(), GROUPS])
+def test_clipping_is_torch_s_own(groups):
+    """Two epochs against a plain loop over the same batches."""
+    engine, plain = (make_engine(parameter_groups=groups, gradient_clipping=clip) for clip in (0.05, None))
+    step, seen = plain._optimizer.step, []
+
+    def clipped(*how):
+        seen.append(float(torch.nn.utils.clip_grad_norm_(plain.model.parameters(), 0.05)))
+        return step(*how)
+
+    plain._optimizer.step = clipped
+    for epoch in (1, 2):
+        assert engine.train_epoch(epoch).metrics == plain.train_epoch(epoch).metrics
+    assert len(seen) == 12 and min(seen) > 0.05, "every step was clipped"
+    for one, other in zip(state(engine).values(), state(plain).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # Parameter groups
 
 
@@ -202,14 +277,16 @@ def test_label_smoothing_is_its_formula(smoothing):
     outputs, targets = random.normal(0, 3, (50, 10)), random.integers(0, 10, 50)
     found = cross_entropy(torch.from_numpy(outputs), torch.from_numpy(targets), smoothing)
     np.testing.assert_allclose(found.numpy(), smoothed(outputs, targets, smoothing), rtol=1e-10)
-    theirs = call(
-        "tensorflow",
-        "tensorflow_side:cross_entropy_of",
-        outputs=outputs.tolist(),
-        targets=targets.tolist(),
-        smoothing=smoothing,
-    )
-    np.testing.assert_allclose(theirs, found.numpy(), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_label_smoothing_is_the_same_in_tensorflow():
+    random = np.random.default_rng(0)
+    outputs, targets = random.normal(0, 3, (50, 10)), random.integers(0, 10, 50)
+    how = {"outputs": outputs.tolist(), "targets": targets.tolist(), "smoothing": 0.2}
+    found = call("tensorflow", "tensorflow_side:cross_entropy_of", **how)
+    np.testing.assert_allclose(found, smoothed(outputs, targets, 0.2), rtol=1e-5)
 
 
 def test_labels_are_smoothed_in_training_alone():
@@ -223,8 +300,7 @@ def test_labels_are_smoothed_in_training_alone():
 
     first = Split(np.zeros((64, 4)), np.zeros(64, int))
     workload = Workload(model=decided, data=lambda _: None, name="decided")
-    still = RECIPE["optimizer"] | {"learning_rate": 1e-12}
-    engine = make_engine(workload=workload, data=Data(first, first), label_smoothing=0.5, optimizer=still)
+    engine = make_engine(workload=workload, data=Data(first, first), label_smoothing=0.5, learning_rate=1e-12)
     alone = np.log1p(np.exp(-6.0))
     assert engine.train_epoch(1).metrics["loss"] == pytest.approx(alone + 0.5 * 6.0 / 2, rel=1e-5)
     assert engine.evaluate()[0]["loss"] == pytest.approx(alone, rel=1e-4)
@@ -276,6 +352,8 @@ def test_only_evaluation_sees_further_views():
     assert plain.evaluate()[0]["loss"] != pytest.approx(wanted, rel=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
 def test_views_are_the_same_in_both_frameworks():
     inputs = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype(np.float32)
     ours = list(views(torch.from_numpy(inputs).permute(0, 3, 1, 2), Views(True, 2)))
@@ -313,12 +391,18 @@ def test_a_workload_sets_weights_from_the_first_examples():
     np.testing.assert_allclose(inputs.permute(0, 2, 3, 1).numpy(), wanted, rtol=1e-5, atol=1e-6)
     assert targets.tolist() == train.targets[:5].tolist()
     np.testing.assert_allclose(state(engine)["4.bias"], wanted.mean((0, 1, 2))[:2], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_workload_sets_weights_in_tensorflow_too():
+    wanted = (pictures().inputs[:5] - np.array(WORKLOAD.mean)) / np.array(WORKLOAD.std)
     theirs = call("tensorflow", "tensorflow_side:initialized", count=5)
     np.testing.assert_allclose(theirs["inputs"], wanted, rtol=1e-5, atol=1e-6)
     assert theirs["kept"]
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["bf16", pytest.param("fp16", marks=pytest.mark.slow)])
 def test_without_master_weights_all_but_batch_norms_are_low_and_learn(precision):
     engine = make_engine(precision=precision, master_weights=False, data=Data(pictures(320), pictures(64, seed=1)))
     kinds = {name: parameter.dtype for name, parameter in engine.model.named_parameters()}

@@ -1,15 +1,14 @@
 """Whole trials on kind xla_cpu: a fork template of the other interpreter, and what its events say."""
 
-import os
-
 import pytest
-from frameworks import interpreter
 
-from raybench.cell import DEFAULTS, make_cell
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.execution.process import TemplateProcess
-from raybench.trial.job import Job
+from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
+
+pytestmark = [pytest.mark.slow, pytest.mark.xla]
 
 GREEDY = """
 import numpy as np
@@ -35,16 +34,8 @@ greedy = Workload(model=lambda: Greedy(4, 2), data=data)
 
 
 @pytest.fixture(scope="module")
-def template():
-    python = str(interpreter("torch_xla"))
-    before = os.environ.get("XLA_FLAGS")
-    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # inherited: a fifth of the time to compile
-    try:
-        process = TemplateProcess("torch_xla", python)
-    finally:
-        os.environ.pop("XLA_FLAGS") if before is None else os.environ.update(XLA_FLAGS=before)
-    yield process
-    process.close()
+def template(fork_server):
+    return fork_server("torch_xla")
 
 
 def run(template, folder, reference, replicas=1, **settings):
@@ -83,7 +74,8 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
 
 
 def test_every_trial_has_a_process_and_compilations_of_its_own(template, tmp_path):
-    ends = [run(template, tmp_path / name, "digits_cnn", batch_size=256, epochs=1) for name in ("one", "two")]
+    how = {"batch_size": 256, "epochs": 1, "steps_per_epoch": 1}
+    ends = [run(template, tmp_path / name, "digits_cnn", **how) for name in ("one", "two")]
     assert len({events[0]["host"]["pid"] for events in ends}) == 2
     one, two = (named(events, "epoch_ended")[0] for events in ends)
     assert one["recompiles"] == two["recompiles"] == 2

@@ -25,7 +25,7 @@ def wheel(folder: Path, version: str = "1.0") -> Path:
 @pytest.fixture(autouse=True)
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     """The recipe `tiny`; environments go to a folder of the test's own."""
-    recipe = Recipe("tiny", "tiny", ("cpu",), (f"tiny @ {wheel(tmp_path).as_uri()}",), "a test")
+    recipe = Recipe("tiny", "tiny", (f"tiny @ {wheel(tmp_path).as_uri()}",), "a test")
     monkeypatch.setattr(recipes, "TRIALS", ())
     monkeypatch.setitem(RECIPES, "tiny", recipe)
     monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "environments"))

@@ -8,22 +8,19 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from raybench.environments import RECIPES, environments_root, look, python_of
 from raybench.environments.build import create
-from raybench.environments.built import LOG, STAMP
+from raybench.environments.status import LOG, STAMP
 from raybench.errors import ExecutionError, UsageError
 
-
-@pytest.fixture
-def built(tiny):
-    return create("tiny", lambda _: None)
+pytestmark = pytest.mark.slow
 
 
-def test_one_is_built_and_then_left_alone(built, tiny, tmp_path):
+def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monkeypatch):
+    built = create("tiny", lambda _: None)
     assert (built.state, built.packages) == ("ready", {"tiny": "1.0"})
     assert built.version == ".".join(map(str, sys.version_info[:3]))
     assert built.size > 1_000_000
@@ -55,6 +52,14 @@ def test_one_is_built_and_then_left_alone(built, tiny, tmp_path):
     told = []
     assert create("tiny", told.append, fresh=True).state == "ready"
     assert any("tiny" in line for line in told)
+    assert [line.split(":")[0] for line in told] == sorted(line.split(":")[0] for line in told)
+    assert {line.split(":")[0] for line in told} == {"step 1 of 3", "step 2 of 3", "step 3 of 3"}
+
+    # One that was ready is not, once building it anew has failed.
+    monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
+    with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
+        create("tiny", lambda _: None, fresh=True)
+    assert look("tiny").state == "not built"
 
 
 def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
@@ -71,13 +76,7 @@ def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
     assert look("tiny").state == "not built"
 
 
-def test_a_failed_build_of_a_ready_one_is_not_ready(built, tiny, monkeypatch):
-    monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
-    with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
-        create("tiny", lambda _: None, fresh=True)
-    assert look("tiny").state == "not built"
-
-
+@pytest.mark.exhaustive
 def test_nothing_of_another_environment_leaks_in(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "leak"))
     monkeypatch.setenv("PIP_TARGET", str(tmp_path / "leak"))
@@ -87,6 +86,7 @@ def test_nothing_of_another_environment_leaks_in(tiny, tmp_path, monkeypatch):
     assert not (tmp_path / "leak").exists()
 
 
+@pytest.mark.exhaustive
 def test_a_constraint_is_the_persons_own(tiny, tmp_path, monkeypatch):
     (tmp_path / "constraint.txt").write_text("tiny==2.0\n")
     monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "constraint.txt"))
@@ -110,17 +110,15 @@ def test_two_at_once_build_one(tiny):
         thread.join()
     assert look("tiny").state == "ready"
     assert told.count("waiting for another raybench that is building it") == 1
-    assert sum(line.startswith("Successfully installed") for line in told) == 1
+    assert sum("Successfully installed" in line for line in told) == 1
 
 
 def test_ctrl_c_ends_pip_and_leaves_nothing_that_looks_built(tmp_path):
-    here = Path(__file__).parent
     code = (
-        f"import sys; sys.path.insert(0, {str(here)!r})\n"
-        "import pytest\n"
+        "import sys\n"
         "from raybench.environments import RECIPES, Recipe\n"
         "from raybench.environments.build import create\n"
-        "RECIPES['tiny'] = Recipe('tiny', 'tiny', ('cpu',), ('nothing',), '')\n"
+        "RECIPES['tiny'] = Recipe('tiny', 'tiny', ('nothing',), '')\n"
         "try:\n"
         "    create('tiny', lambda line: print(line, flush=True))\n"
         "except KeyboardInterrupt:\n"
@@ -131,12 +129,12 @@ def test_ctrl_c_ends_pip_and_leaves_nothing_that_looks_built(tmp_path):
         index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
         environ = os.environ | {"PIP_INDEX_URL": index, "PIP_NO_INDEX": "0", "NO_PROXY": "127.0.0.1"}
         maker = subprocess.Popen([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, text=True)
-        silent.settimeout(60)
+        silent.settimeout(120)
         connection, _ = silent.accept()
         maker.send_signal(signal.SIGINT)
-        assert maker.wait(30) == 130
+        assert maker.wait(120) == 130
         maker.stdout.close()
-        connection.settimeout(10)
+        connection.settimeout(60)
         while connection.recv(1 << 16):
             pass  # ends when pip is gone
         connection.close()

@@ -5,17 +5,16 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from raybench.devices import Hardware
-from raybench.devices.node import Node, probe_node
-from raybench.environments import Interpreter, called, find, key_of, put_raybench, python, runtime_env_of
-from raybench.environments.built import STAMP
-from raybench.preflight import Need, fit
+from raybench.environments import Interpreter, called, find, key_of, put_raybench, runtime_env_of, subprocess_python
+from raybench.environments.status import STAMP
+from raybench.planning.node import Node, probe_node
+from raybench.planning.placement import Need, fit
 
 HERE = Node("server", (Hardware("cpu", "AMD EPYC", 2, 1 << 34, ids=("0", "1")),), {"torch": "2.13.0"}, "3.11.7")
 
@@ -49,6 +48,11 @@ def bare(tmp_path):
 def test_one_key_for_each_way_to_say_it(said, key):
     assert key_of(said, Path("/grids")) == key
     assert runtime_env_of(key) == (said if isinstance(said, dict) else None)
+
+
+@pytest.mark.parametrize(("key", "why"), [("/" + "a" * 5000, "File name too long"), ("~nobody-here/v", "no such file")])
+def test_a_path_that_cannot_be_there_is_a_reason(key, why):
+    assert find(key, "server", []).problem.endswith(f" on server: {why}")
 
 
 def test_a_runtime_env_keeps_its_secrets():
@@ -96,7 +100,7 @@ def test_what_is_no_python_that_works(tmp_path, monkeypatch):
     assert problem(other) == f"{other} on server: not a Python that works: not what you think"
     old = script(tmp_path / "old", '#!/bin/sh\necho \'{"python": "3.9.2", "prefix": "/usr", "packages": {}}\'\n')
     assert problem(old) == f"{old} on server: Python 3.9.2, and trials need 3.11 or later"
-    monkeypatch.setattr(python, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(subprocess_python, "ANSWER_SECONDS", 0.2)
     hung = script(tmp_path / "hung", "#!/bin/sh\nexec sleep 60\n")
     assert problem(hung) == f"{hung} on server: does not answer within 0.2 s"
 
@@ -114,13 +118,15 @@ def test_a_built_one_and_what_makes_it(tiny, tmp_path):
     assert find("tiny", "server", []).problem == ""
 
 
-def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path, monkeypatch):
-    monkeypatch.setattr(python, "ANSWER_SECONDS", 1.0)
-    hung = [str(script(tmp_path / name, "#!/bin/sh\nexec sleep 60\n")) for name in "abc"]
-    begun = time.monotonic()
-    node = probe_node("10.0.0.1", [*hung, '{"pip": []}', sys.executable])
-    assert time.monotonic() - begun < 2.5
-    assert list(node.environments) == [*hung, sys.executable], "a runtime_env is Ray's to try"
+def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path):
+    # Each answers only once all three were asked.
+    answer = json.dumps({"python": "3.12.1", "prefix": "/p", "packages": {}})
+    wait = f"while [ $(ls {tmp_path}/asked-* | wc -l) -lt 3 ]; do sleep 0.05; done"
+    text = f"#!/bin/sh\ntouch {tmp_path}/asked-$(basename $0)\n{wait}\necho '{answer}'\n"
+    own = [str(script(tmp_path / name, text)) for name in "abc"]
+    node = probe_node("10.0.0.1", [*own, '{"pip": []}', sys.executable])
+    assert list(node.environments) == [*own, sys.executable], "a runtime_env is Ray's to try"
+    assert [node.interpreter(path).problem for path in own] == [""] * 3
     assert Node.from_json(json.loads(json.dumps(node.to_json()))) == node
     assert node.interpreter() == Interpreter(version=node.python, packages=node.packages)
     assert node.interpreter("tpu").problem == f"environment tpu was not tried on {node.name}"
@@ -151,12 +157,12 @@ def test_what_an_environment_lacks(packages, reason):
     [
         (
             Need("cpu", "tensorflow", "fp32"),
-            "tensorflow is not installed on server: pip install 'raybench[tensorflow]', or `environment: tensorflow` "
-            "after `raybench env create tensorflow`",
+            "tensorflow is not installed on server: pip install 'raybench[tensorflow]', or "
+            "`raybench env create tensorflow`",
         ),
         (
             Need("xla_cpu", "torch_xla", "fp32"),
-            "torch_xla is not installed on server: `environment: xla` after `raybench env create xla`",
+            "torch_xla is not installed on server: `raybench env create xla`",
         ),
     ],
 )
@@ -171,8 +177,8 @@ def test_another_interpreter_finds_raybench_and_nothing_else_of_ours(bare, tmp_p
     (tmp_path / "only").mkdir()
     put_raybench(tmp_path / "only")
     assert [path.name for path in (tmp_path / "only").iterdir()] == ["raybench"]
-    code = "import raybench.trial.job, importlib.util as u; print(raybench.__version__, u.find_spec('pytest'))"
-    environ = {**python.clean_environ(), "PYTHONPATH": str(tmp_path / "only")}
+    code = "import raybench.core.job, importlib.util as u; print(raybench.__version__, u.find_spec('pytest'))"
+    environ = {**subprocess_python.clean_environ(), "PYTHONPATH": str(tmp_path / "only")}
     done = subprocess.run(
         [bare / "bin" / "python", "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -183,6 +189,6 @@ def test_variables_of_our_own_interpreter_do_not_reach_another(monkeypatch):
     for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         monkeypatch.setenv(name, "/ours")
     monkeypatch.setenv("KEPT", "yes")
-    assert python.clean_environ() == {
+    assert subprocess_python.clean_environ() == {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }

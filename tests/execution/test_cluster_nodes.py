@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.devices.node import Node
 from raybench.execution.cluster import LEFT, handed_out, own_folder, put_files, take_files, told_apart
-from raybench.execution.dispatch import Dispatcher
-from raybench.preflight import Fit, Need, fit
-from raybench.trial.job import Job
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.node import Node
+from raybench.planning.placement import Fit, Need, fit
 
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))

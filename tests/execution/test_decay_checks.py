@@ -1,16 +1,21 @@
-"""Real Ray, real Tune: weight decay is proven once for all trials of one rule, and the proof stands on their runs."""
+"""Weight decay is proven once for all trials of one rule, and the proof stands on their runs."""
 
 import json
+import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
+from support.executors import ForkingExecutor
 
-from raybench.execution.lazy import LazyRay
-from raybench.run import Options, run_grid
-from raybench.spec import load_grid
+from raybench.analysis.run_counts import RunCounts
+from raybench.config import load_grid
+from raybench.execution.process import TemplateProcess
+from raybench.execution.progress import Silent
+from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
-from raybench.view import Silent
+from raybench.tracking.tracker import MemoryTracker
 
 GRID = """
 name: proven
@@ -18,6 +23,7 @@ workload: digits_cnn
 epochs: 1
 steps_per_epoch: 3
 examples: {train: 256, val: 64}
+threads: 1
 axes:
   device: [cpu]
   weight_decay: [0.0, 5.0e-4]
@@ -27,16 +33,19 @@ DIES = """
 import os
 import signal
 
-import raybench.trial.decay
+import raybench.checks.weight_decay.measure
 
-raybench.trial.decay.prove = lambda job: os.kill(os.getpid(), signal.SIGKILL)
+raybench.checks.weight_decay.measure.measure = lambda job: os.kill(os.getpid(), signal.SIGKILL)
 """
 
+pytestmark = pytest.mark.slow
 
-def run(folder, text=GRID):
+
+def run(folder, executor, text=GRID, tracking=DEFAULT_STORE):
     (folder / "grid.yaml").write_text(text)
     watch = Silent()
-    return run_grid(load_grid(folder / "grid.yaml"), LazyRay(), watch, Options(results=folder / "results")), watch
+    options = Options(folder / "results", tracking=tracking, report=False)
+    return run_grid(load_grid(folder / "grid.yaml"), executor, watch, options), watch
 
 
 def journal(outcome):
@@ -54,12 +63,17 @@ def of_runs(store, table):
 
 
 @pytest.fixture(scope="module")
-def proven(tmp_path_factory):
+def executor(fork_server):
+    return ForkingExecutor(fork_server)
+
+
+@pytest.fixture(scope="module")
+def proven(tmp_path_factory, executor, migrated_database):
     """A grid of two cells with one rule of decay, and the folder it was run in."""
     folder = tmp_path_factory.mktemp("proven")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        outcome, watch = run(folder)
+    (folder / "results").mkdir()
+    shutil.copy(migrated_database, folder / "results" / "mlflow.db")
+    outcome, watch = run(folder, executor)
     return folder, outcome, watch
 
 
@@ -73,7 +87,7 @@ def test_two_cells_with_one_rule_make_one_check_before_both(proven):
         "grid_ended",
     ]
     proof, *trials = told[:-1]
-    assert (proof["check"], proof["passed"], proof["error"]) == ("decay", True, None)
+    assert (proof["check"], proof["passed"], proof["error"]) == ("weight_decay", True, None)
     assert proof["factor"] == pytest.approx(1.0, abs=1e-3)
     assert proof["subject"]["optimizer"]["name"] == "sgd"
     for started in (event for event in trials if event["event"] == "trial_started"):
@@ -90,36 +104,40 @@ def test_two_cells_with_one_rule_make_one_check_before_both(proven):
     assert json.loads(kept.read_text()) == proof
 
 
-def test_the_proof_stands_on_every_run_in_mlflow(proven):
-    folder, outcome, _ = proven
+@pytest.mark.mlflow
+def test_the_proof_stands_on_every_run_in_mlflow(proven, tmp_path, migrated_database):
+    _, outcome, _ = proven
     tags, metrics = (of_runs(outcome.store, table) for table in ("tags", "latest_metrics"))
     assert len(tags) == 2
     assert {values["raybench.decay_proof"] for values in tags.values()} == {"passed"}
     assert all(values["summary/decay_factor"] == pytest.approx(1.0, abs=1e-3) for values in metrics.values())
     (execution,) = (outcome.folder / "executions").iterdir()
     assert [proof["passed"] for proof in json.loads((execution / "decay_proofs.json").read_text())] == [True]
-    anew = resolve(folder, f"sqlite:///{folder}/anew.db")
+    anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
     assert sync(outcome.journal, anew, "proven").created == 2
     assert {values["raybench.decay_proof"] for values in of_runs(anew, "tags").values()} == {"passed"}
 
 
-def test_what_was_proven_is_not_proven_again(proven, monkeypatch):
+def test_what_was_proven_is_not_proven_again(proven, executor, tmp_path):
     folder, *_ = proven
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    _, watch = run(folder, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"))
+    shutil.copytree(folder / "results", tmp_path / "results")
+    _, watch = run(tmp_path, executor, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"), tracking=None)
     canary, started, *_ = watch.events
     assert (canary["check"], started["event"]) == ("canary", "trial_started")
     assert started["decay_proof"]["passed"] is True
-    _, watch = run(folder, GRID + "optimizer: adam\n")
-    assert [event.get("check") for event in watch.events][:3] == ["decay", "canary", None], "another rule"
+    _, watch = run(tmp_path, executor, GRID + "optimizer: adam\n", tracking=None)
+    assert [event.get("check") for event in watch.events][:3] == ["weight_decay", "canary", None], "another rule"
 
 
-def test_a_check_that_dies_stops_no_trial_and_proves_nothing(tmp_path, monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+def test_a_check_that_dies_stops_no_trial_and_proves_nothing(executor, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(DIES)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome, watch = run(tmp_path)
-    assert [row.status for row in outcome.rows] == ["1/1 completed"] * 2
+    tracker = MemoryTracker()
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        dying = TemplateProcess("torch")
+    with closing(dying):
+        outcome, watch = run(tmp_path, ForkingExecutor(lambda _: dying), tracking=tracker)
+    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
     assert outcome.exit_status == 0
     proof = watch.events[0]
     assert (proof["event"], proof.get("passed"), proof["error"]["type"]) == ("check_ended", None, "Killed")
@@ -127,9 +145,8 @@ def test_a_check_that_dies_stops_no_trial_and_proves_nothing(tmp_path, monkeypat
     assert outcome.warnings == (f"weight decay: torch on cpu, sgd: {says}",)
     for attempt in outcome.latest.values():
         assert attempt.decay_proof["says"] == says
-        assert attempt.warnings == list(outcome.warnings)
-    assert {values["raybench.decay_proof"] for values in of_runs(outcome.store, "tags").values()} == {says}
-    monkeypatch.delenv("PYTHONPATH")
-    again, watch = run(tmp_path, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"))
+        assert attempt.warnings == []
+    assert {recorded.tags["raybench.decay_proof"] for recorded in tracker.runs} == {says}
+    again, watch = run(tmp_path, executor, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"), tracking=None)
     assert watch.events[0]["passed"] is True, "what was not proven is tried again with the next trial"
     assert again.warnings == ()

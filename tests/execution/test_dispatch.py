@@ -4,11 +4,11 @@ import random
 from dataclasses import replace
 
 from raybench.devices import Hardware
-from raybench.devices.node import Node
-from raybench.execution.dispatch import Dispatcher, Work
-from raybench.plan import Trial
-from raybench.preflight import Fit
-from raybench.resolve import Cell
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.node import Node
+from raybench.planning.placement import Fit
+from raybench.planning.plan import Trial, Work
+from raybench.planning.resolve import Cell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -88,7 +88,7 @@ def test_a_lost_trial_comes_again_first_and_not_for_ever():
 
 
 def check(key, before):
-    return Work(before.trial, check="decay", key=key)
+    return Work(before.trial, check="weight_decay", key=key)
 
 
 def waiting_for(key, work):

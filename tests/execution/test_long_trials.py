@@ -7,21 +7,27 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from frameworks import interpreter
-from processes import all_gone
+from support import WORKLOADS
+from support.executors import ForkingExecutor
+from support.frameworks import interpreter
+from support.processes import all_gone
 
 import raybench
-from raybench.tracking.journal import read
+from raybench.config import load_grid
+from raybench.reporting.build import of_source
+from raybench.results.journal import read
+from raybench.run import Options, run_grid
 
-WORKLOAD = Path(__file__).parent.parent / "trial" / "checkpointed.py"
+WORKLOAD = WORKLOADS / "checkpointed.py"
+
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.mlflow]
 
 GRID = """
 name: long
 workload: checkpointed.py:both
-axes: {framework: [torch, tensorflow]}
+axes: {framework: [torch]}
 epochs: 6
 batch_size: 64
 steps_per_epoch: 150
@@ -34,15 +40,17 @@ checkpoint_every: 1
 class Grid:
     """The command in a folder of its own, to be watched and killed."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, frameworks, database):
         shutil.copy(WORKLOAD, folder)
-        (folder / "grid.yaml").write_text(GRID)
+        (folder / "grid.yaml").write_text(GRID.replace("[torch]", f"[{', '.join(frameworks)}]"))
         self.folder, self.journal = folder, folder / "raybench-results" / "long" / "journal.jsonl"
+        (folder / "raybench-results").mkdir()
+        shutil.copy(database, folder / "raybench-results" / "mlflow.db")
 
     def start(self):
-        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml"]
-        words = (self.folder / "words.txt").open("a")
-        return subprocess.Popen(command, cwd=self.folder, stdout=words, stderr=words, text=True)
+        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--no-checks"]
+        with (self.folder / "words.txt").open("a") as words:
+            return subprocess.Popen(command, cwd=self.folder, stdout=words, stderr=words, text=True)
 
     def finish(self, process):
         assert process.wait(300) == 0, self.words
@@ -82,57 +90,67 @@ class Grid:
         }
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    """The grid as it should be; and with the first trial's process, and then in the second trial the driver, killed."""
-    interpreter("tensorflow")
-    whole, broken = (Grid(tmp_path_factory.mktemp(name)) for name in ("whole", "broken"))
-    whole.finish(whole.start())
-    process = broken.start()
-    first = broken.wait_for_trial(1, process)
-    os.kill(first["host"]["pid"], signal.SIGKILL)
-    second = broken.wait_for_trial(3, process)
-    assert second["trial"] != first["trial"]
+@pytest.fixture(
+    scope="module",
+    params=[("torch",), pytest.param(("torch", "tensorflow"), marks=[pytest.mark.exhaustive, pytest.mark.tensorflow])],
+    ids=", ".join,
+)
+def grids(request, tmp_path_factory, fork_server, migrated_database):
+    """The grid as it should be; and with a process killed in each trial: the driver in the last, the trial before."""
+    for framework in request.param:
+        interpreter(framework)
+    whole, broken = (
+        Grid(tmp_path_factory.mktemp(name), request.param, migrated_database) for name in ("whole", "broken")
+    )
+    options = Options(whole.folder / "raybench-results", checks=False, tracking=None, report=False)
+    run_grid(load_grid(whole.folder / "grid.yaml"), ForkingExecutor(fork_server), options=options)
+    process, starts = broken.start(), 1
+    for _ in request.param[1:]:
+        first = broken.wait_for_trial(starts, process)
+        os.kill(first["host"]["pid"], signal.SIGKILL)
+        starts += 2
+    last = broken.wait_for_trial(starts, process)
     process.kill()
     process.wait()
-    assert all_gone([second["host"]["pid"]])
+    assert all_gone([last["host"]["pid"]], 30)
     broken.finish(broken.start())
-    return whole, broken
+    return whole, broken, len(request.param)
 
 
-def test_the_fourth_epoch_follows_in_both_frameworks(both):
-    _, broken = both
+def test_the_fourth_epoch_follows(grids):
+    _, broken, count = grids
     resumed = broken.events("trial_resumed")
-    assert [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed] == [(3, 1, 2)] * 2
+    assert [(event["epoch"], event["of_attempt"], event["attempt"]) for event in resumed] == [(3, 1, 2)] * count
     assert {event["trial"] for event in resumed} == {event["trial"] for event in broken.events("trial_started")}
     ends = [(event["attempt"], event["status"]) for event in broken.events("trial_ended")]
-    assert ends == [(1, "lost"), (2, "completed")] * 2
+    assert ends == [(1, "lost"), (2, "completed")] * count
 
 
-def test_the_losses_are_those_of_a_run_that_nothing_happened_to(both):
-    whole, broken = both
-    assert len(whole.losses()) == 12
+def test_the_losses_are_those_of_a_run_that_nothing_happened_to(grids):
+    whole, broken, count = grids
+    assert len(whole.losses()) == 6 * count
     assert broken.losses() == whole.losses()
 
 
-def test_the_table_and_mlflow_say_that_it_was_resumed(both):
-    whole, broken = both
-    assert "resumed (2 of 2 runs): it was resumed from a checkpoint after epoch 3, in another process" in " ".join(
-        broken.words.split()
-    )
-    assert "resumed" not in whole.words
+def test_the_report_and_mlflow_say_that_it_was_resumed(grids):
+    _, broken, count = grids
+    doubts = of_source(str(broken.journal), broken.folder / "raybench-results").doubts
+    (note,) = (doubt for doubt in doubts if doubt.says.startswith("resumed"))
+    assert "it was resumed from a checkpoint after epoch 3, in another process" in note.says
+    assert (note.kind, note.runs) == ("note", count)
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials
-    assert list(stored.status) == ["completed"] * 2
+    assert list(stored.status) == ["completed"] * count
     assert all("resumed" in findings for findings in stored.findings)
 
 
-def test_no_checkpoint_is_left(both):
-    for grid in both:
+def test_no_checkpoint_is_left(grids):
+    whole, broken, _ = grids
+    for grid in (whole, broken):
         assert list(grid.journal.parent.glob("trials/*/checkpoints")) == []
 
 
-def test_the_same_command_has_nothing_left_to_do(both):
-    _, broken = both
+def test_the_same_command_has_nothing_left_to_do(grids):
+    _, broken, _ = grids
     before = len(broken.events("trial_started"))
     broken.finish(broken.start())
     assert len(broken.events("trial_started")) == before

@@ -8,38 +8,26 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from importlib import metadata
+from functools import cache
 from pathlib import Path
 
 import pytest
-from processes import alive, all_gone
+from support import TESTS, WORKLOADS
+from support.jobs import make_job
+from support.processes import alive, all_gone
 
-from raybench.audit import SAMPLES
-from raybench.cell import DEFAULTS, make_cell
-from raybench.devices.host import memory_now, model_name, usable_cores
+from raybench.core.events import ERROR, EVENTS, OUTPUT
+from raybench.devices.host import memory_now
 from raybench.errors import ExecutionError
-from raybench.execution import pressure
-from raybench.execution.ends import name_end
+from raybench.execution import memory_guard
+from raybench.execution.exit_status import name_end
+from raybench.execution.fork_server import SPAWN
 from raybench.execution.process import TemplateProcess
-from raybench.execution.template import SPAWN
-from raybench.trial.job import Job
-from raybench.trial.record import ERROR, EVENTS, OUTPUT
-from raybench.workloads import read_reference
+from raybench.monitoring import SAMPLES
 
-HERE = Path(__file__).parent
-
-
-def make_job(folder, attribute, timeout=0.0, **settings):
-    info = read_reference(f"troubles.py:{attribute}", HERE)
-    cores = usable_cores()
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, **settings},
-    )
-    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=timeout)
+HERE = WORKLOADS
+HANGS_FOR = 5
+"""Seconds until a trial that hangs is ended: long enough to begin training on a busy machine."""
 
 
 def wait_for(what, seconds=20):
@@ -49,11 +37,22 @@ def wait_for(what, seconds=20):
         time.sleep(0.05)
 
 
+@pytest.fixture
+def template(fork_server):
+    return fork_server("torch")
+
+
 @pytest.fixture(scope="module")
-def template():
-    process = TemplateProcess("torch")
-    yield process
-    process.close()
+def trial(fork_server, tmp_path_factory):
+    """Runs a workload of troubles.py, each once for all tests that only read; returns its events and its folder."""
+
+    @cache
+    def run(attribute):
+        folder = tmp_path_factory.mktemp(attribute)
+        job = make_job(folder, attribute, timeout=HANGS_FOR if attribute in ("hanging", "parent") else 300)
+        return list(fork_server("torch").run(job)), folder / "attempt"
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -61,16 +60,21 @@ def template():
     [
         ("fine", "completed", None, ""),
         ("raising", "failed", "KeyError", "no such thing"),
+        ("exiting", "failed", "SystemExit", "the code called sys.exit(3)"),
+        ("interrupting", "failed", "KeyboardInterrupt", ""),
+        ("unprintable", "failed", "Unprintable", "str() of this exception raised RuntimeError"),
+        ("surrogate", "failed", "ValueError", r"caf\udce9"),
+        ("disk_full", "lost", "OSError", "No space left on device"),
         ("infinite", "diverged", "Diverged", "the loss is nan in epoch 1"),
         ("greedy", "oom", "RuntimeError", "allocate"),
         ("dying", "failed", "SIGSEGV", "died of SIGSEGV"),
         ("killed", "lost", "Killed", "SIGKILL"),
         ("leaving", "failed", "Exit", "exit status 7"),
-        ("hanging", "timeout", "Timeout", "longer than 6 s"),
+        pytest.param("hanging", "timeout", "Timeout", f"longer than {HANGS_FOR} s", marks=pytest.mark.slow),
     ],
 )
-def test_every_end_has_its_name(template, tmp_path, attribute, status, kind, says):
-    events = list(template.run(make_job(tmp_path, attribute, timeout=6 if attribute == "hanging" else 300)))
+def test_every_end_has_its_name(trial, template, attribute, status, kind, says):
+    events, folder = trial(attribute)
     last = events[-1]
     assert events[0]["event"] == "trial_started"
     assert (last["event"], last["status"]) == ("trial_ended", status)
@@ -79,14 +83,25 @@ def test_every_end_has_its_name(template, tmp_path, attribute, status, kind, say
     if kind:
         assert last["error"]["type"] == kind
         assert says in last["error"]["message"]
-    kept = (tmp_path / "attempt" / EVENTS).read_text().splitlines()
-    assert len(kept) == len(events)
+    assert len((folder / EVENTS).read_text().splitlines()) == len(events)
     assert template.alive, "the template outlives its trials"
+
+
+def test_a_long_message_is_cut_and_whole_in_the_trials_folder(trial):
+    events, folder = trial("raising_at_length")
+    error = events[-1]["error"]
+    assert error["message"].startswith("'xxx")
+    assert "\n[9,996,008 characters are only in the trial's folder]\n" in error["message"]
+    assert len(error["message"]) < 4_100 and len(error["traceback"]) < 16_100
+    assert 'raise KeyError("x" * 10_000_000' in error["traceback"]
+    kept = [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
+    assert error in [event.get("error") for event in kept]
+    assert (folder / ERROR).stat().st_size > 10_000_000
 
 
 def make_check(folder, **changes):
     job = make_job(folder, "fine")
-    job = replace(job, trial="decay-1", check="decay", labels={"subject": {"framework": "torch"}})
+    job = replace(job, trial="decay-1", check="weight_decay", labels={"subject": {"framework": "torch"}})
     return replace(job, **changes)
 
 
@@ -94,7 +109,7 @@ def test_a_check_is_one_event(template, tmp_path):
     (event,) = template.run(make_check(tmp_path))
     assert (event["event"], event["check"], event["trial"], event["passed"]) == (
         "check_ended",
-        "decay",
+        "weight_decay",
         "decay-1",
         True,
     )
@@ -115,7 +130,11 @@ def test_a_check_that_cannot_be_made_says_why(template, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "kind"),
-    [({"check": "no such check"}, "Exit"), ({"timeout": 0.001}, "Timeout")],
+    [
+        ({"check": "no_such_check"}, "ModuleNotFoundError"),
+        # On one core, the check may be over before anybody looks at the clock.
+        pytest.param({"timeout": 0.001}, "Timeout", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_check_that_does_not_live_to_tell_ends_without_a_result(template, tmp_path, changes, kind):
     (event,) = template.run(make_check(tmp_path, **changes))
@@ -126,36 +145,42 @@ def test_a_check_that_does_not_live_to_tell_ends_without_a_result(template, tmp_
     assert template.alive
 
 
-def test_an_exception_names_the_line_of_the_persons_file(template, tmp_path):
-    last = list(template.run(make_job(tmp_path, "raising")))[-1]
-    where, line = last["error"]["where"].rsplit(":", 1)
+def test_an_exception_names_the_line_of_the_persons_file(trial):
+    events, folder = trial("raising")
+    error = events[-1]["error"]
+    where, line = error["where"].rsplit(":", 1)
     assert Path(where).name == "troubles.py"
     assert 'raise KeyError("no such thing")' in (HERE / "troubles.py").read_text().splitlines()[int(line) - 1]
-    assert 'raise KeyError("no such thing")' in (tmp_path / "attempt" / ERROR).read_text()
-    assert last["error"]["phase"] == "train"
+    assert 'raise KeyError("no such thing")' in (folder / ERROR).read_text()
+    assert error["phase"] == "train"
 
 
-def test_output_goes_to_a_file_of_the_trials_own(template, tmp_path, capfd):
-    last = list(template.run(make_job(tmp_path, "hanging", timeout=6)))[-1]
-    assert (tmp_path / "attempt" / OUTPUT).read_text() == "about to hang\n"
-    assert last["error"]["output"] == "about to hang"
+def test_a_process_that_the_training_code_forks_tells_nothing(trial):
+    told, folder = trial("forking")
+    assert [event["epoch"] for event in told if event["event"] == "epoch_ended"] == [1, 2]
+    assert told[-1]["status"] == "completed"
+    child = max(map(int, (folder / OUTPUT).read_text().split()))
+    assert child and all_gone([child])
+    kept = [json.loads(line)["event"] for line in (folder / EVENTS).read_text().splitlines()]
+    assert kept.count("epoch_ended") == 2 and kept.count("trial_ended") == 1
+
+
+@pytest.mark.slow
+def test_output_goes_to_a_file_of_the_trials_own(trial, capfd):
+    events, folder = trial("hanging")
+    assert (folder / OUTPUT).read_text() == "about to hang\n"
+    assert events[-1]["error"]["output"] == "about to hang"
     assert capfd.readouterr().out == ""
 
 
-def test_a_crash_leaves_its_stack_in_the_output(template, tmp_path):
-    list(template.run(make_job(tmp_path, "dying")))
-    assert "Segmentation fault" in (tmp_path / "attempt" / OUTPUT).read_text()
+def test_a_crash_leaves_its_stack_in_the_output(trial):
+    _, folder = trial("dying")
+    assert "Segmentation fault" in (folder / OUTPUT).read_text()
 
 
-def test_the_ledger_adds_up_in_a_real_trial(template, tmp_path):
-    last = list(template.run(make_job(tmp_path, "fine", epochs=5)))[-1]
-    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
-
-
-def test_events_have_the_form_of_the_contract(template, tmp_path):
-    golden = [json.loads(line) for line in (HERE.parent / "golden" / "journal.jsonl").read_text().splitlines()]
-    told = list(template.run(make_job(tmp_path, "fine")))
-    real = [event for event in told if event["event"] != "trial_audited"]
+def test_events_have_the_form_of_the_contract_and_the_ledger_adds_up(trial):
+    golden = [json.loads(line) for line in (TESTS / "golden" / "journal.jsonl").read_text().splitlines()]
+    real = [event for event in trial("fine")[0] if event["event"] != "trial_audited"]
     assert [event["event"] for event in real] == [event["event"] for event in golden]
     for found, wanted in zip(real, golden, strict=True):
         assert wanted.keys() - found.keys() == set()
@@ -163,38 +188,44 @@ def test_events_have_the_form_of_the_contract(template, tmp_path):
             assert wanted.get(name, {}).keys() - found.get(name, {}).keys() == set()
         assert {type(found[name]) for name in ("v", "t", "trial", "attempt")} == {int, str}
     assert real[1]["ledger"].keys() == golden[1]["ledger"].keys()
-    assert real[-1]["ledger"].keys() == golden[-1]["ledger"].keys()
+    last = real[-1]
+    assert last["ledger"].keys() == golden[-1]["ledger"].keys()
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
 
 
-@pytest.mark.parametrize(("attribute", "within"), [("fine", "epochs"), ("killed", "trial")])
-def test_an_audit_is_told_just_before_the_end_and_kept(template, tmp_path, attribute, within):
-    told = list(template.run(make_job(tmp_path, attribute)))
+@pytest.mark.parametrize(("attribute", "within"), [("fine", {"epochs", "trial"}), ("killed", {"trial"})])
+def test_an_audit_is_told_just_before_the_end_and_kept(trial, attribute, within):
+    told, folder = trial(attribute)
     assert [event["event"] for event in told[-2:]] == ["trial_audited", "trial_ended"]
     audit = told[-2]
-    assert (audit["trial"], audit["attempt"], audit["within"], audit["gpus"]) == ("t-r0", 1, within, [])
-    kept = map(json.loads, (tmp_path / "attempt" / EVENTS).read_text().splitlines())
+    assert (audit["trial"], audit["attempt"], audit["gpus"]) == ("t-r0", 1, [])
+    assert audit["within"] in within, "of very short epochs, the whole trial's"
+    kept = map(json.loads, (folder / EVENTS).read_text().splitlines())
     assert [event for event in kept if event["event"] == "trial_audited"] == [audit]
-    assert (tmp_path / "attempt" / SAMPLES).is_file()
+    assert (folder / SAMPLES).is_file()
 
 
-@pytest.mark.parametrize(("precision", "computes"), [("fp32", "float32"), ("bf16", "bfloat16")])
-def test_the_precision_told_is_the_one_in_force(template, tmp_path, precision, computes):
-    told = list(template.run(make_job(tmp_path, "fine", precision=precision)))
-    assert told[1]["precision"] == {"weights": "float32", "compute": computes}
-    assert told[0]["fairness"]["float32_products"] == "highest"
+def test_the_precision_told_is_the_one_in_force(trial, template, tmp_path):
+    for told, computes in (
+        (trial("fine")[0], "float32"),
+        (list(template.run(make_job(tmp_path, "fine", precision="bf16"))), "bfloat16"),
+    ):
+        assert told[1]["precision"] == {"weights": "float32", "compute": computes}
+        assert told[0]["fairness"]["float32_products"] == "highest"
 
 
-def test_no_trial_sees_what_another_did(template, tmp_path):
-    results = [list(template.run(make_job(tmp_path / name, "fine"))) for name in "ab"]
+def test_no_trial_sees_what_another_did(trial, template, tmp_path):
+    results = [trial("fine")[0], list(template.run(make_job(tmp_path, "fine")))]
     pids = {events[0]["host"]["pid"] for events in results}
     metrics = [[event["metrics"] for event in events if event["event"] == "epoch_ended"] for events in results]
     assert len(pids) == 2
     assert metrics[0] == metrics[1]
 
 
-def test_a_timeout_ends_the_whole_family(template, tmp_path):
-    list(template.run(make_job(tmp_path, "parent", timeout=6)))
-    child = int((tmp_path / "attempt" / OUTPUT).read_text().split()[1])
+@pytest.mark.slow
+def test_a_timeout_ends_the_whole_family(trial):
+    _, folder = trial("parent")
+    child = int((folder / OUTPUT).read_text().split()[1])
     assert all_gone([child])
 
 
@@ -208,9 +239,10 @@ def test_what_a_trial_leaves_ends_with_it(template, tmp_path):
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
     free, total = memory_now()
-    monkeypatch.setattr(pressure, "BELOW_RAY", pressure.OF_RAY - (1 - free / total) - (1 << 30) / total)
+    monkeypatch.setattr(memory_guard, "BELOW_RAY", memory_guard.OF_RAY - (1 - free / total) - (1 << 30) / total)
     *_, last = template.run(make_job(tmp_path, "growing", timeout=300))
     assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("oom", "OutOfMemory", "train")
     assert "of its node's" in last["error"]["message"]
@@ -219,21 +251,23 @@ def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_only_the_heaviest_of_a_full_nodes_trials_ends(template, tmp_path, monkeypatch):
     with contextlib.ExitStack() as kept:
         other = kept.enter_context(contextlib.closing(TemplateProcess("torch")))
         light, heavy = template.run(make_job(tmp_path, "hanging")), other.run(make_job(tmp_path / "heavy", "growing"))
         pids = [next(kept.enter_context(contextlib.closing(run)))["host"]["pid"] for run in (light, heavy)]
-        wait_for(lambda: pressure._held(pids[1]) > pressure._held(pids[0]) + (200 << 20))
-        assert set(pids) <= pressure._trials()
-        monkeypatch.setattr(pressure, "_trials", lambda: set(pids))  # other grids may run here, too
-        assert [pressure.ended_by(pid) for pid in pids] == [None, None]
-        monkeypatch.setattr(pressure, "BELOW_RAY", 1.0)  # any node is full
-        assert pressure.ended_by(pids[0]) is None
-        assert pressure.ended_by(pids[1])["peak_bytes"] > 200 << 20
+        wait_for(lambda: memory_guard._held(pids[1]) > memory_guard._held(pids[0]) + (200 << 20))
+        assert set(pids) <= memory_guard._trials()
+        monkeypatch.setattr(memory_guard, "_trials", lambda: set(pids))  # other grids may run here, too
+        assert [memory_guard.ended_by(pid) for pid in pids] == [None, None]
+        monkeypatch.setattr(memory_guard, "BELOW_RAY", 1.0)  # any node is full
+        assert memory_guard.ended_by(pids[0]) is None
+        assert memory_guard.ended_by(pids[1])["peak_bytes"] > 200 << 20
     assert all_gone(pids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attribute", "status"), [("fine", "completed"), ("dying", "failed")])
 def test_a_new_interpreter_for_each_trial_where_forking_is_not_safe(tmp_path, attribute, status):
     with contextlib.closing(TemplateProcess("torch", start=SPAWN)) as template:
@@ -245,6 +279,21 @@ def test_a_new_interpreter_for_each_trial_where_forking_is_not_safe(tmp_path, at
             assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("passive", "own", "waiting"), [(False, None, "default"), (True, None, "passive"), (True, "active", "default")]
+)
+def test_threads_wait_passively_on_request_unless_the_user_has_chosen(tmp_path, monkeypatch, passive, own, waiting):
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    if own:
+        monkeypatch.setenv("OMP_WAIT_POLICY", own)
+        monkeypatch.setenv("GOMP_SPINCOUNT", "100")
+    with contextlib.closing(TemplateProcess("torch", passive=passive)) as template:
+        first, *_ = template.run(replace(make_job(tmp_path, "fine"), host_busy=passive))
+    assert first["fairness"]["thread_waiting"] == waiting
+    assert first["fairness"]["host_busy"] is passive
+
+
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):
     run = template.run(make_job(tmp_path, "hanging"))
     pid = next(run)["host"]["pid"]
@@ -253,12 +302,13 @@ def test_giving_up_on_a_trial_ends_it(template, tmp_path):
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
     code = (
         "import sys, json\n"
         "from raybench.execution.process import TemplateProcess\n"
-        "from raybench.trial.job import Job\n"
+        "from raybench.core.job import Job\n"
         "template = TemplateProcess('torch')\n"
         "for event in template.run(Job.from_json(json.load(open(sys.argv[1])))):\n"
         "    print(template._process.pid, event['host']['pid'], flush=True)\n"
@@ -279,7 +329,7 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
         assert all_gone([template_pid])
         assert all_gone([trial_pid])
         assert all_gone([child]), "what the trial itself started, in a session of its own"
-        kept = "torchinductor"  # torch's cache, which is for the next trial
+        kept = "raybench-torchinductor"  # torch's cache, which is for the next trial
         wait_for(lambda: all(path.name.startswith(kept) for path in (tmp_path / "tmp").iterdir()))
     finally:
         for pid in (child, trial_pid, template_pid):
@@ -287,7 +337,32 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_framework_that_cannot_be_loaded_says_why(monkeypatch):
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells of a parent's end on Linux alone")
+def test_a_killed_guard_leaves_nothing_running(tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    template = TemplateProcess("torch")
+    family = []
+    try:
+        events = template.run(make_job(tmp_path, "parent"))
+        trial = next(events)["host"]["pid"]
+        output = tmp_path / "attempt" / OUTPUT
+        wait_for(lambda: output.exists() and output.read_text().endswith("\n"))
+        family = [int(output.read_text().split()[1]), trial]
+        template._process.kill()
+        assert all_gone(family), "also what the trial itself started, in a session of its own"
+        assert list(events)[-1]["status"] == "lost"
+        wait_for(lambda: not list((tmp_path / "tmp").glob("rb-*")))
+    finally:
+        template.close()
+        for pid in family:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_framework_that_cannot_be_loaded_says_why():
     with pytest.raises(ExecutionError, match="KeyError: 'mindspore'"):
         TemplateProcess("mindspore")
 

@@ -7,28 +7,30 @@ import threading
 import time
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 from queue import Queue
 
 import pytest
 import torch
+from support import WORKLOADS
 
-from raybench.analysis import rules
-from raybench.analysis.conditions import BUSY
-from raybench.analysis.findings import findings
-from raybench.analysis.results import attempts
-from raybench.audit.host import core_times
-from raybench.cell import DEFAULTS, make_cell
+from raybench.analysis.diagnostics.findings import findings
+from raybench.analysis.diagnostics.run_conditions import BUSY
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
 from raybench.devices.cpu import Cpu
 from raybench.devices.cuda import Cuda
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
-from raybench.execution.process import TemplateProcess
+from raybench.monitoring.host import core_times
+from raybench.planning.cell import make_cell
+from raybench.results import timing
+from raybench.results.attempt import attempts
 from raybench.trial import run as trial
-from raybench.trial.job import Job
 from raybench.workloads import read_reference
 
-HERE = Path(__file__).parent
+pytestmark = pytest.mark.exhaustive  # it measures
+
+HERE = WORKLOADS
 LOADING = 0.08
 """Seconds that the slow loader of traps.py takes for a batch."""
 
@@ -48,11 +50,9 @@ def make_job(folder, attribute, kind="cpu", model=None, **settings):
     return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), [CORE], timeout=300)
 
 
-@pytest.fixture(scope="module")
-def template():
-    process = TemplateProcess("torch")
-    yield process
-    process.close()
+@pytest.fixture
+def template(fork_server):
+    return fork_server("torch")
 
 
 def told(events):
@@ -71,7 +71,7 @@ def test_steps_that_get_quicker_after_the_warm_up_are_told(template, tmp_path):
 
 def test_a_slow_first_step_is_compile_and_nothing_to_doubt(template, tmp_path):
     attempt, found = told(template.run(make_job(tmp_path, "slow_first_step", warmup_epochs=0)))
-    assert attempt.epochs[0].ledger["compile"] > 0.8 > rules.steady(attempt)
+    assert attempt.epochs[0].ledger["compile"] > 0.8 > timing.steady(attempt)
     # On a machine that others use, times may really fall for another reason.
     assert "short_warmup" not in found or "busy_host" in found
 
@@ -182,7 +182,7 @@ def test_a_clock_that_does_not_wait_for_an_asynchronous_device_is_told(tmp_path,
         assert seen.evidence["settle_s"] > 5 * seen.evidence["section_s"], "it saw none of eight steps of 20 ms"
     else:
         assert "unsynchronised_clock" not in found
-        assert rules.steady(attempt) > 8 * 0.02
+        assert timing.steady(attempt) > 8 * 0.02
 
 
 class HonestGpu(Cuda):

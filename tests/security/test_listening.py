@@ -8,55 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
+from support import WORKLOADS
+from support.listening import addresses, family
+from support.servers import free_port
 
-TROUBLES = Path(__file__).parent.parent / "execution" / "troubles.py"
-LISTENING = "0A"
-SLOW = """
-
-class Slow(torch.nn.Linear):
-    def forward(self, inputs):
-        import time
-
-        time.sleep(0.05)
-        return super().forward(inputs)
-
-
-slow = Workload(model=lambda: Slow(1, 2), data=data)
-"""
-
-pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are read from /proc")
-
-
-def family(mark):
-    """The processes that inherit an environment with a mark."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(folder)
-        except OSError:
-            continue
-    return found
-
-
-def addresses(processes):
-    """The addresses on which processes listen, each with the command that does."""
-    sockets = {}
-    for folder in processes:
-        try:
-            for descriptor in (folder / "fd").iterdir():
-                sockets[str(descriptor.readlink())] = (
-                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:80]
-                )
-        except OSError:
-            continue
-    found = {}
-    for table in ("tcp", "tcp6"):
-        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTENING and f"socket:[{fields[9]}]" in sockets:
-                found[fields[1]] = sockets[f"socket:[{fields[9]}]"]
-    return found
+TROUBLES = WORKLOADS / "troubles.py"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are read from /proc"),
+]
 
 
 def is_loopback(address):
@@ -88,28 +48,27 @@ def watch(command, folder, seen):
     return found, (folder / "words.txt").read_text()
 
 
+@pytest.mark.ray
 def test_a_running_grid_listens_on_loopback_alone(tmp_path):
-    (tmp_path / "mine.py").write_text(TROUBLES.read_text() + SLOW)
-    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:slow\nepochs: 1000\nbatch_size: 16\n")
+    (tmp_path / "mine.py").write_text(TROUBLES.read_text())
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:slow\nepochs: 1000\nbatch_size: 16\nthreads: 1\n")
     events = tmp_path / "raybench-results" / "g" / "journal.jsonl"
 
     def trains(found):
         return events.exists() and events.read_text().count("epoch_ended") > 1
 
-    found, words = watch([sys.executable, "-m", "raybench", "grid", "g.yaml"], tmp_path, trains)
+    found, words = watch([sys.executable, "-m", "raybench", "grid", "g.yaml", "--no-checks"], tmp_path, trains)
     assert events.exists(), words
     assert "epoch_ended" in events.read_text(), words
     assert found, "Ray has servers"
     assert {address: command for address, command in found.items() if not is_loopback(address)} == {}
 
 
-def test_the_ui_listens_on_loopback_alone(tmp_path):
+@pytest.mark.mlflow
+def test_the_ui_listens_on_loopback_alone(tmp_path, migrated_database):
     store = tmp_path / "raybench-results"
     store.mkdir()
-    shutil.copy(Path(__file__), store / "unrelated")
-    import sqlite3
-
-    sqlite3.connect(store / "mlflow.db").close()
-    found, words = watch([sys.executable, "-m", "raybench", "ui", "--port", "5917"], tmp_path, bool)
+    shutil.copy(migrated_database, store / "mlflow.db")
+    found, words = watch([sys.executable, "-m", "raybench", "ui", "--port", str(free_port())], tmp_path, bool)
     assert found, words
     assert {address: command for address, command in found.items() if not is_loopback(address)} == {}

@@ -2,15 +2,15 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
 from raybench.tracking.mlflow import client_of
-from raybench.view import Silent
 
 EVIL = {
     "markup": "<script>alert(1)</script>",
@@ -53,7 +53,7 @@ mine = Workload(model=build, data=data, metrics=metrics, options={{"kind": "plai
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory):
+def outcome(tmp_path_factory, migrated_database):
     """A grid with a device, a metric, a model's option and a description of every evil name."""
     outside = tmp_path_factory.mktemp("outside")
     folder = outside / "one" / "two" / "three"
@@ -67,6 +67,7 @@ def outcome(tmp_path_factory):
         "workload": "mine.py:mine",
         "epochs": 1,
         "batch_size": 32,
+        "threads": 1,
         "axes": {"device": names},
         # Cells that differ in nothing but the name of their device are one cell.
         "overrides": [{"when": {"device": name}, "set": {"model": {"kind": name}}} for name in names],
@@ -74,7 +75,10 @@ def outcome(tmp_path_factory):
     }
     (folder / "grid.yaml").write_text(json.dumps(grid))
     before = set(Path("/tmp").glob("raybench-escaped*"))
-    result = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), Silent(), Options(results=folder / "results"))
+    (folder / "results").mkdir()
+    shutil.copy(migrated_database, folder / "results" / "mlflow.db")
+    options = Options(folder / "results", checks=False)
+    result = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), options=options)
     made = {path for path in outside.rglob("*") if path.is_file()}
     made |= set(Path("/tmp").glob("raybench-escaped*")) - before
     return result, folder, made

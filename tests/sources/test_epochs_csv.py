@@ -4,9 +4,10 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import raybench
-from raybench import reports
-from raybench.analysis.sentences import plain
+from raybench.analysis.run_counts import RunCounts
 from raybench.errors import FileError, UsageError
+from raybench.reporting import build
+from raybench.reporting.text import plain
 from raybench.sources import epochs_csv
 
 CSV = """\
@@ -46,15 +47,15 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
 
 
 def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
-    from raybench.analysis.results import attempts
-    from raybench.analysis.tables import Record, tables
+    from raybench.results.attempt import attempts
+    from raybench.sources.tables import Record, tables
 
     told = tables([Record(one, "golden") for one in attempts(golden_events).values()])
     told.epochs.to_csv(tmp_path / "golden.csv", index=False)
     again = raybench.load(tmp_path / "golden.csv")
     assert_frame_equal(again.epochs, told.epochs)
     assert again.trials["steady_s"][0] == told.trials["steady_s"][0] == 3.921
-    assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("960070f40c0c-r0", 0)
+    assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("e5728b716bd9-r0", 0)
 
 
 def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
@@ -71,22 +72,24 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("batch_size", "batch_sise"), "/mine.csv:1:7: batch_sise: no column of epochs; did you mean batch_size?"),
-        (("device,", "trial,"), "/mine.csv:1:6: trial: said twice"),
-        (("train_s", "wait"), "/mine.csv:1:3: wait: no column of epochs"),
+        (("batch_size", "batch_sise"), "/mine.csv:1:7: batch_sise: unknown column; did you mean batch_size?"),
+        (("device,", "trial,"), "/mine.csv:1:6: trial: there are two columns trial"),
+        (("train_s", "wait"), "/mine.csv:1:3: wait: unknown column; "),
         (("a,2,2.0", "a,2,fast"), "/mine.csv:3:3: train_s: 'fast' is no number"),
         (("a,2,2.0", "a,2.5,2.0"), "/mine.csv:3:2: epoch: '2.5' is no whole number"),
-        (("a,2,2.0", "a,0,2.0"), "/mine.csv:3:2: epoch: wanted a number"),
-        (("a,2,2.0", "a,2,-2"), "/mine.csv:3:3: train_s: wanted a number"),
-        (("a,2,2.0", "a,2,"), "/mine.csv:3:3: train_s: wanted a number"),
-        (("a,2,2.0", "a,1,2.0"), "/mine.csv:3:2: epoch: 1 again, of the same trial"),
+        (("a,2,2.0", "a,0,2.0"), "/mine.csv:3:2: epoch: 0, and other trials of the file count from 1"),
+        (("a,2,2.0", "a,2,-2"), "/mine.csv:3:3: train_s: '-2' is negative"),
+        (("a,2,2.0", "a,2,,"), "/mine.csv:3:1: 11 values for 10 columns"),
+        (("a,2,2.0", "a,2,"), "/mine.csv:3:3: train_s: missing"),
+        (("a,2,2.0", "a,1,2.0"), "/mine.csv:3:2: epoch: 1 again: line 2 has this epoch of the same trial"),
         (("a,2,2.0", ",2,2.0"), "/mine.csv:3:1: trial: missing"),
         (("0.6,gpu,64", "0.6,gpu,32"), "/mine.csv:3:7: batch_size: 32 here and 64 on line 2: a trial has one"),
         (("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"), "/mine.csv:3:9: compile: 'no' is neither true nor false"),
         (("0.6,gpu,64,", "0.6,gpu,"), "/mine.csv:3:1: 9 values for 10 columns"),
-        (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is no share from 0 to 1; 60 % is 0.6"),
+        (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is no fraction from 0 to 1; 60 % is 0.6"),
         ((CSV, "trial,epoch,train_s\n"), "/mine.csv:1:1: no epoch in it"),
-        ((CSV, ""), "/mine.csv:1:1: the column trial is missing"),
+        ((CSV, ""), "/mine.csv:1:1: wanted names of columns, separated by commas"),
+        (("epoch,", "time,"), "/mine.csv:1:1: the column epoch is missing"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line_and_column(tmp_path, change, says):
@@ -97,6 +100,97 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     assert len(problems(tmp_path, CSV.replace("2.0", "x").replace("2.2", "y").replace(",cpu,", ",cpu,oh"))) == 3
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("status", "success", "'success' is no status; did you mean completed?"),
+        ("status", "Completed", "'Completed' is no status; did you mean completed?"),
+        ("status", "paused", "'paused' is no status; there are completed, diverged, failed, killed, lost, oom, "),
+        ("price_per_hour", "-3", "'-3' is negative"),
+        ("evaluate_s", "-0.5", "'-0.5' is negative"),
+        ("wall_s", "-9", "'-9' is negative"),
+    ],
+)
+def test_a_value_that_cannot_be_true_is_refused(tmp_path, column, value, message):
+    (line,) = problems(tmp_path, f"trial,epoch,train_s,{column}\na,1,5,{value}\n")
+    assert line.startswith(f"/mine.csv:2:4: {column}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("metric", "at_least", "at_most", "message"),
+    [
+        ("val/accuracy", "94", "", "5: target_at_least: 94 is no fraction from 0 to 1; 94 % is 0.94"),
+        ("val/accuracy", "0.9", "0.95", "4: target_metric: wanted one bound, target_at_least or target_at_most"),
+        ("val/accuracy", "", "", "4: target_metric: wanted one bound, target_at_least or target_at_most"),
+        ("", "0.9", "", "5: target_at_least: there is no target_metric that it is the bound of"),
+        ("val/acuracy", "0.9", "", "4: target_metric: there is no column val/acuracy; did you mean val/accuracy?"),
+    ],
+)
+def test_a_target_that_cannot_be_reached_is_refused(tmp_path, metric, at_least, at_most, message):
+    head = "trial,epoch,train_s,target_metric,target_at_least,target_at_most,val/accuracy"
+    (line,) = problems(tmp_path, f"{head}\na,1,5,{metric},{at_least},{at_most},0.3\n")
+    assert line == f"/mine.csv:2:{message}"
+
+
+def test_a_device_has_one_price(tmp_path):
+    (line,) = problems(tmp_path, "trial,epoch,train_s,device,price_per_hour\na,1,5,gpu,2\nb,1,5,gpu,3\nc,1,5,cpu,1\n")
+    assert line == "/mine.csv:3:5: price_per_hour: 3 here and 2 on line 2: device gpu has one price"
+
+
+def test_the_first_problems_are_printed_and_the_others_counted(tmp_path):
+    lines = problems(tmp_path, "trial,epoch,train_s\n" + "a,1,fast\n" * 100_000)
+    assert (len(lines), lines[-1]) == (11, "… and 99,990 more")
+
+
+def test_every_message_is_short_whatever_the_file_holds(tmp_path):
+    name, value = "n" * 5000, "v" * 5000
+    for text in (f"{name},{name},epoch\n", f"trial,epoch,train_s\n{value},{value},{value}\n", "{" + name, "\0" * 999):
+        lines = problems(tmp_path, text)
+        assert lines and max(map(len, lines)) < 200
+    twice = f"trial,epoch,train_s,device\n{value},1,5,{value}\n{value},1,5,{value}0\n"
+    assert max(map(len, problems(tmp_path, twice))) < 200
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_and_tabs_separate_too_with_decimal_commas(tmp_path, separator):
+    other = load(tmp_path, CSV.replace(",", separator).replace(".", ","))
+    assert_frame_equal(other.trials, load(tmp_path, CSV).trials)
+
+
+def test_text_in_utf_16_is_named_as_such(tmp_path):
+    (tmp_path / "mine.csv").write_bytes(CSV.encode("utf-16"))
+    with pytest.raises(FileError, match=r"mine\.csv:1:1: UTF-16 text; save the file as UTF-8"):
+        raybench.load(tmp_path / "mine.csv")
+
+
+KERAS = "epoch,acc,elapsed,loss,val_acc,val_loss\n0,0.3,2.5,1.9,0.4,1.8\n1,0.5,4.5,1.5,0.6,1.4\n"
+
+
+def test_a_log_of_keras_needs_the_name_of_its_times_alone(tmp_path):
+    (missing, line) = problems(tmp_path, KERAS)
+    assert line.startswith(
+        "/mine.csv:1:3: elapsed: unknown column; rename it to epoch_s if it holds the seconds of each"
+    )
+    assert missing == "/mine.csv:1:1: the column train_s (or epoch_s, or elapsed_s) is missing"
+    found = load(tmp_path, KERAS.replace("elapsed", "elapsed_s"))
+    assert found.trials["trial"].tolist() == ["mine"]
+    assert found.epochs[["epoch", "train_s"]].values.tolist() == [[1, 2.5], [2, 2.0]], "from 1, and seconds of each"
+    assert found.epochs["val/accuracy"].tolist() == [0.4, 0.6]
+    assert found.epochs["train/loss"].tolist() == [1.9, 1.5]
+    two = problems(tmp_path, KERAS.replace("elapsed", "epoch_s") + "0,0.3,2.5,1.9,0.4,1.8\n")
+    assert two == ["/mine.csv:4:1: epoch: 0 again: line 2 has this epoch of the same trial; add a column trial"]
+
+
+def test_elapsed_seconds_that_fall_are_refused(tmp_path):
+    (line,) = problems(tmp_path, "epoch,elapsed_s\n1,5\n2,4\n")
+    assert line == "/mine.csv:3:2: elapsed_s: 4 after 5 in the epoch before"
+
+
+def test_the_parts_of_an_epoch_are_taken_from_the_whole(tmp_path):
+    found = load(tmp_path, "epoch,epoch_s,compile_s,input_wait_s\n1,5,2,0.5\n2,3,0,0.5\n").epochs
+    assert found["train_s"].tolist() == [2.5, 2.5] and found["epoch_s"].tolist() == [5.0, 3.0]
+
+
 def test_the_columns_that_are_told_of_are_those_that_are_taken():
     named = {name for name in epochs_csv.KNOWN if f"`{name}`" in epochs_csv.__doc__}
     assert named >= {"trial", "epoch", "train_s", "epoch_s", "target_metric", "wall_s", "batch_size", "repeat"}
@@ -104,7 +198,7 @@ def test_the_columns_that_are_told_of_are_those_that_are_taken():
 
 def verdict(tmp_path, text):
     (tmp_path / "mine.csv").write_text(text)
-    report = reports.of_source(str(tmp_path / "mine.csv"), tmp_path)
+    report = build.of_source(str(tmp_path / "mine.csv"), tmp_path)
     return [plain(each) for paragraph in report.verdict for each in paragraph]
 
 
@@ -122,3 +216,40 @@ def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
     told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
     assert len(told) == 2 and not any("None" in each for each in told)
     assert told[0].endswith("trains mine (batch 32) in 4.00 s an epoch, steady epochs, one run: no interval.")
+
+
+def test_workloads_are_never_compared_with_each_other(tmp_path):
+    """Also where each has one device only, or more to train on."""
+    head = "trial,epoch,train_s,device,workload\n"
+    times = {("resnet", "cpu"): 10, ("resnet", "gpu"): 2, ("lstm", "cpu"): 100, ("lstm", "gpu"): 200}
+    rows = [
+        f"{workload}-{device}-{number},{epoch},{seconds * (1 + number / 100)},{device},{workload}\n"
+        for (workload, device), seconds in times.items()
+        for number in range(3)
+        for epoch in (1, 2)
+    ]
+    said = [each for each in verdict(tmp_path, head + "".join(rows)) if " as fast as " in each]
+    assert [each.split(", steady")[0] for each in said] == [
+        "gpu trains resnet 5.00 × as fast as cpu",
+        "gpu trains lstm 0.500 × as fast as cpu",
+    ]
+    apart = [row for row in rows if row.startswith(("resnet-gpu", "lstm-cpu"))]
+    assert not any(" as fast as " in each for each in verdict(tmp_path, head + "".join(apart)))
+
+
+def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
+    head = "trial,epoch,train_s,device,attempt\n"
+    rows = [
+        f"exp-r{number},1,{seconds},{device},1\n"
+        for number, (device, seconds) in enumerate([("gpu", 5.1), ("gpu", 5.2), ("cpu", 10.1), ("cpu", 10.2)])
+    ]
+    found = load(tmp_path, head + "".join(rows) + "exp-r3,1,10.3,cpu,2\n").trials
+    assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
+    assert found["repeat"].tolist() == [0, 1, 0, 1]
+    report = build.of_source(str(tmp_path / "mine.csv"), tmp_path)
+    assert [row.counts for row in report.standing.rows] == [RunCounts(2, 2)] * 2
+
+
+def test_a_repeat_that_two_trials_claim_is_a_mistake(tmp_path):
+    (said,) = problems(tmp_path, "trial,epoch,train_s,repeat\na,1,5,1\nb,1,6,1\nc,1,7,2\n")
+    assert said.startswith("/mine.csv:3:4: repeat: 1 again: trial 'a' on line 2 has it")

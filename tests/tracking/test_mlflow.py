@@ -1,20 +1,26 @@
 """The projection on a real sqlite store and on a real server."""
 
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from raybench.analysis.results import attempts
-from raybench.tracking import projection
-from raybench.tracking.found import Found
-from raybench.tracking.mlflow import MlflowClient, Runs
-from raybench.tracking.projection import Summary
+from raybench.core import events
+from raybench.core.status import TrialStatus
+from raybench.results import executions
+from raybench.results.attempt import attempts
+from raybench.results.executions import PLAN, Summary
+from raybench.results.journal import JOURNAL, Journal
+from raybench.tracking import mapping
+from raybench.tracking.mapping import milliseconds
+from raybench.tracking.mlflow import Listing, MlflowClient, Runs
 from raybench.tracking.store import StoreError, resolve
 from raybench.tracking.sync import sync
-from raybench.trial import events
 
-TRIAL = "960070f40c0c-r0"
+TRIAL = "e5728b716bd9-r0"
 TIMES = {1: 1795251605450, 2: 1795251609780}
 
 
@@ -35,8 +41,10 @@ def all_runs(store, grid):
     return client, client.search_runs([client.get_experiment_by_name(grid).experiment_id])
 
 
-def only_run(store, grid):
-    client, (run,) = all_runs(store, grid)
+def only_run(store, grid, name=mapping.ATTEMPT_ID):
+    """The only run of a trial or, by another tag, of a grid."""
+    client, found = all_runs(store, grid)
+    (run,) = [run for run in found if name in run.data.tags]
     return client, run
 
 
@@ -67,6 +75,7 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
         "device.count": "2",
         "device.kind": "cpu",
         "device.model": "AMD EPYC",
+        "device.name": "cpu",
         "device.replicas": "1",
         "device.threads": "2",
         "engine.framework_version": "2.13",
@@ -97,11 +106,12 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
     tags = {name: text for name, text in run.data.tags.items() if name.startswith("raybench.")}
     assert tags == {
         "raybench.grid": grid,
-        "raybench.cell_id": "960070f40c0c",
+        "raybench.cell_id": "e5728b716bd9",
         "raybench.trial_id": TRIAL,
         "raybench.attempt": "1",
-        "raybench.attempt_id": "ced5af10e339c221",
+        "raybench.attempt_id": "73d1bc15daefc664",
         "raybench.status": "completed",
+        "raybench.requested": "true",
         "raybench.device_kind": "cpu",
         "raybench.device_name": "AMD EPYC",
         "raybench.host": "node-1",
@@ -111,6 +121,7 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
         "time/train_s": [3.992, 3.912],
         "time/evaluate_s": [0.405, 0.401],
         "time/compile_s": [0.618, 0.0],
+        "time/compile_evaluate_s": [0.0, 0.0],
         "train/loss": [1.602, 1.318],
         "train/accuracy": [0.421, 0.527],
         "val/loss": [1.391, 1.244],
@@ -163,15 +174,15 @@ def test_a_trial_that_still_runs_is_written_as_far_as_it_is(own_store, tmp_path,
     before = everything(own_store, grid)
     assert sync(journal, own_store, grid).unchanged == 1
     assert everything(own_store, grid)[1] == before[1]
-    assert next(iter(before[0].values()))["info"]["status"] == "RUNNING"
+    assert only_run(own_store, grid)[1].info.status == "RUNNING"
     assert sum(len(points) for (_, name), points in before[1].items() if name == "time/epoch_s") == cut - 1
 
 
 def test_every_end_has_its_state(own_store):
     runs = Runs(own_store, "ends")
-    told = [events.COMPLETED, events.OOM, events.DIVERGED, events.TIMEOUT, events.FAILED, events.LOST, events.KILLED]
+    told = [status for status in TrialStatus if status != TrialStatus.SKIPPED]
     for repeat, status in enumerate(told):
-        error = {"type": "X", "message": "m", "traceback": "Traceback: m"} if status == events.FAILED else None
+        error = {"type": "X", "message": "m", "traceback": "Traceback: m"} if status == TrialStatus.FAILED else None
         (attempt,) = attempts([events.trial_ended(f"c-r{repeat}", 1, status, error=error)]).values()
         runs.write(attempt)
     client, found = all_runs(own_store, "ends")
@@ -183,6 +194,30 @@ def test_every_end_has_its_state(own_store):
     }
     (failed,) = [run for run in found if run.data.tags["raybench.status"] == "failed"]
     assert [file.path for file in client.list_artifacts(failed.info.run_id)] == ["error.txt"]
+
+
+def test_a_run_does_not_end_before_it_starts_if_the_clock_was_set_back(own_store):
+    begun, ended = "2026-11-21T09:00:00.000Z", "2026-11-21T08:00:00.000Z"
+    made = [events.trial_started("a-r0", 1) | {"t": begun}, events.trial_ended("a-r0", 1, "completed") | {"t": ended}]
+    runs = Runs(own_store, "set_back")
+    runs.write(attempts(made)["a-r0", 1])
+    runs.write_summary(Summary("set back", {}, {}, begun, ended))
+    _, found = all_runs(own_store, "set_back")
+    assert len(found) == 2
+    assert {(run.info.start_time, run.info.end_time) for run in found} == {(milliseconds(begun), milliseconds(begun))}
+
+
+@pytest.mark.parametrize("link", ["output.log", "attempt-1", "trials"])
+def test_links_in_a_results_folder_are_not_followed(own_store, journal, tmp_path, link):
+    private = tmp_path / "private"
+    folder = journal.parent / "trials" / TRIAL / "attempt-1"
+    linked = {"output.log": folder / link, "attempt-1": folder, "trials": journal.parent / link}[link]
+    linked.rename(private)
+    linked.symlink_to(private)
+    sync(journal, own_store, f"linked {link}")
+    client, run = only_run(own_store, f"linked {link}")
+    found = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
+    assert found == ({"events.jsonl"} if link == "output.log" else set())
 
 
 def test_many_epochs_and_settings_go_in_batches(own_store):
@@ -199,7 +234,7 @@ def test_many_epochs_and_settings_go_in_batches(own_store):
     assert len(run.data.params) == 253 and len(run.data.params["settings.long"]) == 6000
     assert {"val/top-5 ___", "val/odd/é"} <= set(run.data.metrics)
     assert len(client.get_metric_history(run.info.run_id, "time/epoch_s")) == 400
-    assert Runs(own_store, "many").find().runs[projection.attempt_id(attempt)].epochs == set(range(1, 401))
+    assert Runs(own_store, "many").list_runs().runs[mapping.attempt_id(attempt)].epochs == set(range(1, 401))
 
 
 def test_the_summary_is_one_run_an_execution(store):
@@ -211,14 +246,48 @@ def test_the_summary_is_one_run_an_execution(store):
         "2026-11-21T09:00:00.000Z",
         "2026-11-21T09:10:00.000Z",
     )
-    runs.execution.write_summary(summary)
-    runs.execution.write_summary(summary)
-    client, run = only_run(store, "summed")
+    runs.write_summary(summary)
+    runs.write_summary(summary)
+    client, run = only_run(store, "summed", mapping.SUMMARY)
     assert (run.info.run_name, run.info.status) == ("grid summed", "FINISHED")
     assert run.info.end_time - run.info.start_time == 600_000
     assert run.data.metrics == {"trials/completed": 3, "trials/oom": 1}
     assert sorted(file.path for file in client.list_artifacts(run.info.run_id)) == ["comparison.json", "grid.yaml"]
-    assert runs.find() == Found(executions={"execution 1"}), "it is no trial's"
+    assert runs.list_runs() == Listing(executions={"execution 1"}), "it is no trial's"
+
+
+def test_a_grid_that_the_user_stopped_is_killed(store, tmp_path):
+    with Journal(tmp_path / JOURNAL) as journal:
+        executions.keep(journal, Summary("execution 1", {}, {"killed": 1}, interrupted=True))
+    sync(tmp_path / JOURNAL, store, "stopped")
+    assert only_run(store, "stopped", mapping.SUMMARY)[1].info.status == "KILLED"
+
+
+def test_the_name_of_the_device_is_a_parameter_and_no_part_of_the_cell(golden_events):
+    attempt = attempts([golden_events[0] | {"profile": "epyc"}])[TRIAL, 1]
+    params = mapping.parameters(attempt)
+    assert params["device.name"] == "epyc"
+    assert "name" not in attempt.cell["device"]
+
+
+def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golden_events):
+    runs = Runs(own_store, "narrowed")
+    for repeat in (0, 1):
+        trial = f"e5728b716bd9-r{repeat}"
+        told = [{**event, "trial": trial} for event in golden_events]
+        runs.write(attempts(told)[trial, 1])
+
+    def marks(number, cells):
+        plan = {PLAN: json.dumps({"wanted": {"cells": cells}})}
+        runs.write_summary(Summary(f"execution {number}", plan, {}, f"2026-11-21T1{number}:00:00.000Z"))
+        _, stored = all_runs(own_store, "narrowed")
+        found = {run.data.tags.get(mapping.TRIAL): run.data.tags for run in stored}
+        return [found[f"e5728b716bd9-r{repeat}"]["raybench.requested"] for repeat in (0, 1)]
+
+    assert marks(1, [{"cell_id": "e5728b716bd9", "repeats": 2}]) == ["true", "true"]
+    assert marks(2, [{"cell_id": "e5728b716bd9", "repeats": 1}]) == ["true", "false"]
+    assert marks(3, [{"cell_id": "0123456789ab", "repeats": 2}]) == ["false", "false"]
+    assert marks(4, [{"cell_id": "e5728b716bd9", "repeats": 3}]) == ["true", "true"]
 
 
 def test_the_experiment_is_described_and_opens_on_what_matters(store, journal):
@@ -259,7 +328,7 @@ def test_a_run_says_where_it_comes_from(own_store, golden_events, monkeypatch, m
     grid = f"origin_{missing.__name__ if missing else 'known'}"
     runs = Runs(own_store, grid)
     runs.write(attempts(golden_events)[TRIAL, 1])
-    runs.execution.write_summary(Summary("execution 1", {}, {}))
+    runs.write_summary(Summary("execution 1", {}, {}))
     for run in all_runs(own_store, grid)[1]:
         assert run.data.tags["mlflow.source.name"] == "raybench"
         assert run.data.tags.get("mlflow.user") == (None if missing else "ada")
@@ -273,6 +342,28 @@ def test_a_deleted_experiment_is_said_plainly(own_store):
         Runs(own_store, "deleted")
 
 
+@pytest.mark.slow
+def test_a_new_database_has_its_name_only_when_it_is_complete(tmp_path, migrated_database):
+    store = resolve(tmp_path, f"sqlite:///{tmp_path}/mlflow.db")
+    # A process that was killed while it made the database left this.
+    (tmp_path / "mlflow.db.new").write_bytes(migrated_database.read_bytes()[:20_000])
+    (tmp_path / "mlflow.db.lock").touch()
+    assert Runs(store, "shared").list_runs() == Listing()
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db"]
+
+
+def test_a_command_waits_while_another_creates_the_database(tmp_path, migrated_database):
+    store = resolve(tmp_path, f"sqlite:///{tmp_path}/mlflow.db")
+    with ThreadPoolExecutor() as pool:
+        with FileLock(tmp_path / "mlflow.db.lock"):
+            opened = pool.submit(Runs, store, "shared")
+            with pytest.raises(TimeoutError):
+                opened.result(timeout=1)
+            shutil.copy(migrated_database, tmp_path / "mlflow.db")
+        assert opened.result(timeout=60).list_runs() == Listing()
+    assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db"]
+
+
 def test_a_dead_server_is_one_line_without_secrets(tmp_path):
     with pytest.raises(StoreError) as caught:
         Runs(resolve(tmp_path, "http://bob:s3cret@127.0.0.1:9/p?token=hush"), "dead")
@@ -283,12 +374,12 @@ def test_a_dead_server_is_one_line_without_secrets(tmp_path):
 def test_names_of_a_run(golden_events):
     (attempt,) = attempts(golden_events).values()
     attempt.profile = "epyc"
-    assert projection.run_name(attempt) == "katnoria_cnn epyc torch b256 wd5e-4 r0"
+    assert mapping.run_name(attempt) == "katnoria_cnn epyc torch b256 wd5e-4 r0"
     attempt.label = "as the driver says r0"
     attempt.attempt = 2
-    assert projection.run_name(attempt) == "as the driver says r0 a2"
+    assert mapping.run_name(attempt) == "as the driver says r0 a2"
     (bare,) = attempts(golden_events[1:]).values()
-    assert projection.run_name(bare) == TRIAL
+    assert mapping.run_name(bare) == TRIAL
 
 
 @pytest.mark.parametrize("factor", [8.0, None])
@@ -296,8 +387,8 @@ def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     proof = {"key": "decay-1", "passed": False, "factor": factor, "says": "failed: acts as 8 × λ"}
     golden_events[0]["decay_proof"] = proof
     attempt = attempts(golden_events)[TRIAL, 1]
-    assert projection.tags(attempt, "g")["raybench.decay_proof"] == "failed: acts as 8 × λ"
-    assert projection.summary_metrics(attempt).get("summary/decay_factor") == factor
+    assert mapping.tags(attempt, "g")["raybench.decay_proof"] == "failed: acts as 8 × λ"
+    assert mapping.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
 def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golden_events):
@@ -318,4 +409,4 @@ def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golde
 def test_the_time_to_a_target_is_in_the_summary(golden_events):
     golden_events[0]["target"] = {"metric": "val/accuracy", "at_least": 0.55, "at_most": None}
     (attempt,) = attempts(golden_events).values()
-    assert projection.summary_metrics(attempt)["summary/time_to_target_s"] == 8.542
+    assert mapping.summary_metrics(attempt)["summary/time_to_target_s"] == 8.542

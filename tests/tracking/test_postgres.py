@@ -1,20 +1,23 @@
 """A server on PostgreSQL and with authentication, and two grids on it at once."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from servers import mlflow_server, postgres
-from tracked import exactly_once
+from pandas.testing import assert_frame_equal
+from support.servers import mlflow_server, postgres
+from support.tracked import exactly_once
 
 import raybench
-from raybench.analysis.results import attempts
-from raybench.run import grid_folder
-from raybench.tracking.journal import JOURNAL, read
+from raybench.results.attempt import attempts
+from raybench.results.journal import JOURNAL, grid_folder, read
 from raybench.tracking.store import UNAUTHORIZED, StoreError, resolve
 from raybench.tracking.sync import sync
+
+pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
 
 PASSWORD = "pa55-w0rd"
 GRID = """
@@ -23,6 +26,7 @@ workload: digits_cnn
 epochs: 2
 steps_per_epoch: 3
 examples: {train: 256, val: 64}
+threads: 1
 axes:
   device: [cpu]
   batch_size: [32, 64]
@@ -47,9 +51,9 @@ def begin(folder, results, uri, **environment):
     (folder / "grid.yaml").write_text(GRID)
     package = str(Path(raybench.__file__).parent.parent)
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--inline", "--results", str(results)]
+    command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--inline", "--no-checks"]
     process = subprocess.Popen(
-        [*command, "--tracking-uri", uri],
+        [*command, "--results", str(results), "--tracking-uri", uri],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path, "NO_PROXY": "127.0.0.1"} | environment,
         stdout=subprocess.PIPE,
@@ -83,22 +87,42 @@ def labels_of(results):
     return [attempt.label for attempt in found]
 
 
-def check(folder, uri, database):
+def check(folder, uri):
     """Each point of each of the two grids is there once."""
     store = resolve(folder, uri)
     exactly_once(store, "twice", [*labels_of(folder / "a"), *labels_of(folder / "b")], 2, executions=2)
     journals = [raybench.load(grid_folder(folder / name, "twice")) for name in ("a", "b")]
-    there = raybench.load(database, grid="twice", attempts="all")
+    there = raybench.load(uri, grid="twice", attempts="all")
     told = sorted(seconds for journal in journals for seconds in journal.epochs["train_s"])
     assert len(told) == 8 and sorted(there.epochs["train_s"]) == pytest.approx(told)
 
 
+@pytest.mark.exhaustive
 def test_two_grids_at_once_on_a_server_on_postgres(database, tmp_path):
     with mlflow_server(tmp_path, store=database) as server:
         twice(tmp_path, server.url)
-        check(tmp_path, server.url, database)
+        check(tmp_path, server.url)
+    with pytest.raises(StoreError, match="a server keeps the journal of twice; read it by the server's URL") as caught:
+        raybench.load(database, grid="twice")
+    assert PASSWORD not in str(caught.value)
 
 
+@pytest.mark.exhaustive
+def test_a_database_without_a_server_is_read(database, golden_journal, tmp_path):
+    folder = tmp_path / "direct"
+    folder.mkdir()
+    journal = shutil.copy(golden_journal, folder / JOURNAL)
+    sync(journal, resolve(tmp_path, database), "direct")
+    assert_frame_equal(raybench.load(database, grid="direct").epochs, raybench.load(folder).epochs)
+
+
+def test_two_grids_at_once_on_a_new_sqlite_store(tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    twice(tmp_path, uri)
+    check(tmp_path, uri)
+
+
+@pytest.mark.exhaustive
 def test_authentication(tmp_path, monkeypatch):
     pytest.importorskip("flask_wtf", reason="MLflow's authentication is not installed (mlflow[auth])")
     settings = tmp_path / "auth.ini"
@@ -117,8 +141,8 @@ def test_authentication(tmp_path, monkeypatch):
         told = [line for line in said.splitlines() if "(401)" in line]
         refused = f"MLflow store {server.url}: {UNAUTHORIZED}"
         assert told == [f"warning: {refused}. The grid goes on: everything is in the journal."]
-        mends = f"raybench sync --results {tmp_path}/wrong --tracking-uri {server.url} twice"
-        assert f"3 runs are not up to date in {server.url}: `{mends}` brings what is missing" in said
+        command = f"raybench sync --results {tmp_path}/wrong --tracking-uri {server.url} twice"
+        assert f"3 runs are not up to date in {server.url}: run `{command}` to write the rest" in said
         assert "wr0ng-w0rd" not in said and "Traceback" not in said
         said, _ = right.communicate(timeout=500)
         assert right.returncode == 0 and "warning" not in said and "not up to date" not in said, said

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
+from raybench.core.masking import redact
 from raybench.errors import UsageError
-from raybench.tracking.store import Store, is_server, redact, redact_text, resolve
+from raybench.tracking.store import Store, is_server, redact_text, resolve
 
 SERVER, DATABASE = "http://mlflow.example:5000", "postgresql://bob:s3cret@db.example/runs"
 
@@ -38,6 +40,25 @@ def test_a_relative_database_becomes_absolute(tmp_path):
     assert resolve(Path("results"), "sqlite:////a/b.db").uri == "sqlite:////a/b.db"
 
 
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (Path.mkdir, "is a folder, not a file"),
+        (os.mkfifo, "is a named pipe, not a file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+    ids=["folder", "named pipe", "link loop"],
+)
+def test_a_database_that_cannot_be_a_file_is_refused_at_once(tmp_path, make, says):
+    make(tmp_path / "runs.db")
+    (tmp_path / "results").mkdir()
+    make(tmp_path / "results" / "mlflow.db")
+    with pytest.raises(UsageError, match=rf"--tracking-uri: .*runs\.db.*{says}.*name another file"):
+        resolve(tmp_path, "sqlite:///runs.db")
+    with pytest.raises(UsageError, match=rf"the results folder's store: .*mlflow\.db.*{says}"):
+        resolve(tmp_path / "results")
+
+
 def test_where_artifacts_go(tmp_path):
     assert resolve(Path("results"), SERVER).artifacts is None
     assert resolve(Path("results"), DATABASE).artifacts == (tmp_path / "results" / "mlartifacts").as_uri()
@@ -45,18 +66,16 @@ def test_where_artifacts_go(tmp_path):
     assert not is_server(DATABASE) and not is_server("sqlite:////a/b.db")
 
 
-@pytest.mark.parametrize(
-    "wrong", ["./mlruns", "file:///tmp/mlruns", "runs.db", "sqlite://", "sqlite:///:memory:", "ftp://x/y"]
-)
 @pytest.mark.parametrize("source", ["--tracking-uri", "the grid file's tracking_uri", "MLFLOW_TRACKING_URI"])
-def test_what_is_no_store_is_said_with_where_it_comes_from(monkeypatch, wrong, source):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", wrong)
-    arguments = {"--tracking-uri": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
-        source, (None, None)
-    )
-    with pytest.raises(UsageError) as caught:
-        resolve(Path("results"), *arguments)
-    assert str(caught.value).startswith(f"{source}: {wrong} ") and "sqlite:///" in str(caught.value)
+def test_what_is_no_store_is_said_with_where_it_comes_from(monkeypatch, source):
+    for wrong in ("./mlruns", "file:///tmp/mlruns", "runs.db", "sqlite://", "sqlite:///:memory:", "ftp://x/y"):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", wrong)
+        arguments = {"--tracking-uri": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
+            source, (None, None)
+        )
+        with pytest.raises(UsageError) as caught:
+            resolve(Path("results"), *arguments)
+        assert str(caught.value).startswith(f"{source}: {wrong} ") and "sqlite:///" in str(caught.value)
 
 
 @pytest.mark.parametrize(

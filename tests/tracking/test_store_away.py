@@ -3,25 +3,28 @@
 import itertools
 import random
 import shlex
+import shutil
 import threading
 import time
 
 import pytest
-from servers import Server, proxy
-from tracked import ended, epoch, exactly_once, started
+from support.servers import Server, proxy
+from support.tracked import ended, epoch, exactly_once, started
 
+from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.execution.progress import Silent
+from raybench.results import executions
+from raybench.results.executions import Summary
+from raybench.results.journal import JOURNAL, Journal
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
-from raybench.tracking import executions
 from raybench.tracking import writer as writing
-from raybench.tracking.journal import JOURNAL, Journal
 from raybench.tracking.mlflow import MlflowClient
-from raybench.tracking.projection import Summary
-from raybench.tracking.store import resolve
+from raybench.tracking.store import UNAUTHORIZED, StoreError, resolve
 from raybench.tracking.sync import sync
 from raybench.tracking.writer import MlflowWriter
-from raybench.view import Silent
+
+pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
 
 GRID = """
 name: {name}
@@ -29,6 +32,7 @@ workload: digits_cnn
 epochs: 2
 steps_per_epoch: 3
 examples: {{train: 256, val: 64}}
+threads: 1
 repeats: 3
 axes:
   device: [cpu]
@@ -48,7 +52,7 @@ def before(server, tmp_path, monkeypatch):
 def drive(folder, store, grid, trials, epochs=3, between=lambda: None, timeout=60.0):
     """Write a small grid's events to its journal and to the store, and close; what the writer said, and left."""
     told = []
-    writer = MlflowWriter(store, grid, folder, execution=f"of {grid}", interval=0.05, warn=told.append)
+    writer = MlflowWriter(store, grid, folder, f"of {grid}", interval=0.05, warn=told.append)
     with Journal(folder / JOURNAL) as journal:
 
         def sink(event):
@@ -71,12 +75,11 @@ def names(count):
     return [f"c{number}-r0" for number in range(count)]
 
 
-@pytest.mark.parametrize("seed", [2])
-def test_a_server_that_fails_at_random_gets_everything_once(before, server, tmp_path, monkeypatch, seed):
+def test_a_server_that_fails_at_random_gets_everything_once(before, server, tmp_path, monkeypatch):
     between, store = before
     monkeypatch.setattr(writing, "LAST_TRIES", 20)
-    grid = f"random {seed}"
-    draw = random.Random(seed)
+    grid = "random"
+    draw = random.Random(2)
     between.mode = lambda request: draw.choices(["pass", "refuse", "swallow", "error"], [6, 1, 2, 1])[0]
     drive(tmp_path, store, grid, names(4), between=lambda: time.sleep(0.1))
     assert len(between.asked) > 10, "it was tried"
@@ -97,8 +100,8 @@ def test_a_run_whose_making_was_not_heard_of_is_not_made_again(before, server, t
     assert len(created) == 4, "three trials and the grid"
 
 
-def test_doubles_that_mlflow_itself_makes_are_taken_away(before, server, tmp_path, monkeypatch):
-    """A person may have told MLflow to repeat requests; it repeats those that make a run, too."""
+def test_duplicate_runs_from_requests_that_mlflow_repeats_are_deleted(before, server, tmp_path, monkeypatch):
+    """If the user lets MLflow repeat requests, it also repeats those that create a run."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "0")
@@ -113,6 +116,7 @@ def test_doubles_that_mlflow_itself_makes_are_taken_away(before, server, tmp_pat
     exactly_once(server, "doubled", names(1), 3)
 
 
+@pytest.mark.exhaustive
 def test_a_slow_server_holds_up_neither_a_trial_nor_the_end(before, server, tmp_path, monkeypatch):
     between, store = before
     between.mode, between.delay = "slow", 0.7
@@ -123,7 +127,7 @@ def test_a_slow_server_holds_up_neither_a_trial_nor_the_end(before, server, tmp_
     says = told[-1]
     command = f"raybench sync --results {shlex.quote(str(tmp_path.parent))} --tracking-uri {between.url} slow"
     runs = "1 run is" if left == 1 else f"{left} runs are"
-    assert says == f"{runs} not up to date in {between.url}: `{command}` brings what is missing"
+    assert says == f"{runs} not up to date in {between.url}: run `{command}` to write the rest"
     between.mode = "pass"
     # In a command the process ends here; in this one its last call does.
     for thread in threading.enumerate():
@@ -131,6 +135,18 @@ def test_a_slow_server_holds_up_neither_a_trial_nor_the_end(before, server, tmp_
             thread.join(60)
     sync(tmp_path / JOURNAL, store, "slow")
     exactly_once(server, "slow", names(30), 3)
+
+
+def test_a_server_that_refuses_the_password_is_named_and_stops_nothing(before, tmp_path):
+    between, store = before
+    between.mode = "unauthorized"
+    told, left = drive(tmp_path, store, "refused", names(2))
+    refused = f"MLflow store {between.url}: {UNAUTHORIZED}"
+    assert left == 3, "two trials and the grid"
+    assert [line for line in told if "(401)" in line] == [f"{refused}. The grid goes on: everything is in the journal."]
+    with pytest.raises(StoreError) as caught:
+        sync(tmp_path / JOURNAL, store, "refused")
+    assert str(caught.value) == refused
 
 
 class Watched(Silent):
@@ -147,14 +163,15 @@ class Watched(Silent):
             self._then.get(self._ended, lambda: None)()
 
 
-def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_path, monkeypatch):
+def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_path, migrated_database, monkeypatch):
+    shutil.copy(migrated_database, tmp_path / "mlflow.db")
     server = Server(tmp_path)
     monkeypatch.setattr(writing, "BREATH", 0.0)
 
     def run(name, view):
         file = tmp_path / f"{name}.yaml"
         file.write_text(GRID.format(name=name))
-        options = Options(results=tmp_path / "results", tracking_uri=server.url)
+        options = Options(tmp_path / "results", tracking=server.url, checks=False, report=False)
         return run_grid(load_grid(file), InlineExecutor(), view, options)
 
     def check(outcome, name):
@@ -169,8 +186,8 @@ def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_
         assert away.exit_status == 0 and len(away.latest) == 6
         (says,) = watched.warnings
         assert says.startswith(f"MLflow store {server.url}: ") and says.endswith("everything is in the journal.")
-        mends = f"raybench sync --results {tmp_path}/results --tracking-uri {server.url} away"
-        assert away.warnings == (f"7 runs are not up to date in {server.url}: `{mends}` brings what is missing",)
+        command = f"raybench sync --results {tmp_path}/results --tracking-uri {server.url} away"
+        assert away.warnings == (f"7 runs are not up to date in {server.url}: run `{command}` to write the rest",)
         server.start()
         store = resolve(tmp_path, server.url)
         check(away, "away")

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frameworks import call
+import torch
+from support.frameworks import call
+from support.sides import checkpoint_side
 
-from raybench.analysis import rules
-from raybench.analysis.findings import NOTES, findings
-from raybench.analysis.results import attempts
-from raybench.tracking import projection
+from raybench.analysis.diagnostics.finding import is_caution
+from raybench.analysis.diagnostics.findings import findings
+from raybench.results import timing
+from raybench.results.attempt import attempts
+from raybench.tracking import mapping
 from raybench.trial.checkpoint import FOLDER
 
 ADAM = {"optimizer": "adamw", "learning_rate": 0.003}
@@ -48,11 +51,40 @@ EVERY = {
     # Waiting for the first step of a process moves torch_xla on to its next seed: from there on dropout draws others.
     "torch_xla": {"sgd": WITHOUT_DRAWS, "adamw": WITHOUT_DRAWS | ADAM | FALLING},
 }
-CASES = [(framework, name) for framework, of in EVERY.items() for name in of]
+MARKS = {
+    "torch": [],
+    "tensorflow": [pytest.mark.slow, pytest.mark.tensorflow],
+    "torch_xla": [pytest.mark.slow, pytest.mark.xla],
+}
+IN_THE_DEFAULT_LAYER = {"tensorflow": "streamed", "torch_xla": "adamw"}
+
+
+def cases():
+    """Every case of PyTorch, which needs no process, and one of each other framework; the rest is exhaustive."""
+    for framework, of in EVERY.items():
+        for name in of:
+            further = IN_THE_DEFAULT_LAYER.get(framework, name) != name
+            marks = MARKS[framework] + [pytest.mark.exhaustive] * further
+            yield pytest.param(framework, name, marks=marks, id=f"{framework}-{name}")
 
 
 def attempt(framework, folder, number=1, **how):
+    """The events of an attempt: in this process by PyTorch, in a new process of its own by another framework."""
+    if framework == "torch":
+        return checkpoint_side.attempt("torch", str(folder), number, **how)
+    return in_a_process(framework, folder, number, **how)
+
+
+def in_a_process(framework, folder, number=1, **how):
     return call(framework, "checkpoint_side:attempt", by=framework, folder=str(folder), number=number, **how)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def keep_threads():
+    """A trial sets how many threads PyTorch uses."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
 
 
 def losses(found):
@@ -68,7 +100,7 @@ def end(found):
     return last
 
 
-@pytest.mark.parametrize(("framework", "name"), CASES, ids=map("-".join, CASES))
+@pytest.mark.parametrize(("framework", "name"), cases())
 def test_a_trial_that_was_lost_goes_on_with_the_same_losses_bit_for_bit(framework, name, tmp_path):
     how = EVERY[framework][name]
     whole = attempt(framework, tmp_path / "whole", every=0, **how)
@@ -83,6 +115,11 @@ def test_a_trial_that_was_lost_goes_on_with_the_same_losses_bit_for_bit(framewor
     assert [e["event"] for e in again["told"][:3]] == ["trial_started", "trial_resumed", "epoch_ended"]
     assert again["told"][1]["epoch"] == 3
     assert [e.get("of_attempt") for e in epochs(again)] == [1, 1, 1, None, None, None]
+
+
+@pytest.mark.slow
+def test_another_process_goes_on_with_the_same_losses_as_this_one(lost, left):
+    assert losses(in_a_process("torch", left, 2, resume=4)) == losses(lost[2])
 
 
 @pytest.fixture(scope="module")
@@ -107,21 +144,19 @@ def test_the_ledger_is_right_across_the_gap(lost, left):
     for name in ("train", "evaluate", "compile"):
         told = sum(event["ledger"].get(name, 0.0) for event in epochs(again))
         assert over["ledger"][name] == pytest.approx(told, abs=2e-5), name
-    # Loading, building and what else the second process needed first is the price of going on, and no setup again.
     assert over["ledger"]["checkpoint"] > 0
-    assert over["ledger"]["build"] < over["ledger"]["checkpoint"]
-    assert epochs(again)[3]["ledger"]["compile"] > 0, "the first step of the new process is no steady one"
+    assert [epoch["recompiles"] for epoch in epochs(again)] == [2, 0, 0, 2, 0, 0], "new shapes to the new process"
 
 
 def test_what_is_told_of_a_resumed_trial(left):
     again = attempt("torch", left, 2, resume=4)
     told = attempts(again["told"])[("t-r0", 2)]
     assert told.gaps == (3,)
-    assert [epoch.epoch for epoch in rules.steady_epochs(told)] == [2, 3, 5, 6]
+    assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
     (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
     assert note.says == "it was resumed from a checkpoint after epoch 3, in another process"
-    assert note.code in NOTES
-    assert projection.tags(told, "g")["raybench.resumed_after"] == "3"
+    assert is_caution(note.code)
+    assert mapping.tags(told, "g")["raybench.resumed_after"] == "3"
 
 
 def test_lost_again_and_again(lost, left):
@@ -131,7 +166,7 @@ def test_lost_again_and_again(lost, left):
     resumed = again["told"][1]
     assert (resumed["epoch"], resumed["gaps"], resumed["of_attempt"]) == (4, [3, 4], 2)
     assert [event.get("of_attempt") for event in epochs(again)] == [1, 1, 1, 2, None, None]
-    assert [e.epoch for e in rules.steady_epochs(attempts(again["told"])[("t-r0", 3)])] == [2, 3, 6]
+    assert [e.epoch for e in timing.steady_epochs(attempts(again["told"])[("t-r0", 3)])] == [2, 3, 6]
 
 
 def test_afresh_uses_none_and_leaves_none(lost, left):

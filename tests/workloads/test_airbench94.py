@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from raybench import datasets, workloads
-from raybench.engines.order import total_steps
+from raybench.engines.batch_order import total_steps
 from raybench.engines.schedule import schedule
-from raybench.trial.sheet import as_given
+from raybench.trial.predictions import as_given
 from raybench.workloads.airbench94.torch import EPSILON, PICTURES, whiten
 
 DEFAULTS = workloads.get("airbench94").defaults
@@ -73,6 +73,7 @@ def test_sizes(model: nn.Sequential) -> None:
     ]
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_first_layer_whitens_what_it_was_made_of(model: nn.Sequential, real_data) -> None:
     workload = workloads.get("airbench94")

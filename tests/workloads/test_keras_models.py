@@ -3,57 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from frameworks import call
-from published import MODELS
+from support.frameworks import call
+from support.published import MODELS
 
 from raybench import workloads
-from raybench.engines.conversion import renamed
 from raybench.engines.torch.inspection import read_weights
+from raybench.engines.weights import renamed
 
 NAMES = [name for name in MODELS if "tensorflow" in workloads.get(name).frameworks]
-pytestmark = pytest.mark.parametrize("name", NAMES)
+LARGE = ["resnet63", "resunet_v1", "resunet_v2"]
+CASES = [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LARGE)) for name in NAMES]
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 
-def test_parameters(name: str) -> None:
-    wanted = {"trained": MODELS[name].trained, "statistics": MODELS[name].statistics}
-    assert call("tensorflow", "keras_models:counts", name=name) == wanted
+@pytest.mark.parametrize("name", CASES)
+def test_a_keras_model_is_the_published_one_and_starts_as_its_twin_in_torch(name: str, tmp_path: Path) -> None:
+    known = MODELS[name]
+    found = call("tensorflow", "keras_models:about", name=name, weights=str(tmp_path / "initial.npz"))
+    assert found["counts"] == {"trained": known.trained, "statistics": known.statistics}
+    if known.megaflops is not None:
+        assert found["forward_flops"] == pytest.approx(known.megaflops * 1e6, rel=0.01)
+    for epsilon, momentum in found["norms"]:
+        assert (epsilon, momentum) == ((1e-3, 0.99) if known.published_in_keras else (1e-5, 0.9))
+    assert found["is_fresh"]
+    check_outputs(name, found["outputs"], "float32")
+    compare_with_torch(name, tmp_path / "initial.npz")
 
 
-def test_forward_flops(name: str) -> None:
-    if MODELS[name].megaflops is None:
-        pytest.skip("nobody has published them")
-    assert call("tensorflow", "keras_models:forward_flops", name=name) == pytest.approx(
-        MODELS[name].megaflops * 1e6, rel=0.01
-    )
+@pytest.mark.parametrize(
+    "name", ["digits_cnn", *(pytest.param(n, marks=pytest.mark.exhaustive) for n in NAMES if n != "digits_cnn")]
+)
+def test_outputs_are_float32_also_where_layers_compute_in_bfloat16(name: str) -> None:
+    check_outputs(name, call("tensorflow", "keras_models:outputs", name=name, policy="mixed_bfloat16"), "bfloat16")
 
 
-@pytest.mark.parametrize(("policy", "computed"), [("float32", "float32"), ("mixed_bfloat16", "bfloat16")])
-def test_outputs_are_float32_whatever_the_policy(name: str, policy: str, computed: str) -> None:
-    out = call("tensorflow", "keras_models:outputs", name=name, policy=policy)
+def check_outputs(name: str, out: dict[str, Any], computed: str) -> None:
     found = (out["shape"], out["dtype"], out["finite"], out["computed"])
     assert found == ([3, *MODELS[name].outputs], "float32", True, [computed])
     assert out["least"] >= 0 or name != "katnoria_cnn", "a ReLU is its last layer"
 
 
-def test_batch_norm_is_that_of_where_it_was_published(name: str) -> None:
-    for epsilon, momentum in call("tensorflow", "keras_models:norms", name=name):
-        assert (epsilon, momentum) == ((1e-3, 0.99) if MODELS[name].published_in_keras else (1e-5, 0.9))
-
-
-def test_each_model_is_fresh(name: str) -> None:
-    assert call("tensorflow", "keras_models:is_fresh", name=name)
-
-
-def test_both_frameworks_draw_from_the_same_distribution(name: str, tmp_path: Path) -> None:
+def compare_with_torch(name: str, weights: Path) -> None:
     """Layer by layer: the same spread, and the same bound where a distribution has one."""
     torch.manual_seed(0)
     theirs = read_weights(workloads.get(name).build_model("torch"))
-    call("tensorflow", "keras_models:initial", name=name, answers=str(tmp_path / "ours.npz"))
-    with np.load(tmp_path / "ours.npz") as file:
+    with np.load(weights) as file:
         ours = renamed(dict(file), theirs)
     for key, values in theirs.items():
         few = 0.5 if values.size < 50 else 0.15

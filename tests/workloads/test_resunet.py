@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from frameworks import call
+from support.frameworks import call
 
 from raybench import workloads
+from raybench.config import load_grid
 from raybench.datasets import scenes
 from raybench.engines.torch import inspection
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
-from raybench.spec import load_grid
 
 GRIDS = Path(__file__).parents[2] / "grids"
 
@@ -27,7 +27,9 @@ def perfect(targets: np.ndarray) -> torch.Tensor:
     return torch.stack([40 * share[:, 0] - 20, torch.logit(share[:, 1], 1e-6)], 1)
 
 
-@pytest.mark.parametrize("name", ["resunet_v1", "resunet_v2"])
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["resunet_v2", pytest.param("resunet_v1", marks=pytest.mark.exhaustive)])
 def test_both_frameworks_make_the_same_of_the_same(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     workload = workloads.get(name)
@@ -68,10 +70,10 @@ def test_iou_by_hand() -> None:
     assert found["mask_iou"].tolist() == [pytest.approx(4 / 12), 1.0], "nothing found where there is nothing"
 
 
-def test_the_small_grid_finds_masks_and_depths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.exhaustive
+def test_the_small_grid_finds_masks_and_depths(tmp_path: Path) -> None:
     """As it is shipped: 75 steps of 8 pictures of 32×32; an IoU of .885 and a depth error of .09 were seen."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    options = Options(tmp_path / "results", where=[("device", "cpu")])
+    options = Options(tmp_path / "results", where=[("device", "cpu")], checks=False, tracking=None, report=False)
     outcome = run_grid(load_grid(GRIDS / "resunet_small.yaml"), InlineExecutor(), options=options)
     (run,) = outcome.latest.values()
     last = run.epochs[-1].metrics
@@ -80,6 +82,7 @@ def test_the_small_grid_finds_masks_and_depths(tmp_path: Path, monkeypatch: pyte
     assert last["val/depth_rmse"] < 0.12
 
 
+@pytest.mark.slow
 def test_the_concatenating_form_is_another_model() -> None:
     chosen = workloads.get("resunet_v1").with_options({"concatenate": True}).build_model("torch")
     assert inspection.parameter_count(chosen) == 39_847_052

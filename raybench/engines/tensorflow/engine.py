@@ -10,24 +10,24 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from raybench.core.job import GROUPED
 from raybench.datasets.base import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
-from raybench.engines.order import Augmentation, EpochOrder, Order
-from raybench.engines.pictures import Views, is_pictures, plain, reflect
+from raybench.engines.batch_order import Augmentation, EpochOrder, Order
+from raybench.engines.images import Views, is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
-from raybench.engines.steps import Steps
-from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
-from raybench.engines.tensorflow.optimizers import build_optimizer
-from raybench.engines.tensorflow.pictures import Pictures, views
-from raybench.engines.tensorflow.replicas import (
+from raybench.engines.step_timer import Steps
+from raybench.engines.tensorflow.ghost_batch_norm import (
     average,
     average_running_statistics,
     group_batch_norms,
     part_draws,
     share,
 )
-from raybench.trial.job import GROUPED
+from raybench.engines.tensorflow.images import Pictures, views
+from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
+from raybench.engines.tensorflow.optimizers import build_optimizer
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
@@ -89,7 +89,7 @@ class TensorFlowEngine:
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
         self._order = Order(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._pictures, self._unchanged = pictures, data.train
-        self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
+        self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         self._examples = len(val)
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._strategy)
@@ -102,6 +102,7 @@ class TensorFlowEngine:
         """The model from its seed and its optimiser, and a look at what loss and metrics return.
 
         Raises:
+            TypeError: the workload builds no model.
             ValueError: they do not return one number an example, or the model cannot have such replicas.
         """
         recipe = self._recipe
@@ -109,6 +110,9 @@ class TensorFlowEngine:
         keras.utils.set_random_seed(self._seed)
         with self._strategy.scope():
             self.model = self._workload.build_model("tensorflow")
+            if not isinstance(self.model, keras.layers.Layer):
+                kind = type(self.model).__name__
+                raise TypeError(f"the workload's model function returns a {kind}, not a keras.Model")
             self._workload.initialize_model("tensorflow", self.model, partial(self._first_of, self._unchanged))
             self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == GROUPED:
@@ -117,8 +121,10 @@ class TensorFlowEngine:
                 part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
             self._smallest = min(self._variables, key=lambda variable: int(np.prod(variable.shape)))
-            self._optimizer = build_optimizer(self._variables, recipe.optimizer, recipe.acting_decay, recipe.decay)
-        self._rate = float(recipe.optimizer["learning_rate"])
+            self._optimizer = build_optimizer(
+                self._variables, recipe.optimizer_settings, recipe.acting_decay, recipe.decay
+            )
+        self._rate = recipe.learning_rate
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(recipe.compile)
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
@@ -192,8 +198,18 @@ class TensorFlowEngine:
             tape.watch(self._variables)
             losses, values = self._forward(inputs, targets, training=True)
             loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses])
-        self._optimizer.apply(average(tape.gradient(loss, self._variables)), scalars)
+        self._optimizer.apply(self._clipped(average(tape.gradient(loss, self._variables))), scalars)
         return self._sums(values)
+
+    def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
+        """The gradients, scaled down to the largest norm where one is set; by torch's rule."""
+        if self._recipe.gradient_clipping is None:
+            return gradients
+        # Of an embedding they come as rows, of which several may be the same one's.
+        dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
+        norm = tf.linalg.global_norm(dense) + 1e-6
+        clipped: list[tf.Tensor | None] = tf.clip_by_global_norm(dense, self._recipe.gradient_clipping, norm)[0]
+        return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
         """The compiled function: `steps` steps from the epoch's step `start` on; their sums over all replicas.

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Array, Split
-from raybench.engines.order import EpochOrder
-from raybench.engines.pictures import as_read, is_array, plain
-from raybench.engines.tensorflow.pictures import Pictures, draws_of
-from raybench.engines.tensorflow.replicas import share
-from raybench.trial.ledger import Ledger
+from raybench.engines.batch_order import EpochOrder
+from raybench.engines.images import as_read, is_array, plain
+from raybench.engines.tensorflow.ghost_batch_norm import share
+from raybench.engines.tensorflow.images import Pictures, draws_of
 
 AHEAD = 2
 """Batches prepared in advance: one being copied while one is being computed."""

@@ -1,7 +1,7 @@
 """A Keras model from outside: its weights, outputs and gradients as NumPy arrays.
 
 The torch engine has a module of the same name with the same functions. Weights and gradients are in the form of
-`raybench.engines.conversion`, so in torch's layouts; pictures are float32 [N, height, width, channels], normalised. The
+`raybench.engines.weights`, so in torch's layouts; pictures are float32 [N, height, width, channels], normalised. The
 model is a functional or a `Sequential` one: how data flow through a subclass of `Model` cannot be read off it.
 """
 
@@ -15,9 +15,9 @@ import tensorflow as tf
 from keras import layers
 
 from raybench.datasets.base import Array
-from raybench.engines.conversion import STATISTICS, Weights, renamed, role
 from raybench.engines.tensorflow.engine import cross_entropy
-from raybench.engines.tensorflow.layouts import layouts
+from raybench.engines.tensorflow.weight_layouts import layouts
+from raybench.engines.weights import STATISTICS, Weights, renamed, role
 
 Loss = Callable[[Any, Any], Any]
 
@@ -57,16 +57,13 @@ def outputs(model: Any, inputs: Array) -> Array:
     return np.asarray(model(inputs, training=False), np.float32)
 
 
-def gradients(
-    model: Any, inputs: Array, targets: Array, loss: Loss | None = None, channels_last: bool = True
-) -> dict[str, Array]:
+def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
     """The gradient of the mean loss of a batch in training mode, for each trained parameter.
 
     Running statistics move, as in any step of training; parameters do not.
 
     Args:
         loss: from outputs and targets to one loss an example; cross-entropy where None.
-        channels_last: as torch's has it, and without effect: Keras has them so.
     """
     with tf.GradientTape() as tape:
         values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))

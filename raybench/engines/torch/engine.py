@@ -8,26 +8,26 @@ from typing import Any, cast
 
 import torch
 
+from raybench.core.job import DEVICES
 from raybench.datasets.base import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
-from raybench.engines.order import Augmentation, Order
-from raybench.engines.pictures import Views, is_pictures, reflect
+from raybench.engines.batch_order import Augmentation, Order
+from raybench.engines.images import Views, is_pictures, reflect
 from raybench.engines.schedule import schedule
-from raybench.engines.sections import StepSections, WholeSteps
-from raybench.engines.steps import Steps
+from raybench.engines.step_profiler import StepSections, untimed
+from raybench.engines.step_timer import Steps
+from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
+from raybench.engines.torch.distributed import Together
+from raybench.engines.torch.ghost_batch_norm import group_batch_norms
+from raybench.engines.torch.images import Drawn, Pictures, as_tensor, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import accuracy, cross_entropy
+from raybench.engines.torch.metric_sums import Sums
 from raybench.engines.torch.optimizers import build_optimizer, end_groups, groups_of, trained_to_the_end
-from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
 from raybench.engines.torch.precision import LOW_PRECISION, lower
-from raybench.engines.torch.replicas import group_batch_norms
-from raybench.engines.torch.state import RandomStates, read_state, write_state
-from raybench.engines.torch.sums import Sums
-from raybench.engines.torch.together import Together
-from raybench.engines.torch.views import averaged
-from raybench.trial.job import DEVICES
+from raybench.engines.torch.test_time_augmentation import averaged
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 
@@ -48,7 +48,7 @@ class TorchEngine:
         self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
         self._rank = parts.rank
         self._together = self._meet()
-        self._sections = StepSections(self._device.synchronize) if self._recipe.sections else WholeSteps()
+        self._enter: Callable[[str], object] = untimed
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
@@ -81,7 +81,7 @@ class TorchEngine:
         self._pictures, self._unchanged = pictures, data.train
         self._examples = len(data.val)
         val = self._part(data.val)
-        self.evaluation_batch = min(recipe.evaluation_batch_size, len(val))
+        self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._on, self._steps)
         else:
@@ -92,11 +92,14 @@ class TorchEngine:
         """The model from its seed, in its memory format and with what its workload makes of the data; its optimiser.
 
         Raises:
+            TypeError: the workload builds no module.
             ValueError: a parameter group that no parameter is in.
         """
         recipe = self._recipe
         torch.manual_seed(self._seed)
         model = self._workload.build_model("torch")
+        if not isinstance(given := model, torch.nn.Module):
+            raise TypeError(f"the workload's model function returns a {type(given).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
             model = group_batch_norms(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -183,13 +186,16 @@ class TorchEngine:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
         fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
-        # The gradient of a loss that is summed over a rank's part of the batch is that many times as large.
-        times = 1 if recipe.master_weights else recipe.batch_size // self._rank.count
-        settings = {**recipe.optimizer, "learning_rate": recipe.optimizer["learning_rate"] / times}
-        decay, parameters = times * recipe.acting_decay, self._model.parameters()
+        settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
+        decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
         made = build_optimizer(parameters, settings, decay, recipe.decay, fused, self._groups)
         self._rates = [group["lr"] for group in made.param_groups]
         return made
+
+    @property
+    def _loss_scale(self) -> int:
+        """How many times as large gradients are as those of the mean loss: weights in 16 bits have a summed one."""
+        return 1 if self._recipe.master_weights else self._recipe.batch_size // self._rank.count
 
     @property
     def _stored_low(self) -> torch.dtype | None:
@@ -205,7 +211,7 @@ class TorchEngine:
             inputs = inputs.to(self._stored_low)
         with self._autocast():
             outputs = self._call(inputs)
-        self._sections.enter("loss")
+        self._enter("loss")
         return outputs.float() if isinstance(outputs, torch.Tensor) else outputs
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
@@ -221,21 +227,20 @@ class TorchEngine:
         return new
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
-        enter = self._sections.enter
-        enter("forward")
+        self._enter("forward")
         losses, values = self._forward(inputs, targets)
         if check:
             one_number_an_example(values, len(targets))
         loss = self._scaler.scale(losses.mean() if self._recipe.master_weights else losses.sum())
-        enter("backward")
+        self._enter("backward")
         self._optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        enter("step")
+        self._enter("optimizer")
         self._update()
-        enter("loss")
+        self._enter("loss")
         with torch.no_grad():
             sums.add(values)
-        enter("data")
+        self._enter("input")
 
     def _update(self) -> None:
         """Take the optimiser's step with the gradients there are."""
@@ -243,11 +248,21 @@ class TorchEngine:
             group["lr"] = rate * self._factor(self._step)
         for parameter in self._dropped:
             parameter.grad = None
+        if self._recipe.gradient_clipping is not None:
+            self._scaler.unscale_(self._optimizer)
+            self._clip(self._recipe.gradient_clipping * self._loss_scale)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._step += 1
         if self._lookahead:
             self._lookahead.after(self._step)
+
+    def _clip(self, largest: float) -> None:
+        """Scale gradients down to a norm: `torch.nn.utils.clip_grad_norm_`, but with a norm that fp16 cannot hold."""
+        gradients = [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
+        if gradients:
+            norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
+            torch.nn.utils.clip_grads_with_norm_(self._model.parameters(), largest, torch.stack(norms).norm())
 
     def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
         _, values = self._forward(inputs, targets)
@@ -267,7 +282,6 @@ class TorchEngine:
         self._dropped = over if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
         self._synchronize()
         with self._ledger.section("train"):
-            self._sections.begin()
             order = self._order.epoch()
             for inputs, targets in self._input.train(order.part(self._rank)):
                 steps.begin()
@@ -277,10 +291,9 @@ class TorchEngine:
             means = sums.means(order.index.size)
             self._synchronize()
             steps.over()
-            sections = self._sections.end()
         self._charge(steps, "train")
         taken, examples = len(order.index), order.index.size
-        return EpochResult(taken, examples, means, steps.compilations, steps.blocks(), sections)
+        return EpochResult(taken, examples, means, steps.compilations, steps.blocks())
 
     def _charge(self, steps: Steps, section: str) -> None:
         steps.charge(self._ledger, section)
@@ -288,6 +301,22 @@ class TorchEngine:
     def settle(self) -> None:
         """Copy the smallest trained weight to the host."""
         self._smallest.detach().cpu()
+
+    def profile(self, steps: int) -> Mapping[str, float]:
+        """Take further steps once training and evaluation are over, and time their sections.
+
+        They change the model and, at the end of its schedule, go at its last learning rate.
+        """
+        sums, sections = Sums(self._on, self._together), StepSections(self._device.synchronize)
+        self._model.train()
+        self._enter = sections.enter
+        try:
+            sections.begin()
+            for inputs, targets in self._input.train(self._order.take(steps)):
+                self._train_step(inputs, targets, sums, check=False)
+        finally:
+            self._enter = untimed
+        return sections.medians()
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""

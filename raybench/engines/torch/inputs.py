@@ -9,11 +9,11 @@ from typing import Protocol
 
 import torch
 
+from raybench.core.ledger import Ledger
 from raybench.datasets.base import Array, Split
-from raybench.engines.order import EpochOrder
-from raybench.engines.pictures import as_read, is_array
-from raybench.engines.torch.pictures import Drawn, Pictures, as_tensor, steps_of
-from raybench.trial.ledger import Ledger
+from raybench.engines.batch_order import EpochOrder
+from raybench.engines.images import as_read, is_array
+from raybench.engines.torch.images import Drawn, Pictures, as_tensor, steps_of
 
 AHEAD = 2
 """Batches prepared in advance: one being copied while one is being computed."""

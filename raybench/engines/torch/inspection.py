@@ -1,7 +1,7 @@
 """A PyTorch model from outside: its weights, outputs and gradients as NumPy arrays, on whatever device it lies.
 
 The TensorFlow engine has a module of the same name with the same functions. Weights and gradients are in the form of
-`raybench.engines.conversion`; pictures are float32 [N, height, width, channels], normalised.
+`raybench.engines.weights`; pictures are float32 [N, height, width, channels], normalised.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from raybench.datasets.base import Array
-from raybench.engines.conversion import STATISTICS, Weights, renamed, role
 from raybench.engines.torch.losses import cross_entropy
+from raybench.engines.weights import STATISTICS, Weights, renamed, role
 
 Loss = Callable[[Any, Any], torch.Tensor]
 
@@ -75,11 +75,10 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def _tensor(model: nn.Module, values: Array, channels_last: bool = False) -> torch.Tensor:
-    """An array on the model's device, pictures with their channels first; in memory last, where that is wanted."""
+def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
+    """An array on the model's device, pictures with their channels first."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
-    tensor = tensor.permute(0, 3, 1, 2) if tensor.ndim == 4 else tensor
-    tensor = tensor if channels_last else tensor.contiguous()
+    tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
     first = next(model.parameters())
     return tensor.to(first.device, first.dtype if tensor.is_floating_point() else None)
 
@@ -91,9 +90,7 @@ def outputs(model: nn.Module, inputs: Array) -> Array:
     return np.array(out.float().cpu().numpy())
 
 
-def gradients(
-    model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None, channels_last: bool = False
-) -> dict[str, Array]:
+def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
     """The gradient of the mean loss of a batch in training mode, for each trained parameter.
 
     The model stays as it is: running statistics move in copies, which under XLA also keeps one call out of the graph of
@@ -101,10 +98,9 @@ def gradients(
 
     Args:
         loss: from outputs and targets to one loss an example; cross-entropy where None.
-        channels_last: have the channels of pictures last in memory.
     """
     copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    made = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs, channels_last),))
+    made = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
     values = (loss or cross_entropy)(made, torch.from_numpy(targets).to(next(model.parameters()).device))
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))

@@ -18,16 +18,17 @@ from torch_xla.core import xla_model
 from torch_xla.debug import metrics
 from torch_xla.distributed.spmd import Mesh, mark_sharding
 
+from raybench.core.job import SPMD
+from raybench.core.ledger import COMPILATION
 from raybench.datasets.base import Array
 from raybench.engines.base import EngineParts, EpochResult
-from raybench.engines.steps import Steps
+from raybench.engines.step_timer import Steps
+from raybench.engines.torch.checkpoint_state import RandomStates
 from raybench.engines.torch.engine import TorchEngine
-from raybench.engines.torch.pictures import Drawn
-from raybench.engines.torch.state import RandomStates
-from raybench.engines.torch.sums import Sums
+from raybench.engines.torch.images import Drawn
+from raybench.engines.torch.metric_sums import Sums
+from raybench.engines.torch_xla.distributed import XlaTogether
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
-from raybench.engines.torch_xla.together import XlaTogether
-from raybench.trial.job import SPMD
 
 
 def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
@@ -118,13 +119,13 @@ class XlaEngine(TorchEngine):
 
     def _make_optimizer(self) -> XlaOptimizer:
         recipe = self._recipe
-        return build_optimizer(self._model.parameters(), recipe.optimizer, recipe.acting_decay, recipe.decay)
+        return build_optimizer(self._model.parameters(), recipe.optimizer_settings, recipe.acting_decay, recipe.decay)
 
     def train_epoch(self, epoch: int) -> EpochResult:
         """One epoch; its rates and the like go to the device in one table."""
         before = compilations()
         with self._ledger.section("train"):
-            rate = float(self._recipe.optimizer["learning_rate"])
+            rate = self._recipe.learning_rate
             steps = range(self._step, self._step + self._order.next_steps)
             rows = [self._optimizer.numbers(rate * self._factor(step), step) for step in steps]
             self._numbers = torch.tensor(rows, dtype=torch.float32).to(self._on)
@@ -138,9 +139,9 @@ class XlaEngine(TorchEngine):
         return means, self._compiled(before, "evaluate")
 
     def _compiled(self, before: tuple[int, int], section: str) -> int:
-        """Move what was compiled since to `compile`; the number of graphs."""
+        """Charge what was compiled since as the compilation of a section; the number of graphs."""
         (count, spent), (count_before, spent_before) = compilations(), before
-        self._ledger.move(spent - spent_before, section, "compile")
+        self._ledger.move(spent - spent_before, section, COMPILATION[section])
         return count - count_before
 
     def _charge(self, steps: Steps, section: str) -> None:

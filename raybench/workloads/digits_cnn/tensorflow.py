@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from raybench.workloads.torch_keras import bias, conv_norm_relu, kernel
+from raybench.workloads.torch_init_in_keras import bias, conv_norm_relu, kernel
 
 
 def build() -> Any:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from raybench.workloads.imdb_cnn import WORDS
-from raybench.workloads.keras_torch import initialise
+from raybench.workloads.keras_init_in_torch import initialise
 
 
 class ReviewCNN(nn.Module):

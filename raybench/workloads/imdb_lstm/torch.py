@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from raybench.workloads.imdb_lstm import WORDS
-from raybench.workloads.keras_torch import initialise
+from raybench.workloads.keras_init_in_torch import initialise
 
 WIDTH = 128
 

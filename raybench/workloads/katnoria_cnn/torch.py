@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from raybench.workloads.keras_torch import batch_norm, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, initialise
 
 
 def block(inputs: int, outputs: int) -> nn.Sequential:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from raybench.workloads.keras_torch import batch_norm, batch_norm_1d, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, batch_norm_1d, initialise
 
 
 def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from raybench.workloads.keras_torch import batch_norm, initialise
+from raybench.workloads.keras_init_in_torch import batch_norm, initialise
 
 
 class Block(nn.Module):

@@ -1,9 +1,9 @@
 """A residual U-net that finds mask and depth of what stands before a background; its first published form.
 
-Published: an epoch in 2,331 s on a P100 and about 740 s on a TPUv2-8, 1.96 × by its own logs; on a P100 17,500 pictures
-in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at 1e-2 on the GPU,
-SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the data set's name
-says so.
+Published: an epoch in 2,331 s on a P100 and about 740 s on a TPUv2-8, "3X"; derived from its logs: 1.96 ×. On a P100
+17,500 pictures in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at
+1e-2 on the GPU, SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the
+data set's name says so.
 `model: {concatenate: true}` is the form before it, which ran out of the card's memory at batch 128;
 `model: {side: 32}` has pictures of 32×32, for a processor or a trial run.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from raybench.datasets.scenes import SIDE
 from raybench.workloads.base import Workload
-from raybench.workloads.resunet_side import prepared
+from raybench.workloads.resunet_resize import prepared
 from raybench.workloads.twins import twins
 
 WORKLOAD = Workload(
@@ -29,7 +29,7 @@ WORKLOAD = Workload(
     std=(255.0,),
     loss=twins("resunet", "loss_v1"),
     metrics=twins("resunet", "metrics"),
-    sheet="raybench.workloads.resunet_sheet:draw",
+    sheet="raybench.workloads.resunet_preview:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
         "epochs": 1,
@@ -38,5 +38,11 @@ WORKLOAD = Workload(
         "optimizer": "adam",
         "learning_rate": 1e-2,
         "warmup_epochs": 0,
+    },
+    # Of its millions of ReLUs some always have an input within rounding of 0. Measured: torch against TensorFlow on two
+    # cores, pictures of 32×32, batches of 16.
+    parity_tolerance={
+        "gradients": 0.006,  # 0.0018; torch alone, in its two memory layouts: 0.0013
+        "statistics": 0.03,  # 0.0083
     },
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from raybench.datasets.scenes import SIDE
 from raybench.workloads.base import Workload
-from raybench.workloads.resunet_side import prepared
+from raybench.workloads.resunet_resize import prepared
 from raybench.workloads.twins import twins
 
 DOWN = (32, 64, 128, 256, 512)
@@ -32,7 +32,7 @@ WORKLOAD = Workload(
     std=(255.0,),
     loss=twins("resunet", "loss_v2"),
     metrics=twins("resunet", "metrics"),
-    sheet="raybench.workloads.resunet_sheet:draw",
+    sheet="raybench.workloads.resunet_preview:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
         "epochs": 15,
@@ -47,4 +47,6 @@ WORKLOAD = Workload(
             "stretch": True,
         },
     },
+    # As in resunet_v1. Measured likewise.
+    parity_tolerance={"statistics": 0.12},  # 0.039; torch alone, in its two memory layouts: 0.044
 )

@@ -1,0 +1,1 @@
+"""Findings: warnings about the conditions under which an attempt was measured."""

@@ -1,0 +1,229 @@
+"""The findings of an attempt: warnings about its times, each with its evidence, magnitude and remedy.
+
+They are read off the events of the attempt: its ledgers, the conditions it ran under, its audit, and the cross-checks
+of its clock. A trial on a quiet machine has none. That overhead and not the device takes the time is no finding but a
+result (`raybench.checks.roofline.judge`): it holds for the job on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import median
+
+from raybench.analysis.diagnostics.concurrent_runs import beside_of
+from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, is_caution, kinds
+from raybench.analysis.statistics.change_point import BATCHES, slow_start
+from raybench.checks.canary.judge import Drift
+from raybench.checks.roofline.judge import ENOUGH, input_share
+from raybench.core.status import TrialStatus
+from raybench.results import timing
+from raybench.results.attempt import Attempt, Key
+from raybench.results.epoch import Epoch
+
+__all__ = ["Finding", "by_code", "codes", "findings", "survey"]
+
+SETTLED = 0.02
+"""The part of a section that fetching its last value may take after the section is closed. An honest clock leaves
+nothing to wait for, and a fetch takes microseconds."""
+
+SETTLE_LEAST_S = 0.01
+"""A fetch that takes no longer is an honest one, however short the section: on cores that others use, TensorFlow and
+torch_xla took up to 4 ms for one with nothing left to wait for."""
+
+BEYOND = 0.01
+"""The part by which the device's own clock may say more than the ledger: as much as a ledger's sum may be off."""
+
+BEYOND_LEAST_S = 0.001
+"""Two clocks are read some microseconds apart, and events are resolved to half of one."""
+
+MOST_WAITED = 0.99
+"""The largest share of waiting of which it is reckoned what it may have cost."""
+
+_WARM = ("train", "input_wait")
+
+
+def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding, ...]:
+    """All findings of one attempt, doubts first.
+
+    Args:
+        attempt: running or ended; one without epochs has only findings about its conditions.
+        context: what is known of it from elsewhere (`survey`).
+    """
+    if not attempt.attempt:
+        return ()
+    found = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
+    return tuple(sorted(found, key=lambda finding: is_caution(finding.code)))
+
+
+def codes(attempt: Attempt) -> str | None:
+    """The codes of the findings of an attempt that has ended, as far as its own events show them, with commas."""
+    ended = attempt.status is not None
+    return ",".join(finding.code for finding in findings(attempt)) or None if ended else None
+
+
+def survey(
+    attempts: Iterable[Attempt],
+    drifts: Sequence[Drift] = (),
+    apart: Mapping[Key, Observation] | None = None,
+    axes: Iterable[str] = (),
+) -> dict[Key, tuple[Finding, ...]]:
+    """The findings of every attempt, each seen beside all the others.
+
+    Args:
+        attempts: of one grid.
+        drifts, apart, axes: see `Context`.
+    """
+    known = list(attempts)
+    beside = beside_of(known)
+    varied = frozenset(axes)
+    found = {
+        attempt.key: findings(attempt, Context(beside[attempt.key], drifts, apart or {}, varied)) for attempt in known
+    }
+    done = [attempt for attempt in known if attempt.status == TrialStatus.COMPLETED]
+    repeats = Counter(attempt.cell_id for attempt in done)
+    seen = Counter((attempt.cell_id, code) for attempt in done for code in {one.code for one in found[attempt.key]})
+    recurring = [code for code, kind in kinds().items() if kind.recurs]
+    for attempt in known:
+        runs = repeats[attempt.cell_id]
+        rare = {code for code in recurring if runs > 1 and seen[attempt.cell_id, code] <= runs / 2}
+        found[attempt.key] = tuple(one for one in found[attempt.key] if one.code not in rare)
+    return found
+
+
+@detects(
+    "short_warmup",
+    condition="steps after the warm-up (epochs, if steps are not timed) began slow: a change point that chance "
+    "makes in one run of 1000 and that lengthens the run by 2%, in most repeats of the cell",
+    bias="how much that lengthens the run",
+    did="was still getting faster when counting began",
+    measures="a part of its warm-up, not its steady pace",
+    remedy="set more `warmup_epochs`",
+    recurs=True,
+)
+def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """By single steps if they were timed, else by epochs."""
+    epochs = attempt.steady
+    timed = [epoch.step_s for epoch in epochs]
+    by_steps = slow_start(list(chain(*timed))) if all(timed) else None
+    found = by_steps or slow_start(list(map(timing.steady_seconds, epochs)))
+    if found is None:
+        return
+    what = "steps" if by_steps else "epochs"
+    # To the end of the epoch in which it changed; where that is, is known to a batch.
+    until = attempt.warmup_epochs + max(1, math.ceil((found.part - 1 / BATCHES) * len(epochs)))
+    last = epochs[-1].epoch
+    more = f" and `epochs` above {last}" if until >= last else ""
+    yield Observation(
+        f"after the warm-up its {what} still took {found.slower:.2f} × as long as later, until epoch {until} of {last}",
+        {"excess": found.excess, "slower": found.slower, "part": found.part, "p": found.p},
+        too_long=found.excess,
+        remedy=f"set `warmup_epochs: {until}`{more}",
+    )
+
+
+@detects(
+    "input_bound",
+    condition=f"the run waited for input during {ENOUGH:.0%} of the steady epochs",
+    bias="that waiting",
+    did="waited for input",
+    measures="the host that feeds it, not the device",
+    remedy="set `input: device` where the data fit there, or make the loading cheaper",
+)
+def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Waiting for the next batch during the steady epochs."""
+    share = input_share(attempt)
+    if share is not None and share >= ENOUGH:
+        says = f"it waited for its input during {share:.0%} of the steady epochs"
+        yield Observation(says, {"share": share}, too_long=share / (1 - min(share, MOST_WAITED)))
+
+
+@detects(
+    "unsynchronised_clock",
+    condition="the device worked on after the clock had stopped, or its own clock says more than the host's",
+    bias="none: it may be too short, by what the clock did not wait for",
+    did="had a clock that did not wait for the device",
+    measures="how fast work is handed over to it",
+    remedy="do not trust its times: the device's `synchronize` has to wait for all work",
+)
+def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Over the epochs after the first, in which a fetch may have to be compiled; the middle one, for a host may be busy
+    now and then, and a clock that does not wait never does."""
+    epochs = attempt.epochs[1:] or attempt.epochs
+    for section, told in (("train", _WARM), ("evaluate", ("evaluate",))):
+        counted = [epoch for epoch in epochs if section in epoch.settle_s]
+        waited = _middle(epoch.settle_s[section] for epoch in counted)
+        took = _middle(_seconds(epoch, told) for epoch in counted)
+        if waited > max(SETTLE_LEAST_S, SETTLED * took):
+            share = waited / took if took else float(len(counted))
+            yield Observation(
+                f"when the clock of `{section}` had stopped ({took:.3g} s an epoch), the device worked on for "
+                f"{waited:.3g} s",
+                {"share": share, "settle_s": waited, "section_s": took},
+                too_short=share,
+            )
+            return
+        counted = [epoch for epoch in epochs if section in epoch.device_s]
+        device = _middle(epoch.device_s[section] for epoch in counted)
+        took = _middle(_seconds(epoch, ("compile", *told)) for epoch in counted)
+        if device > took * (1 + BEYOND) + BEYOND_LEAST_S:
+            share = device / took - 1 if took else float(len(counted))
+            yield Observation(
+                f"`{section}` took {took:.3g} s an epoch by the host's clock and {device:.3g} s by the device's own",
+                {"share": share, "device_s": device, "section_s": took},
+                too_short=share,
+            )
+            return
+
+
+def _middle(values: Iterable[float]) -> float:
+    found = list(values)
+    return median(found) if found else 0.0
+
+
+def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
+    return sum(epoch.ledger.get(name, 0.0) for name in sections)
+
+
+@detects(
+    "machine_drift",
+    condition="canaries differ by more than on a quiet machine, and one next to the trial was slow",
+    bias="what the slowest of so many canaries on a quiet machine does not explain",
+    did="changed while the grid ran",
+    measures="the machine at different times, not only the devices",
+    remedy="run it again with `--fresh` when the machine is quiet and cool, with more `repeats`",
+)
+def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """A canary beside it that took longer than others, beyond their spread."""
+    touching = [drift for drift in context.drifts if attempt.key in drift.excess]
+    if touching:
+        worst = max(touching, key=lambda drift: drift.excess[attempt.key])
+        excess = worst.excess[attempt.key]
+        yield Observation(
+            f"a job that is always the same took up to {1 + excess + worst.noise:.2f} × as long beside it "
+            f"(noise: {1 + worst.noise:.2f} ×)",
+            {"slower": 1 + excess + worst.noise, "noise": worst.noise},
+            too_long=excess,
+        )
+
+
+@detects(
+    "made_apart",
+    condition="since the run it is compared with (of the same repeat, on the same machine) there was another boot, "
+    "kernel, driver or patch version of the framework, or an hour without work and no canary at both times",
+    remedy="run both again in one go, with `--fresh`",
+)
+def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Made at another time, or on other software, than the run it is compared with."""
+    if seen := context.apart.get(attempt.key):
+        yield seen
+
+
+def by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """The findings of several attempts by their codes, doubts first, and of each code the worst first."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in sorted(found, key=lambda finding: is_caution(finding.code)):
+        groups.setdefault(finding.code, []).append(finding)
+    return {code: sorted(group, key=lambda finding: -finding.degree) for code, group in groups.items()}

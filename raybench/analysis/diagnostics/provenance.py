@@ -1,0 +1,164 @@
+"""Runs that are compared and were made apart: with a pause in between of which no canary tells, after another start of
+the machine, or on another kernel, driver or patch version of the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from raybench.analysis.comparison import PlannedCell, origins
+from raybench.analysis.diagnostics.concurrent_runs import span_of
+from raybench.analysis.diagnostics.finding import Observation
+from raybench.analysis.grid_results import Standing
+from raybench.core.events import Event
+from raybench.core.identity import canonical
+from raybench.core.text import listed
+from raybench.results.attempt import Attempt, Key
+
+PAUSE_S = 3600.0
+"""A pause in which nothing was run on a machine; after a longer one it may be as warm, and as busy, as it likes."""
+
+_OWN = frozenset({"python", "raybench", "ray"})
+"""Versions that do not bear on a steady epoch, beside those of the framework and what it computes with."""
+
+
+@dataclass
+class _Session:
+    """A time in which a host was at work for the grid, with no pause; and the canaries of it."""
+
+    begin: float
+    end: float
+    canaries: set[str] = field(default_factory=set)
+
+
+def made_apart(standing: Standing, attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[Key, Observation]:
+    """The completed runs that were made apart from the run that they are compared with: that of the same repeat.
+
+    Runs on two hosts are made on two machines, and only their software is compared. A cell whose repeats lie far apart
+    is in no doubt as long as its baseline's lie as far: then what has changed has changed for both.
+
+    Args:
+        standing: the cells, their runs, and what each is compared with.
+        attempts: all there are, also those that were made again: they show when a host was at work.
+        canaries: the ends of canaries.
+    """
+    sessions = _sessions(attempts, canaries)
+    cells = standing.cells
+    found: dict[Key, Observation] = {}
+    for number, origin in enumerate(origins(cells, standing.compared_with)):
+        others = _timed(standing, cells[origin]) if origin is not None and origin != number else []
+        for run in _timed(standing, cells[number]) if others else []:
+            other = min(others, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))
+            if reasons := list(_reasons(run, other, sessions)):
+                found[run.key] = _observation(run, other, reasons)
+    return found
+
+
+def _timed(standing: Standing, cell: PlannedCell) -> list[Attempt]:
+    """The completed runs of a cell of which it is known when they were made."""
+    return [run for run in standing.completed(cell) if span_of(run)]
+
+
+def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]]) -> Iterator[str]:
+    """What was not the same, or is not known to have been."""
+    host, there = run.host, other.host
+    if host.get("name") and host.get("name") == there.get("name"):
+        if words := _changed("the kernel", there.get("kernel"), host.get("kernel")):
+            yield words
+        elif _changed("", there.get("boot"), host.get("boot")):
+            yield "the machine was started anew"
+        elif _unseen(_at(sessions, other), _at(sessions, run)):
+            yield "no canary tells whether the machine was the same at both times"
+        if _kind(run) == _kind(other) and (
+            words := _changed("the driver", other.hardware.get("driver"), run.hardware.get("driver"))
+        ):
+            yield words
+    if _framework(run) == _framework(other):
+        for program in sorted((run.versions.keys() & other.versions.keys()) - _OWN):
+            if words := _changed(program, _public(other, program), _public(run, program)):
+                yield words
+
+
+def _changed(what: str, before: Any, after: Any) -> str:
+    """That something was one thing and is another, where both are known; else nothing."""
+    return f"{what} changed from {before} to {after}" if before and after and before != after else ""
+
+
+def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observation:
+    seconds = _began(run) - _began(other)
+    when = "after" if seconds >= 0 else "before"
+    dates = f"{_date(run)} and {_date(other)} UTC"
+    return Observation(
+        f"it began {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {listed(reasons)}",
+        {"hours": abs(seconds) / 3600, "reasons": float(len(reasons))},
+    )
+
+
+def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[str, list[_Session]]:
+    """For each host the times in which it was at work, in order."""
+    told: dict[str, list[tuple[float, float, set[str]]]] = {}
+    for attempt in attempts:
+        if times := span_of(attempt):
+            told.setdefault(str(attempt.host.get("name")), []).append((*times, set()))
+    for event in canaries:
+        try:
+            at = datetime.fromisoformat(str(event.get("t"))).timestamp()
+        except (ValueError, OverflowError):
+            continue
+        which = canonical({name: event.get(name) for name in ("subject", "visible")})
+        told.setdefault(str(event.get("host")), []).append((at, at, {which}))
+    found: dict[str, list[_Session]] = {}
+    for host, spans in told.items():
+        mine = found.setdefault(host, [])
+        for begin, end, names in sorted(spans, key=lambda entry: entry[:2]):
+            if not mine or begin > mine[-1].end + PAUSE_S:
+                mine.append(_Session(begin, end))
+            mine[-1].end = max(end, mine[-1].end)
+            mine[-1].canaries |= names
+    return found
+
+
+def _at(sessions: Mapping[str, list[_Session]], run: Attempt) -> _Session | None:
+    began = _began(run)
+    there = sessions.get(str(run.host.get("name")), [])
+    return next((session for session in there if session.begin <= began <= session.end), None)
+
+
+def _unseen(one: _Session | None, other: _Session | None) -> bool:
+    """Whether two sessions are two, and no canary was there in both."""
+    return one is not None and other is not None and one is not other and not one.canaries & other.canaries
+
+
+def _public(run: Attempt, program: str) -> str:
+    """A version without how it was built, which is to differ between a CPU and a GPU."""
+    return str(run.versions[program]).partition("+")[0]
+
+
+def _kind(run: Attempt) -> Any:
+    device = run.cell.get("device", {})
+    return device.get("kind") if isinstance(device, Mapping) else None
+
+
+def _framework(run: Attempt) -> Any:
+    """With the version that is part of the cell."""
+    engine = run.cell.get("engine", {})
+    return run.cell.get("framework"), engine.get("framework_version") if isinstance(engine, Mapping) else None
+
+
+def _began(run: Attempt) -> float:
+    times = span_of(run)
+    return times[0] if times else 0.0
+
+
+def _date(run: Attempt) -> str:
+    return f"{datetime.fromtimestamp(_began(run), UTC):%Y-%m-%d %H:%M}"
+
+
+def _long(seconds: float) -> str:
+    for unit, many in (("day", 86400), ("hour", 3600)):
+        if seconds >= many:
+            count = round(seconds / many)
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds / 60:.0f} min"

@@ -1,0 +1,291 @@
+"""Findings about the surroundings of an attempt: its audit, its runtime conditions and its neighbours in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from raybench.analysis.diagnostics.audit_values import audited, gpu_shares, number, share, unmeasured, window
+from raybench.analysis.diagnostics.concurrent_runs import AT_WORK
+from raybench.analysis.diagnostics.finding import Context, Observation, detects
+from raybench.devices import hosted
+from raybench.monitoring.summary import LEAST_S
+from raybench.results.attempt import Attempt
+
+SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
+"""Reasons for which a GPU slows down because it is too hot or short of power (`raybench.monitoring.nvidia.REASONS`)."""
+
+LIMITED = frozenset({"power_cap", "applications_clocks", "display_clocks", "sync_boost"})
+"""Reasons that are limits which somebody, or the maker, has set: a card at its power limit is as it is sold."""
+
+THROTTLED_TIME = 0.05
+"""The part of the epochs' time in which a GPU may be throttled: one sample in twenty."""
+
+SLOWER_CLOCK = 0.85
+"""Of the frequency that cores had at first, or that the same job's cores have elsewhere: below it they are throttled.
+Frequencies under the same load differ by some percent from time to time; heat and power limits take more."""
+
+BUSY = 0.1
+"""The part of a trial's cores that others may take: the system, Ray and the sampler take a few percent of two."""
+
+BUSY_CORES = 0.5
+"""The same in cores, for many of them: work that is divided evenly waits for the one core that somebody else keeps
+half busy."""
+
+STOLEN = 0.05
+"""The part of a trial's cores that a hypervisor may give to others."""
+
+WALL_DRIFT = 1e-3
+"""The part by which the wall clock may go faster or slower than the monotonic one: time servers correct a clock by half
+of this at most, unless they set it."""
+
+WALL_DRIFT_LEAST_S = 0.02
+"""What two readings of two clocks may be apart for nothing where a process is interrupted between them."""
+
+OVERLAP = 0.01
+"""The part of an attempt's time that others may run beside it: what one takes to end while the next begins."""
+
+SLEEPING = 1.8
+"""By how much longer a step took on a quiet machine if OpenMP's threads waited without spinning, as they do in trials
+that began on a busy one: of a small network 1.8 (`benchmarks/passive_waiting.py`), of a large one 0.06."""
+
+MOST_TAKEN = 0.99
+"""The largest share of the cores of which it is reckoned what it may have cost."""
+
+
+@detects(
+    "few_threads",
+    condition="the host computes, with fewer threads than its machine has cores, and the grid does not compare "
+    "`threads` or `cpus`",
+    bias="the ratio of cores to threads",
+    did="ran with fewer threads than cores",
+    measures="a part of the processor, not the whole",
+    remedy="leave `threads` and `cpus` out, or take it for what so many cores do",
+    of_hardware=True,
+)
+def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Fewer threads than the trial, or its machine, has cores, if the host computes and the grid does not compare it.
+
+    With all of them it would be faster by their number at most.
+    """
+    device = attempt.cell.get("device", {})
+    if not _is_hosted(attempt) or context.axes & {"threads", "cpus"}:
+        return
+    threads = number(attempt.fairness.get("threads")) or number(device.get("threads"))
+    own = number(device.get("count")) or 0.0
+    cores = max(own, number(attempt.machine.get("cores")) or 0.0)
+    if threads and threads < cores:
+        where = f"{cores:.0f} cores" if own == cores else f"{own:.0f} of its machine's {cores:.0f} cores"
+        yield Observation(
+            f"{threads:.0f} thread{'s' if threads > 1 else ''} on {where}",
+            {"cores_a_thread": cores / threads, "threads": threads, "cores": cores},
+            too_long=cores / threads - 1,
+        )
+
+
+@detects(
+    "busy_host",
+    condition=f"other processes took {BUSY:.0%} of the trial's cores, or {BUSY_CORES} cores, during the epochs or when "
+    "it began",
+    bias="what they took and, if the host computes, as much again as they kept one core busy; "
+    f"{SLEEPING:.0%} if its threads waited without spinning",
+    did="shared cores with other processes",
+    measures="what those left of them",
+    remedy="stop what else runs on the machine, and run again with `--fresh`",
+)
+def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Other processes on the trial's cores, while its epochs ran.
+
+    They may have cost what they took and, if the host computes, as much again as they kept one core busy: work that is
+    divided evenly waits for the slowest core.
+    """
+    part, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
+    if part >= BUSY or part * cores >= BUSY_CORES:
+        says = (
+            f"other processes kept {part * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy during "
+            f"{window(attempt)}"
+        )
+    elif attempt.fairness.get("host_busy") is True:
+        says = "other programs kept the machine busy when it began, so that its threads waited without spinning"
+    else:
+        return
+    waiting = min(part * cores, 1.0) if _is_hosted(attempt) else part
+    lost = _lost(part, waiting)
+    if attempt.fairness.get("host_busy") is True and _is_hosted(attempt):
+        lost = max(lost, SLEEPING)
+    yield Observation(says, {"share": part, "cores": part * cores}, too_long=lost)
+
+
+@detects(
+    "steal",
+    condition=f"a hypervisor gave {STOLEN:.0%} of the cores' time to others",
+    bias="that share",
+    did="lost time to other virtual machines",
+    measures="what those left of the cores",
+    remedy="use a machine with cores of its own, or more `repeats` at other times",
+)
+def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Time that a hypervisor took from the trial's cores."""
+    part = share(attempt, "steal_s")
+    if part >= STOLEN:
+        says = f"the hypervisor gave {part:.0%} of its cores' time to other machines"
+        yield Observation(says, {"share": part}, too_long=_lost(part, part))
+
+
+@detects(
+    "load_unknown",
+    condition=f"the trial took less than {LEAST_S:g} s: too short to measure other programs' use of its cores",
+    remedy="give it more `epochs`, or longer ones, if that matters",
+)
+def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """A trial too short to measure what other programs did to its cores."""
+    seconds = unmeasured(attempt)
+    if seconds is not None:
+        says = f"whether other programs used its cores is unknown: it took {seconds:.2g} s, too short to measure"
+        yield Observation(says, {"seconds": seconds})
+
+
+@detects(
+    "cores_shared",
+    condition="other trials ran on the same machine at the same time",
+    bias="the share of time in which they did",
+    did="shared cores with other trials",
+    measures="what those left of them",
+    remedy="leave `cpus` out, so that each trial has the machine to itself",
+)
+def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Other trials at the same time on the same host; each may have cost as long as it ran beside.
+
+    If the others are not known, that the trial had only a part of the machine, and others might run.
+    """
+    beside = context.neighbours
+    if beside is None:
+        if attempt.fairness.get("exclusive") is False:
+            says = "it had a part of its machine, and other trials may have run beside it"
+            yield Observation(says, {"overlap": 1.0})
+    elif beside.overlap > OVERLAP:
+        which = "its cores" if beside.same_cores else "its machine"
+        times = f"{beside.others} other run{'s' if beside.others > 1 else ''}"
+        yield Observation(
+            f"it shared {which} with {times} during {beside.overlap:.0%} of its time",
+            {"overlap": beside.overlap, "others": float(beside.others), "same_cores": float(beside.same_cores)},
+            too_long=beside.overlap,
+        )
+
+
+@detects(
+    "throttled",
+    condition=f"heat or too little power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores "
+    f"ended {1 - SLOWER_CLOCK:.0%} below the frequency that they had at first or in other runs",
+    bias="the share of time, or the ratio of frequencies",
+    did="ran throttled",
+    measures="a device slowed down by heat or power, not what it can do",
+    remedy="cool it, or give it the power it is made for, and run again",
+)
+def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """GPUs that were slowed down, to half their speed at worst, or cores whose frequency fell."""
+    shares = gpu_shares(attempt, SLOWED)
+    worst = max(shares, key=lambda reason: shares[reason], default="")
+    if worst and shares[worst] >= THROTTLED_TIME:
+        yield Observation(
+            f"its GPU was slowed down ({worst.replace('_', ' ')}) during {shares[worst]:.0%} of the epochs",
+            {"share": shares[worst]},
+            too_long=shares[worst],
+        )
+        return
+    first, last = audited(attempt, "host", "mhz", "first"), audited(attempt, "host", "mhz", "last")
+    usual = max(filter(None, [first, context.neighbours.mhz if context.neighbours else None]), default=None)
+    if last and usual and last < SLOWER_CLOCK * usual and share(attempt, "own_cpu_s") >= AT_WORK:
+        where = "at first" if usual == first else "in another run"
+        yield Observation(
+            f"its cores ended at {last:.0f} MHz, after {usual:.0f} {where}",
+            {"slower": usual / last, "mhz": last, "usual_mhz": usual},
+            too_long=usual / last - 1,
+            remedy="cool the machine and look at its power settings, and run again",
+        )
+
+
+@detects(
+    "clock_drift",
+    condition=f"the wall clock and the monotonic clock were {WALL_DRIFT:.1%} apart",
+    bias="that share, or too short by it",
+    did="had a clock that ran fast or slow",
+    measures="seconds of uncertain length",
+    remedy="see what sets the machine's clock, and whether it was suspended",
+)
+def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """A wall clock that went unlike the monotonic one."""
+    drift, whole = audited(attempt, "clock", "drift_s"), audited(attempt, "clock", "seconds")
+    if drift is not None and whole and abs(drift) > max(WALL_DRIFT_LEAST_S, WALL_DRIFT * whole):
+        part = abs(drift) / whole
+        yield Observation(
+            f"in {whole:.3g} s its wall clock went {abs(drift):.2g} s {'ahead of' if drift > 0 else 'behind'} the "
+            "monotonic one",
+            {"share": part, "drift_s": drift, "seconds": whole},
+            too_long=part,
+            too_short=part,
+        )
+
+
+@detects(
+    "limited_clocks",
+    condition="a GPU ran at a power or clock limit that is set for it",
+    remedy="see whether `nvidia-smi -q -d POWER,CLOCK` shows the maker's limits",
+)
+def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """GPUs that ran at a limit that was set for them."""
+    shares = gpu_shares(attempt, LIMITED)
+    worst = max(shares, key=lambda reason: shares[reason], default="")
+    if worst and shares[worst] >= THROTTLED_TIME:
+        limit = worst.replace("_", " ")
+        says = f"its GPU ran at a limit that is set for it ({limit}) during {shares[worst]:.0%} of the epochs"
+        yield Observation(says, {"share": shares[worst]})
+
+
+@detects(
+    "niceness",
+    condition="the trial ran with a niceness above 0",
+    remedy="start raybench without `nice`",
+)
+def niceness(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """A trial that lets others go first."""
+    nice = number(attempt.fairness.get("niceness"))
+    if nice is not None and nice > 0:
+        yield Observation(f"it ran with niceness {nice:.0f}", {"niceness": nice})
+
+
+@detects(
+    "no_audit",
+    condition="sensors could not be read",
+    remedy="mend that, if it is to be known",
+)
+def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Sensors that could not be read: what they would have shown is not known."""
+    missing = (attempt.audit or {}).get("missing")
+    if isinstance(missing, list) and missing:
+        says = "not everything around it could be read: " + "; ".join(map(str, missing))
+        yield Observation(says, {"missing": float(len(missing))})
+
+
+@detects(
+    "resumed",
+    condition="training went on from a checkpoint, in another process",
+    remedy="run it with `--fresh`, if its times are to be those of one process",
+)
+def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Training that another process went on with: its times are those of several, and of several loads and builds."""
+    if attempt.gaps:
+        after = " and ".join(map(str, attempt.gaps))
+        epochs = "epochs" if len(attempt.gaps) > 1 else "epoch"
+        says = f"it was resumed from a checkpoint after {epochs} {after}, in another process"
+        yield Observation(says, {"gaps": float(len(attempt.gaps))})
+
+
+def _is_hosted(attempt: Attempt) -> bool:
+    """Whether it computes on the host's cores."""
+    device = attempt.cell.get("device", {})
+    return isinstance(device, Mapping) and hosted(str(device.get("kind")))
+
+
+def _lost(share_taken: float, waiting: float) -> float:
+    """The part by which a time is longer if others took a share of the cores, and work waited for some of them."""
+    return waiting / (1 - min(share_taken, MOST_TAKEN))

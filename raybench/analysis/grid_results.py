@@ -1,0 +1,333 @@
+"""A grid as it stands: the cells that were asked for, the runs there are, and what a person calls each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, lacking, runs_of, times_of
+from raybench.analysis.diagnostics.findings import Finding
+from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.core.identity import canonical, is_smoke, leaves, trial_id
+from raybench.core.job import Target
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import short
+from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.timing import steady_epochs
+
+PERCENT = 100.0
+
+SKIPPED, NOT_RUN = TrialStatus.SKIPPED, "not run"
+
+ERRORS = ("loss", "error", "mse", "mae", "perplexity")
+"""How the names of metrics end of which less is better (`rmse` among them)."""
+
+_ALWAYS = ("device", "batch_size", "weight_decay")
+"""The axes that a grid is about, first and in this order."""
+
+_JOB: Mapping[str, str] = {
+    "workload.name": "workload",
+    "data.name": "data_set",
+    "data.examples.train": "train_examples",
+    "data.examples.val": "val_examples",
+}
+"""What is trained, on how much: never compared across, also where each device has its own."""
+
+_AXES: Mapping[str, str] = {
+    **_JOB,
+    "device.model": "hardware",
+    "device.count": "count",
+    "device.replicas": "replicas",
+    "device.threads": "threads",
+    "framework": "framework",
+    "engine.framework_version": "framework_version",
+    "workload.version": "workload_version",
+    "data.digest": "data",
+    "warmup_epochs": "warmup_epochs",
+}
+"""What outside the settings makes an axis where nobody wrote down which axes there are."""
+
+PLACE = ("device", "framework", "precision", "replicas")
+"""The axes that say on what a job runs and how it computes there; the others are settings that one has to choose."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was asked for and what there is, for tables, figures and sentences.
+
+    Attributes:
+        name: of the grid.
+        workload: what is trained.
+        cells: what was asked for, in the order of the file.
+        latest: the latest attempt of each trial (`raybench.results.attempt.latest`).
+        baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
+        target: the quality to reach, where one was asked for.
+        findings: what to doubt of attempts (`raybench.analysis.diagnostics.findings.survey`).
+    """
+
+    name: str
+    workload: str
+    cells: Sequence[PlannedCell]
+    latest: Mapping[str, Attempt]
+    baseline: Mapping[str, Any]
+    target: Target | None = None
+    findings: Mapping[Key, Sequence[Finding]] = field(default_factory=dict)
+
+    @property
+    def smoke(self) -> bool:
+        """Whether the grid was cut to see that it runs, so that no number of it is a result."""
+        return is_smoke(self.name)
+
+    @cached_property
+    def metric(self) -> str:
+        """The metric of quality (`main_metric`)."""
+        there = {name for run in self.latest.values() for epoch in run.epochs[-1:] for name in epoch.metrics}
+        return main_metric(there, self.target) or ACCURACY
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether the lowest metric is the best: the target says so or, where it is of another, its name does."""
+        if self.target and self.target.metric == self.metric:
+            return self.target.at_least is None
+        return self.metric.rpartition("/")[2].endswith(ERRORS)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The comparison, a row a cell, in the order of `cells`; of a smoke run without ratios."""
+        return compare(self.cells, self.latest, {} if self.smoke else self.compared_with, self.metric, self.findings)
+
+    @cached_property
+    def compared_with(self) -> Mapping[str, Any]:
+        """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
+        timed = [cell for cell in self.cells if not cell.again and self.baseline.keys() <= cell.axes.keys()]
+        timed = [cell for cell in timed if times_of(runs_of(cell, self.latest))]
+        there = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed]
+        if dict(self.baseline) in there or all(values == there[0] for values in there):
+            return self.baseline
+        return there[0]
+
+    @cached_property
+    def axes(self) -> dict[str, list[Any]]:
+        """The axes along which cells are told apart, each with its values in order.
+
+        Along such an axis the grid has more than one value, or an included cell has one and others have none.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for cell in self.cells:
+            for name, value in cell.axes.items():
+                found.setdefault(name, {})[short(value)] = value
+        apart = [name for name, some in found.items() if len(some) > 1 or lacking(name, self.cells)]
+        several = {name: list(found[name].values()) for name in apart}
+        return {name: several[name] for name in sorted(several, key=_place)}
+
+    def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
+        """What a person calls a cell: its values on the axes that vary, `gpu b512 wd5e-4`.
+
+        Args:
+            cell: one of `cells`.
+            without: axes that the reader sees elsewhere.
+        """
+        left_out = set(without)
+        parts = [worded(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
+        if not parts and not left_out:
+            parts = [worded(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
+        return " ".join([*parts, *(["A/A"] if cell.again else [])])
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Hardware and arithmetic of each cell, by its id: `gpu`, `cpu tensorflow`, `tpu replicas=8`.
+
+        This is the device's name in the grid file and, if a device has several of them, its framework, precision and
+        replicas, because they change the work that the same settings stand for. Empty if the grid has none of these
+        axes.
+        """
+        points = [cell.axes for cell in self.cells]
+        kept = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, points))]
+        return {
+            cell.cell_id: " ".join(worded(axis, cell.axes[axis]) for axis in kept if axis in cell.axes)
+            for cell in self.cells
+        }
+
+    def runs(self, cell: PlannedCell) -> list[Attempt]:
+        """The latest attempts at a cell's repeats, however they ended, in the order of the repeats."""
+        names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
+        return [self.latest[name] for name in names if name in self.latest]
+
+    def completed(self, cell: PlannedCell) -> list[Attempt]:
+        """Those of its runs that give numbers."""
+        return [run for run in self.runs(cell) if run.status == TrialStatus.COMPLETED]
+
+    def values(self, cell: PlannedCell) -> list[float]:
+        """The metric of a cell's completed runs after their last epoch."""
+        return [value for run in self.completed(cell) if (value := run.metric(self.metric)) is not None]
+
+    def steps(self, cell: PlannedCell) -> int | None:
+        """Optimiser steps in an epoch of a cell; None where no completed run has told."""
+        # Of a steady epoch: with 9.9 of them the last is shorter.
+        whole = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        return next(filter(None, whole), None)
+
+    def counts(self, cell: PlannedCell) -> RunCounts:
+        """How the repeats of a cell ended."""
+        return count_runs(cell.repeats, self.runs(cell), cell.skip)
+
+    @cached_property
+    def accuracies(self) -> list[tuple[dict[str, str], float]]:
+        """Where each completed run lies on the axes that vary, and its accuracy.
+
+        None where accuracy is not the metric, or where runs stop at their target, beyond which they might have learned
+        more.
+        """
+        if any(run.stops for run in self.latest.values()):
+            return []
+        return [
+            ({axis: short(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
+            for cell in self.cells
+            for value in self.values(cell)
+            if not cell.again and self.metric == ACCURACY
+        ]
+
+    @cached_property
+    def aside(self) -> int:
+        """How many attempts were not asked for: of another machine, another version, an earlier file or repeat."""
+        own = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
+        return sum(name not in own for name in self.latest)
+
+    @cached_property
+    def further(self) -> int:
+        """How many of those are further repeats of these cells than were asked for."""
+        repeats = {cell.cell_id: cell.repeats for cell in self.cells}
+        return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
+
+
+def in_fractions(standing: Standing) -> Standing:
+    """Convert accuracies in percent to fractions, in the runs and in the target.
+
+    Returns:
+        The same object if the accuracies are no percentages.
+    """
+    named = ("val/accuracy", "train/accuracy")
+    values = [
+        epoch.metrics[name]
+        for run in standing.latest.values()
+        for epoch in run.epochs
+        for name in named
+        if name in epoch.metrics
+    ]
+    if not values or max(values) <= 1 or min(values) < 0 or max(values) > PERCENT:
+        return standing
+    target, wanted = standing.target, {run.target for run in standing.latest.values()}
+    scaled = {each: _scaled(each) for each in {target, *wanted}}
+    latest = {}
+    for trial, run in standing.latest.items():
+        epochs = {
+            epoch.epoch: replace(
+                epoch,
+                metrics={name: value / PERCENT if name in named else value for name, value in epoch.metrics.items()},
+            )
+            for epoch in run.epochs
+        }
+        latest[trial] = replace(run, target=scaled[run.target], _epochs=epochs)
+    return replace(standing, latest=latest, target=scaled[target])
+
+
+def _scaled(target: Target | None) -> Target | None:
+    """A target on an accuracy in percent, as a fraction."""
+    if target is None or not target.metric.endswith("/accuracy"):
+        return target
+    bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
+    return Target(target.metric, *bounds)
+
+
+def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether some device has several values on an axis; where each has one, the device's name says it already."""
+    found: dict[str, set[str]] = {}
+    for point in points:
+        found.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
+    return any(len(values) > 1 for values in found.values())
+
+
+def worded(axis: str, value: Any) -> str:
+    """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
+    if axis in ("device", "framework"):
+        return str(value)
+    known = {"batch_size": "b", "weight_decay": "wd"}
+    return f"{known[axis]}{short(value)}" if axis in known else f"{axis}={short(value)}"
+
+
+def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> Standing:
+    """A grid of which nothing is known but what its trials tell: every cell they have, on the axes that differ.
+
+    What differs from device to device alone is no axis: the device's name says it. The first device is the baseline
+    where there are several. A skipped trial never told of its cell, so that it has no place on an axis.
+
+    Args:
+        name: what to call it.
+        latest: the latest attempt of each trial.
+        prices: from a device's name to what an hour of it costs.
+    """
+    contents: dict[str, Attempt] = {}
+    repeats: Counter[str] = Counter()
+    for attempt in latest.values():
+        if attempt.cell or attempt.cell_id not in contents:
+            contents[attempt.cell_id] = attempt
+        repeats[attempt.cell_id] = max(repeats[attempt.cell_id], attempt.repeat + 1)
+    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell or attempt.profile}
+    kept = [
+        axis
+        for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
+        if axis in _ALWAYS
+        or varies_within(axis, axes.values())
+        or (axis in _JOB.values() and len({short(mine.get(axis)) for mine in axes.values()}) > 1)
+    ]
+    if _follows("framework_version", axes.values()):
+        kept = [axis for axis in kept if axis != "framework_version"]
+    cells = []
+    for cell, attempt in contents.items():
+        mine = {axis: axes[cell][axis] for axis in kept if axis in axes.get(cell, {})}
+        skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
+        price = (prices or {}).get(str(mine.get("device")))
+        again = attempt.cell.get("again")
+        again = again if again in contents else None
+        cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again, attempt.cell))
+    first = next((attempt for attempt in contents.values() if attempt.cell), None)
+    devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
+    return Standing(
+        name=name,
+        workload=str((first and dict(leaves(first.cell)).get("workload.name")) or name),
+        cells=cells,
+        latest=latest,
+        baseline={"device": devices[0]} if len(devices) > 1 else {},
+        target=next((attempt.target for attempt in contents.values() if attempt.target), None),
+    )
+
+
+def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the framework of each device decides a value: the version of one in an environment of its own."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for point in points:
+        found.setdefault((str(point.get("device")), str(point.get("framework"))), set()).add(str(point.get(axis)))
+    return all(len(values) == 1 for values in found.values())
+
+
+def _axes(attempt: Attempt) -> dict[str, Any]:
+    """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
+    cell = dict(leaves(attempt.cell))
+    device = attempt.profile or cell.get("device.kind")
+    found: dict[str, Any] = {} if device is None else {"device": device}
+    found |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
+    for leaf, value in cell.items():
+        if leaf.startswith("settings."):
+            found[leaf.rpartition(".")[2] if leaf.startswith("settings.optimizer.") else leaf[9:]] = value
+    if "settings.optimizer.name" in cell:
+        found["optimizer"] = cell["settings.optimizer.name"]
+        del found["name"]
+    return found
+
+
+def _place(axis: str) -> tuple[int, str]:
+    """Where an axis stands: those that a grid is about first; Python's sort keeps the file's order among equals."""
+    return (_ALWAYS.index(axis), "") if axis in _ALWAYS else (len(_ALWAYS), "")

@@ -1,0 +1,64 @@
+"""Labels of trials that name one cell each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from raybench.core.identity import leaves
+from raybench.planning.plan import short
+from raybench.results.columns import TRIALS
+
+_NAMES = {column.leaf: column.name for column in TRIALS if column.leaf}
+_REPEAT = re.compile(r"^r\d+ | r\d+(?= |$)")
+
+
+def without_repeat(label: str | None) -> str:
+    """A label without the number of its repeat."""
+    return _REPEAT.sub("", label or "", count=1)
+
+
+def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str | None]:
+    """The same labels; where several cells share one, with the settings in which these differ.
+
+    Args:
+        labels: of trials.
+        cells: the cell of each trial: its id and what is in it.
+    """
+    groups: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for label, (cell_id, cell) in zip(labels, cells, strict=True):
+        groups.setdefault(without_repeat(label), {})[cell_id] = cell
+    differing = {
+        cell_id: differences(cell_id, cell, group.values())
+        for label, group in groups.items()
+        if label and len(group) > 1
+        for cell_id, cell in group.items()
+    }
+    return [
+        extended(label, differing[cell_id]) if label and cell_id in differing else label
+        for label, (cell_id, _) in zip(labels, cells, strict=True)
+    ]
+
+
+def differences(cell_id: str, cell: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+    """The settings in which a cell differs from others as `name=value`, or its id if they differ in none."""
+    mine, theirs = dict(leaves(cell)), [dict(leaves(other)) for other in others]
+    names = dict.fromkeys([*mine, *(name for other in theirs for name in other)])
+    leaf_names = [name for name in names if any(other.get(name) != mine.get(name) for other in theirs)]
+    return " ".join(f"{_name(leaf)}={_value(mine.get(leaf))}" for leaf in leaf_names) or cell_id
+
+
+def extended(label: str, words: str) -> str:
+    """A label with further words, which come first because tables cut off the end of long names."""
+    return f"{words} {label}"
+
+
+def _name(leaf: str) -> str:
+    return _NAMES.get(leaf, leaf.removeprefix("settings."))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("sha256:"):
+        return value.removeprefix("sha256:")[:8]
+    return "none" if value is None else short(value)

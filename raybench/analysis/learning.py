@@ -1,0 +1,118 @@
+"""Which axes of a grid decide how accurate its runs are, as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from raybench.analysis.fact import Fact
+from raybench.analysis.statistics.accuracy import POINTS, blur, rounding
+from raybench.analysis.statistics.anova import Decomposition, decompose
+
+Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
+"""Where each run lies in the grid, and its accuracy as a share."""
+
+
+@dataclass(frozen=True)
+class SingleRunsFact(Fact):
+    """One run of each cell: an effect on accuracy cannot be told from noise."""
+
+
+@dataclass(frozen=True)
+class AxisEffectFact(Fact):
+    """What an axis does to accuracy, between its best and its worst value.
+
+    Attributes:
+        share: its part of all squares.
+        points: of accuracy, at `best` less at `worst`.
+        low, high: the 95 % interval of `points`, corrected for having chosen these two.
+        significant: whether noise alone would do as much less than one time in twenty.
+        additive: whether it is the same at all values of the other axes, as far as is shown.
+    """
+
+    axis: str
+    share: float
+    best: Hashable
+    worst: Hashable
+    points: float
+    low: float
+    high: float
+    significant: bool
+    additive: bool
+
+
+@dataclass(frozen=True)
+class InteractionFact(Fact):
+    """The effects of axes depend on one another."""
+
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConfoundedAxisFact(Fact):
+    """The cells there are cannot tell an axis from others."""
+
+    axis: str
+
+
+@dataclass(frozen=True)
+class RunNoiseFact(Fact):
+    """By how many points two runs of one cell differ at most, 95 times in 100."""
+
+    points: float
+
+
+@dataclass(frozen=True)
+class ValidationNoiseFact(Fact):
+    """How far the size of the validation set leaves accuracies open, in points to either side."""
+
+    points: float
+    examples: int
+
+
+def what_decides(runs: Accuracies, examples: int | None = None) -> list[Fact]:
+    """The effect of each axis on accuracy, and the noise; nothing for two cells alone.
+
+    Two cells are compared by their verdict, which does not assume that both have the same noise.
+
+    Args:
+        runs: of the whole grid; completed ones.
+        examples: how many the validation set has.
+    """
+    if len({tuple(place.items()) for place, _ in runs}) == 2:
+        return []
+    found = decompose([(place, POINTS * accuracy) for place, accuracy in runs], POINTS**2 * rounding(examples))
+    if found is None or not (found.sources or found.confounded):
+        return []
+    if found.luck is None or found.reach is None:
+        return [SingleRunsFact()]
+    values: dict[str, dict[Hashable, None]] = {}
+    for place, _ in runs:
+        for axis, value in place.items():
+            values.setdefault(axis, {})[value] = None
+    axes = [source for source in found.sources if source.name in values]
+    facts: list[Fact] = [
+        _effect(found, source.name, list(values[source.name]), source.share, source.shown) for source in axes
+    ]
+    if found.interplay and found.interplay.shown:
+        facts.append(InteractionFact(tuple(source.name for source in axes)))
+    facts += map(ConfoundedAxisFact, found.confounded)
+    facts.append(RunNoiseFact(found.reach))
+    if examples:
+        facts.append(ValidationNoiseFact(blur(fmean(accuracy for _, accuracy in runs), examples), examples))
+    return facts
+
+
+def _effect(
+    found: Decomposition, axis: str, values: Sequence[Hashable], share: float, significant: bool
+) -> AxisEffectFact:
+    def over_first(value: Hashable) -> float:
+        effect = found.effect(axis, value, values[0])
+        return effect.value if effect else 0.0
+
+    best, worst = max(values, key=over_first), min(values, key=over_first)
+    effect = found.effect(axis, best, worst, chosen=True)
+    assert effect is not None and effect.low is not None and effect.high is not None
+    additive = found.interplay is None or not found.interplay.shown
+    return AxisEffectFact(axis, share, best, worst, effect.value, effect.low, effect.high, significant, additive)

@@ -1,0 +1,288 @@
+"""What is compared with what: each cell of a grid and its baseline, as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from raybench.analysis.comparison import (
+    ACCURACY,
+    Beside,
+    PlannedCell,
+    are_even,
+    bound,
+    doubts_of,
+    examples_of,
+    hosts_of,
+    lacking,
+    on_other_hardware,
+    origins,
+    runs_of,
+    speedup_of,
+    times_of,
+)
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.analysis.statistics.break_even import Process, before_training, processes_of
+from raybench.analysis.statistics.speedup import Speedup
+from raybench.analysis.statistics.time_to_target import Try, try_of
+from raybench.core.job import Target
+from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, Settings, affecting, label
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import short
+from raybench.results import timing
+from raybench.results.attempt import Attempt, Key
+
+UNKNOWN = "?"
+"""The workload of runs that do not tell theirs."""
+
+LEARNING = affecting(CONVERGENCE)
+"""The settings that have an effect on how many epochs a target takes."""
+
+HARDWARE = {"device", "count", *SETTINGS} - LEARNING
+"""Axes that have none."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that two cells do not share.
+
+    Attributes:
+        setting: its name in a grid file.
+        other, baseline: its values.
+        in_baseline: whether the baseline's value is known: a published source may leave settings out.
+    """
+
+    setting: str
+    other: Any
+    baseline: Any
+    in_baseline: bool = True
+
+    @property
+    def affects_learning(self) -> bool:
+        """Whether it may change how many epochs a target takes, as far as is known."""
+        return self.setting not in HARDWARE
+
+
+@dataclass(frozen=True)
+class Side:
+    """The runs of one cell.
+
+    Attributes:
+        name: what tells it from the other side, such as "gpu" or "batch 128".
+        counts: how its runs ended.
+        times: repeat and steady seconds an epoch, of completed runs.
+        hosts: the machines on which these ran.
+        from_warmup: whether one of them had no epoch after its warm-up.
+        accuracies: of the last epoch, shares, of completed runs.
+        epochs: how many epochs completed runs had: one number, unless they stopped at a target.
+        examples: how many an epoch trains on; None where nobody told.
+        stops: whether a run ends where it reaches its target.
+        bound_by: what held its runs up, most often first; empty if that is not known.
+        doubts: codes of its runs' findings that could turn the verdict.
+        tries: its runs towards the target, where one was set.
+        processes: what its completed runs paid once and for each step.
+        before: mean seconds that these paid before their training; 0 where nobody told.
+        price_per_hour: of its device.
+    """
+
+    name: str
+    counts: RunCounts
+    times: Mapping[int, float] = field(default_factory=dict)
+    hosts: tuple[Any, ...] = ()
+    from_warmup: bool = False
+    accuracies: tuple[float, ...] = ()
+    epochs: frozenset[float] = frozenset()
+    examples: int | None = None
+    stops: bool = False
+    bound_by: tuple[str, ...] = ()
+    doubts: frozenset[str] = frozenset()
+    tries: tuple[Try, ...] = ()
+    processes: tuple[Process, ...] = ()
+    before: float = 0.0
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A cell and the one it is compared with.
+
+    Attributes:
+        workload: what was trained.
+        setting: where in the grid both lie, such as "batch 256, decay 5e-4"; may be empty.
+        other: the cell.
+        baseline: the other's baseline; None where it has none: it is the baseline itself, none was named, or the
+            cell with the baseline's values is not in the grid.
+        is_baseline: whether others are compared with `other`.
+        again: whether both are the same cell, for an A/A check.
+        hardware: whether they ran on different hardware, or on more or less of one, as far as is known; where not, no
+            ratio of theirs is credited to any.
+        differences: what they differ in besides the baseline's axes.
+        learns_alike: whether what is compared is the hardware alone, so that only `differences` can change how many
+            epochs a target takes.
+        same_steps: whether an optimizer step is the same work on both sides: their batches are of one size.
+        speedup: of the other over the baseline; None if a side has no time.
+        even: whether an epoch is the same work on both sides: as many examples, as far as is known.
+        examples: how many the validation set has; None where that is not known.
+        target: the quality to reach, where one was set.
+    """
+
+    workload: str
+    setting: str
+    other: Side
+    baseline: Side | None = None
+    is_baseline: bool = False
+    again: bool = False
+    hardware: bool = True
+    differences: tuple[Difference, ...] = ()
+    learns_alike: bool = True
+    same_steps: bool = True
+    speedup: Speedup | None = None
+    even: bool = True
+    examples: int | None = None
+    target: Target | None = None
+
+    @property
+    def learning_differences(self) -> tuple[Difference, ...]:
+        """The differences that may change how many epochs a target takes."""
+        return tuple(each for each in self.differences if each.affects_learning)
+
+
+def pairs(
+    cells: Sequence[PlannedCell],
+    latest: Mapping[str, Attempt],
+    baseline: Mapping[str, Any] | None = None,
+    metric: str = ACCURACY,
+    findings: Mapping[Key, Sequence[Finding]] | None = None,
+) -> list[Pair]:
+    """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
+    baseline, findings = baseline or {}, findings or {}
+    runs = [runs_of(cell, latest) for cell in cells]
+    varied = _varied(cells)
+    fields = [name for name in varied if name in baseline] or list(baseline)
+    others = Beside(runs, [times_of(mine) for mine in runs])
+    sides = [_side(*each, fields, metric) for each in zip(cells, runs, strict=True)]
+    found = []
+    for number, origin in enumerate(origins(cells, baseline)):
+        cell, mine, side = cells[number], runs[number], sides[number]
+        start = next((run for run in mine if run.cell), None)
+        shown = [name for name in varied if name not in fields and name != "workload"]  # it is named by itself
+        if "batch_size" in cell.axes and "batch_size" not in (*shown, *fields):
+            shown.insert(0, "batch_size")
+        pair = Pair(
+            workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
+            setting=", ".join(named(name, cell.axes[name]) for name in shown if name in cell.axes),
+            other=side,
+            is_baseline=origin == number and not cell.again,
+            again=cell.again is not None,
+            examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
+            target=next((run.target for run in mine if run.target), None),
+        )
+        if origin is not None and origin != number:
+            first = next((run for run in runs[origin] if run.cell), None)
+            apart = differences(first.cell, start.cell, fields) if first and start else ()
+            batches = [each.axes.get("batch_size") for each in (cell, cells[origin]) if "batch_size" in fields]
+            speedup = speedup_of(runs[origin], mine, others.of(origin, number))
+            doubts = doubts_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
+            pair = replace(
+                pair,
+                baseline=replace(sides[origin], doubts=doubts[0]),
+                other=replace(side, doubts=doubts[1]),
+                speedup=speedup,
+                even=are_even(runs[origin], mine),
+                differences=apart,
+                hardware=on_other_hardware(runs[origin], mine),
+                learns_alike=set(fields) <= HARDWARE,
+                same_steps=all(each == batches[0] for each in batches)
+                and all(each.setting != "batch_size" for each in apart),
+            )
+        found.append(pair)
+    return found
+
+
+def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: Sequence[str]) -> tuple[Difference, ...]:
+    """The settings that two cells do not share, besides those in which they are meant to differ, and their frameworks.
+
+    The hardware itself, its threads and what follows from the framework are no such difference.
+    """
+    mine, theirs = _job(other), _job(baseline)
+    both = {mine["optimizer"], theirs["optimizer"]} - {MISSING}
+    return tuple(
+        Difference(name, value, None if theirs[name] is MISSING else theirs[name], theirs[name] is not MISSING)
+        for name, value in mine.items()
+        if value is not MISSING
+        and value != theirs[name]
+        and name not in fields
+        and (name not in TRAINING or all(map(TRAINING[name].applies_to, both)))
+    )
+
+
+def _job(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What two cells may differ in that is not their hardware, by name."""
+    settings = Settings.from_json(cell.get("settings", {}))
+    job = {"replicas": cell.get("device", {}).get("replicas"), "framework": cell.get("framework")}
+    known = {name: MISSING if value is None else value for name, value in job.items()}
+    known["stop_at_target"] = settings.further.get("stop_at_target")
+    return {name: getattr(settings, name) for name in TRAINING} | known
+
+
+def _varied(cells: Sequence[PlannedCell]) -> list[str]:
+    """The axes by which cells are told apart, in order: with more than one value, or with one that others lack."""
+    values: dict[str, list[Any]] = {}
+    for cell in cells:
+        for name, value in cell.axes.items():
+            values.setdefault(name, []).append(value)
+    return [name for name, some in values.items() if any(value != some[0] for value in some) or lacking(name, cells)]
+
+
+def _side(
+    cell: PlannedCell,
+    runs: Sequence[Attempt],
+    fields: Sequence[str],
+    metric: str,
+) -> Side:
+    done = [run for run in runs if run.status == TrialStatus.COMPLETED]
+    target = next((run.target for run in runs if run.target), None)
+    held_up = bound(runs)
+    values = [value for run in done if (value := run.metric(metric)) is not None]
+    name = ", ".join(
+        short(cell.axes[key]) if key == "device" else named(key, cell.axes[key]) for key in fields if key in cell.axes
+    )
+    return Side(
+        name=(name or _fallback(cell)) + (" again" if cell.again else ""),
+        counts=count_runs(cell.repeats, runs, cell.skip),
+        times=times_of(runs),
+        hosts=tuple(hosts_of(runs)),
+        from_warmup=any(map(timing.steady_from_warmup, done)),
+        accuracies=tuple(values) if metric == ACCURACY and all(0 <= value <= 1 for value in values) else (),
+        epochs=frozenset(map(_trained, done)),
+        examples=examples_of(runs),
+        stops=any(run.stops for run in runs),
+        bound_by=held_up.by if held_up else (),
+        tries=tuple(each for run in runs if target and (each := try_of(run, target))),
+        processes=processes_of(done),
+        before=fmean(map(before_training, done)) if done else 0.0,
+        price_per_hour=cell.price_per_hour,
+    )
+
+
+def _trained(run: Attempt) -> float:
+    """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
+    every = len(run.epochs)
+    return float(run.cell["settings"]["epochs"]) if len(run.whole) < every else every
+
+
+def _fallback(cell: PlannedCell) -> str:
+    """What a cell is called where no baseline says what tells it from others."""
+    return short(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
+
+
+def named(name: str, value: Any) -> str:
+    """A value on an axis in words: "batch 128", "decay 5e-4"."""
+    return f"{label(name)} {short(value)}"
+
+
+def _workload(run: Attempt | None) -> str:
+    return str(run.cell.get("workload", {}).get("name") or UNKNOWN) if run else UNKNOWN

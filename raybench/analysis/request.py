@@ -1,0 +1,117 @@
+"""What an execution of a grid asked for: from its plan to what it leaves beside the journal, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.core.events import Event
+from raybench.core.job import Target
+from raybench.planning.plan import Plan, baseline_of
+from raybench.results import executions
+from raybench.results.executions import PLAN
+from raybench.results.parsing import cell_in, sound_in
+
+FILE = "grid.yaml"
+"""The grid file, as an execution leaves it beside its journal."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an execution of a grid asked for, as far as it is written down.
+
+    Attributes:
+        cells: in the order of the file.
+        baseline: axes and the value that the baseline has there.
+        target: the quality to reach.
+        description: what the grid is for.
+        text: the grid file.
+        part: of a grid of which only some cells were asked for, what was; empty where all were.
+    """
+
+    cells: Sequence[PlannedCell]
+    baseline: Mapping[str, Any]
+    workload: str
+    target: Target | None = None
+    description: str = ""
+    text: str = ""
+    part: str = ""
+
+
+def planned_cells(plan: Plan) -> list[PlannedCell]:
+    """The plan's cells as the comparison wants them."""
+    return [
+        PlannedCell(
+            cell.cell_id,
+            cell.axes,
+            plan.spec.repeats,
+            cell.skip,
+            cell.price_per_hour,
+            cell.content.get("again"),
+            cell.content,
+        )
+        for cell in plan.cells
+    ]
+
+
+def wanted_by(plan: Plan) -> Wanted:
+    """What a plan asks for."""
+    spec = plan.spec
+    return Wanted(
+        cells=planned_cells(plan),
+        baseline=baseline_of(spec, plan.cells),
+        workload=plan.workload.name,
+        target=Target(**spec.target.model_dump()) if spec.target else None,
+        description=spec.description or "",
+        text=spec.source_text or "",
+        part=_part(plan),
+    )
+
+
+def _part(plan: Plan) -> str:
+    """What was asked for of a grid of which some cells were left out."""
+    if not plan.left_out:
+        return ""
+    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
+    cells = len([cell for cell in plan.cells if "again" not in cell.content]) + plan.left_out
+    return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
+
+
+def written(wanted: Wanted) -> dict[str, Any]:
+    """The same as plain data, for `PLAN`; the file has one of its own."""
+    return {name: value for name, value in asdict(wanted).items() if name != "text"}
+
+
+def last_wanted(journal: Path, told: Iterable[Event]) -> Wanted | None:
+    """What the last execution of a grid asked for; None where none has left word that can be read."""
+    for event in reversed([event for event in told if event.get("event") == executions.ENDED]):
+        summary = executions.recall(journal.parent, event)
+        found = _wanted(summary.files) if summary else None
+        if found:
+            return found
+    return None
+
+
+def same_cells(one: Wanted | None, other: Wanted | None) -> bool:
+    """Whether two executions asked for the same: their cells, how often each, the baseline and the target."""
+    asked = [
+        each and ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
+        for each in (one, other)
+    ]
+    return asked[0] == asked[1]
+
+
+def _wanted(left: Mapping[str, str]) -> Wanted | None:
+    """What an execution's files say that it asked for; None if something in them is damaged."""
+    try:
+        plan = sound_in(json.loads(left[PLAN])["wanted"])
+        found = TypeAdapter(Wanted).validate_python({**plan, "text": left.get(FILE, "")})
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
+    return found if all(cell_in(cell.content) or not cell.content for cell in found.cells) else None

@@ -1,0 +1,91 @@
+"""How the planned runs of a cell ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import Attempt
+
+NOT_RUN, UNFINISHED = "not run", "unfinished"
+"""Statuses of runs without an end: of one that was not started, and of one that goes on or was cut off."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A way in which runs ended, and how many did.
+
+    Attributes:
+        status: one of `raybench.core.events`, `NOT_RUN` or `UNFINISHED`.
+        phase: the phase in which memory ran out, if that is known.
+        asked_bytes: the allocation that failed, if that is known.
+    """
+
+    status: str
+    count: int
+    phase: str | None = None
+    asked_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """How many of a cell's planned runs completed, and how the others ended.
+
+    Attributes:
+        skip: why the cell cannot run here; None if it can. Runs that were skipped for it are not among `endings`.
+        endings: of the runs that did not complete, by status.
+    """
+
+    planned: int
+    completed: int = 0
+    skip: str | None = None
+    endings: tuple[Ending, ...] = ()
+
+    @property
+    def none_ran(self) -> bool:
+        """Whether all runs were skipped."""
+        return bool(self.skip) and not self.completed and not self.endings
+
+    @property
+    def skipped(self) -> int:
+        """How many runs were skipped because the cell cannot run here."""
+        return self.planned - self.completed - sum(ending.count for ending in self.endings) if self.skip else 0
+
+    @property
+    def by_status(self) -> dict[str, int]:
+        """Status and number of the runs that did not complete."""
+        counts: Counter[str] = Counter()
+        for ending in self.endings:
+            counts[ending.status] += ending.count
+        return dict(counts)
+
+
+def count_runs(planned: int, runs: Sequence[Attempt], skip: str | None = None) -> RunCounts:
+    """Count the runs of a cell by the way they ended.
+
+    Args:
+        planned: number of runs requested.
+        runs: those there are.
+        skip: why the cell cannot run here.
+    """
+    skipped = [str(run.error["message"]) for run in runs if run.status == TrialStatus.SKIPPED and run.error]
+    if not skip:
+        skip = skipped[0] if skipped and len(skipped) == len(runs) else None
+    counts = Counter(map(_ending, runs))
+    done = counts.pop((TrialStatus.COMPLETED, None, None), 0)
+    if skip:
+        counts.pop((TrialStatus.SKIPPED, None, None), None)
+    elif len(runs) < planned:
+        counts[NOT_RUN, None, None] = planned - len(runs)
+    ordered = sorted(counts, key=lambda ending: (ending[0], ending[1] or "", ending[2] or 0))
+    return RunCounts(planned, done, skip, tuple(Ending(end[0], counts[end], *end[1:]) for end in ordered))
+
+
+def _ending(run: Attempt) -> tuple[str, str | None, int | None]:
+    """Status and, of memory that ran out, in which phase and how much was asked for."""
+    error: Mapping[str, Any] = (run.error if run.status == TrialStatus.OOM else None) or {}
+    phase, asked = error.get("phase"), error.get("asked_bytes")
+    return run.status or UNFINISHED, str(phase) if phase else None, asked if isinstance(asked, int) else None

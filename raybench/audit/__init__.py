@@ -1,5 +1,0 @@
-"""What went on around a trial while it ran, read from outside its process: its cores, its processes and its GPUs."""
-
-from raybench.audit.sampler import SAMPLES, Audit
-
-__all__ = ["SAMPLES", "Audit"]

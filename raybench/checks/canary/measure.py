@@ -1,0 +1,67 @@
+"""The canary: a tiny known job before and after each block of trials, that tells whether the machine is still the same.
+
+What it takes is no result of anything but the machine: a clock that went down with the heat, a neighbour that came or
+went. What follows from canaries is worked out in `raybench.checks.canary.judge`.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from raybench.core.job import Job
+from raybench.devices import hosted
+from raybench.engines import open_operations
+from raybench.trial.run import open_assigned
+
+NAME = "canary"
+
+PRECISION = "fp32"
+"""Whatever the trials compute in, so that canaries of one device can be compared."""
+
+HOST_SIZE, ACCELERATOR_SIZE = 512, 4096
+"""Of the two matrices that are multiplied: milliseconds on a processor, and on an accelerator more than its start."""
+
+SECONDS, LEAST = 0.3, 5
+"""How long it goes on, and how many products it makes at least."""
+
+MAD_TO_DEVIATION = 1.4826
+"""The standard deviation of a normal distribution is that multiple of its median absolute deviation."""
+
+
+def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What canaries have to have in common to be compared: the framework and the device, as far as a cell tells."""
+    return {"framework": cell["framework"], "device": dict(cell["device"])}
+
+
+def at_its_precision(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial's cell as the canary's."""
+    return {**cell, "settings": {**cell["settings"], "precision": PRECISION}}
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Multiply two matrices again and again.
+
+    Returns:
+        `call_s`, the median seconds of a product; `noise`, the standard deviation of one as a part of that, by the
+        median absolute deviation; `calls`; and where it was: `host`, `visible`.
+    """
+    device = open_assigned(job)
+    size = HOST_SIZE if hosted(device.kind) else ACCELERATOR_SIZE
+    operation = open_operations(job.cell["framework"])(device, PRECISION, False).product(size)
+    for _ in range(2):
+        operation()
+    device.synchronize()
+    took = list[float]()
+    while sum(took) < SECONDS or len(took) < LEAST:
+        begun = time.perf_counter_ns()
+        operation()
+        device.synchronize()
+        took.append((time.perf_counter_ns() - begun) / 1e9)
+    middle = median(took)
+    noise = MAD_TO_DEVIATION * median(abs(seconds - middle) for seconds in took) / middle
+    where = {"host": platform.node(), "visible": list(job.visible)}
+    return {"call_s": middle, "noise": noise, "calls": len(took), **where}

@@ -1,0 +1,78 @@
+"""Canaries: when a grid looks whether its machines are still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raybench.checks.canary import measure
+from raybench.checks.canary.judge import Drift, drifts
+from raybench.core.events import Event
+from raybench.core.identity import digest
+from raybench.core.job import Job
+from raybench.execution.jobs import check_job
+from raybench.planning.plan import Work
+from raybench.results.attempt import Attempt
+
+
+class Canaries:
+    """The canaries of a grid: those its journal tells of, and those that are made now."""
+
+    def __init__(self, told: Iterable[Event] = ()) -> None:
+        self._told: dict[tuple[str, str], Event] = {}
+        for event in told:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in an event; any but the end of a canary changes nothing."""
+        if event.get("event") == "check_ended" and event.get("check") == measure.NAME:
+            # A journal may have a line twice, and a grid that was run afresh begins to count anew.
+            self._told[str(event.get("trial")), str(event.get("t"))] = event
+
+    @property
+    def told(self) -> list[Event]:
+        """The end of each."""
+        return list(self._told.values())
+
+    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+        """The trials, with a canary on each device before the first, before each further repeat and after the last."""
+        works: list[Work] = []
+        repeats: dict[str, int] = {}
+        last: dict[str, Work] = {}
+        number = len(self._told)
+        for work in todo:
+            if not work.check:
+                group = digest(measure.subject(work.trial.cell.content))
+                last[group] = work
+                if repeats.get(group) != work.trial.repeat:
+                    repeats[group] = work.trial.repeat
+                    works.append(_canary(work, group, number := number + 1))
+                    work = replace(work, needs=work.needs | {works[-1].key})
+            works.append(work)
+        return works + [_canary(work, group, number + place) for place, (group, work) in enumerate(last.items(), 1)]
+
+    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+        """A trial's job as it is; or, made of it, the job of the canary that runs in its place.
+
+        Args:
+            grid: the grid's folder, in which a check has its own.
+        """
+        if not work.check:
+            return job
+        made = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
+        return replace(made, cell=measure.at_its_precision(job.cell))
+
+    def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
+        """Which devices were not the same all the time, and which attempts that touches."""
+        return drifts(self.told, attempts)
+
+
+def _canary(work: Work, group: str, number: int) -> Work:
+    return Work(work.trial, check=measure.NAME, key=f"{measure.NAME}-{group}-{number}")
+
+
+def about(cell: Mapping[str, Any]) -> str:
+    """What a canary is about: `whether torch on cpu is as fast as ever`."""
+    return f"whether {cell['framework']} on {cell['device']['kind']} is as fast as ever"

@@ -1,0 +1,80 @@
+"""One try at a batch size: a few real steps of training with it, in a process of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.core import memory
+from raybench.core.identity import digest
+from raybench.core.job import Job, Recipe
+from raybench.core.ledger import Ledger
+from raybench.core.rank import here
+from raybench.core.settings import MEMORY, Settings, affecting
+from raybench.devices import hosted
+from raybench.devices.host import available_memory
+from raybench.engines import EngineParts, open_engine
+from raybench.trial.run import load_data, open_assigned
+from raybench.workloads import WorkloadInfo, load_workload
+
+NAME = "max_batch"
+
+STEPS = 3
+"""The first makes what the optimiser keeps, the second has it and the next batches beside its own."""
+
+SHARE = 0.9
+"""Of the host's memory that is free: what a try may take where the grid sets no limit, so that what ends it is not the
+kernel, which may choose another process."""
+
+OF_MEMORY = affecting(MEMORY) - {"batch_size"}
+"""The settings on which the memory of a training step depends, but for the batch."""
+
+
+def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a cell decides the largest batch."""
+    kept = {name: cell[name] for name in ("framework", "engine", "device", "workload", "data")}
+    return {**kept, "settings": Settings.from_json(cell["settings"]).only(OF_MEMORY).to_json()}
+
+
+def key(cell: Mapping[str, Any], memory_limit: int) -> str:
+    """The name of what is found out of a cell: cells with the same one share it."""
+    return f"{NAME}-{digest({**subject(cell), 'memory_limit': memory_limit})}"
+
+
+def with_batch(cell: Mapping[str, Any], batch: int) -> dict[str, Any]:
+    """A cell with another batch size, and an epoch of a few steps."""
+    return {**cell, "settings": {**cell["settings"], "batch_size": batch, "epochs": 1, "steps_per_epoch": STEPS}}
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Train a few steps.
+
+    Returns:
+        `batch_size`; `fits`, which is True, or None where there are fewer examples to train on; `examples`, of those;
+        `peak_bytes`, the most memory the device, or on a CPU the process, has held; `limit_bytes` where it had a limit.
+
+    Raises:
+        OutOfMemory: it does not fit.
+    """
+    recipe = Recipe.from_cell(job.cell)
+    limit = job.memory_limit
+    if not limit and hosted(job.cell["device"]["kind"]):
+        limit = int(SHARE * available_memory() / here().count)
+        memory.limit(limit)
+    device = open_assigned(job)
+    try:
+        workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
+        data = load_data(job, workload)
+        found = {"batch_size": recipe.batch_size, "examples": len(data.train)}
+        if recipe.batch_size > len(data.train):
+            return {**found, "fits": None}
+        engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, Ledger(), job.seed))
+        engine.load(data)
+        engine.build()
+        engine.train_epoch(1)
+    except Exception as error:
+        if not device.is_oom(error):
+            raise
+        memory.lift()
+        raise memory.OutOfMemory(str(error), memory.describe(str(error), device.peak_memory(), limit)) from error
+    return {**found, "fits": True, "peak_bytes": device.peak_memory(), **({"limit_bytes": limit} if limit else {})}

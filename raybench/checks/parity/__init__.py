@@ -1,0 +1,1 @@
+"""Parity: whether a workload is the same training job in several frameworks."""

@@ -1,0 +1,133 @@
+"""The comparison of two frameworks that trained from the same weights on the same batches, line by line.
+
+Every difference is relative: of an array, the norm of the difference against the norm of the reference's; of losses,
+the largest difference against the largest of the reference's. Each line has its tolerance
+(`raybench.workloads.base.PARITY_TOLERANCE`, and what a workload declares in its place).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count, takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raybench.engines.weights import Mismatch, Weights, renamed, under
+
+if TYPE_CHECKING:
+    from raybench.datasets.base import Array
+
+FLOOR = 1e-3
+"""An array whose norm is less than this part of the largest is measured against that part: a bias before a batch norm
+has a gradient of nothing but rounding."""
+
+TINY = 1e-30
+"""What stands for the norm of nothing but zeros."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one framework made of the reference's weights and batches.
+
+    Attributes:
+        parameters: how many values it trains.
+        mismatch: why it cannot take the reference's weights, in words; then there are no arrays.
+        arrays: `outputs/…`, `losses`, and by layer `gradient N/…` of each group, `updates/…` and `statistics/…`.
+    """
+
+    framework: str
+    parameters: int
+    mismatch: str | None
+    arrays: Mapping[str, Array]
+
+    def under(self, prefix: str) -> dict[str, Array]:
+        """The arrays called `prefix/…`, without the prefix."""
+        return under(prefix, self.arrays)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was compared.
+
+    Attributes:
+        difference: None where it cannot be said in a number; then `note` says it.
+        tolerance: how large the difference may be.
+    """
+
+    what: str
+    difference: float | None
+    tolerance: float
+    note: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the difference is within the tolerance."""
+        return self.difference is not None and self.difference <= self.tolerance
+
+
+def compare(reference: Measured, other: Measured, tolerance: Mapping[str, float]) -> Iterator[Line]:
+    """Compare everything that two frameworks have computed.
+
+    Args:
+        tolerance: by the names of `raybench.workloads.base.PARITY_TOLERANCE`.
+    """
+    counts = dict.fromkeys([f"{reference.parameters:,}", f"{other.parameters:,}"])
+    yield Line("parameters", abs(reference.parameters - other.parameters), 0.0, " and ".join(counts))
+    if other.mismatch:
+        yield Line("layers", None, 0.0, other.mismatch)
+        return
+    shapes = ["×".join(map(str, side.arrays["outputs/"].shape)) for side in (reference, other)]
+    if len(set(shapes)) > 1:
+        yield Line("outputs", None, tolerance["outputs"], " and ".join(shapes))
+    else:
+        yield _line("outputs", reference.under("outputs"), other.under("outputs"), tolerance["outputs"])
+    yield _gradients(reference, other, tolerance["gradients"])
+    steps = len(reference.arrays["losses"])
+    yield _losses("first loss", reference, other, 1, tolerance["first_loss"])
+    yield _losses(f"first {steps} losses", reference, other, steps, tolerance["losses"])
+    updates = reference.under("updates")
+    moved = _as_one(updates), _as_one(renamed(other.under("updates"), updates))
+    yield _line(f"updates of {steps} steps", *moved, tolerance["updates"])
+    statistics = reference.under("statistics"), other.under("statistics")
+    yield _line("running statistics", *statistics, tolerance["statistics"])
+
+
+def _gradients(reference: Measured, other: Measured, tolerance: float) -> Line:
+    """The line of the group of examples whose difference is the median."""
+    groups = takewhile(bool, (reference.under(f"gradient {number}") for number in count()))
+    lines = [
+        _line("gradients", group, other.under(f"gradient {number}"), tolerance) for number, group in enumerate(groups)
+    ]
+    return sorted(lines, key=lambda line: math.inf if line.difference is None else line.difference)[len(lines) // 2]
+
+
+def _losses(what: str, reference: Measured, other: Measured, steps: int, tolerance: float) -> Line:
+    ours, theirs = reference.arrays["losses"], other.arrays["losses"]
+    return _judged(what, float(np.abs(ours - theirs)[:steps].max() / np.abs(ours).max()), tolerance, "")
+
+
+def _as_one(arrays: Weights) -> Weights:
+    """All arrays as a single one: what moves hardly at all is to count for as little."""
+    return {"": np.concatenate([array.ravel() for array in arrays.values()])}
+
+
+def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> Line:
+    """The largest difference of one of several arrays from its partner, which the note names."""
+    try:
+        partners = renamed(other, reference)
+    except Mismatch as error:
+        return Line(what, None, tolerance, str(error))
+    norms = {name: float(np.linalg.norm(array)) for name, array in reference.items()}
+    least = max(FLOOR * max(norms.values(), default=0.0), TINY)
+    apart = {name: float(np.linalg.norm(reference[name] - partners[name])) / max(norms[name], least) for name in norms}
+    worst = max(apart, key=lambda name: apart[name] if math.isfinite(apart[name]) else math.inf, default="")
+    return _judged(what, apart.get(worst, 0.0), tolerance, worst)
+
+
+def _judged(what: str, difference: float, tolerance: float, where: str) -> Line:
+    if math.isfinite(difference):
+        return Line(what, difference, tolerance, where)
+    return Line(what, None, tolerance, f"{where}: not finite".removeprefix(": "))

@@ -1,0 +1,117 @@
+"""Parity: what one framework makes of given weights and given batches, for another's to be compared with.
+
+Runs in a process of its own, as every trial does, through the engine that trials train with. The first framework of a
+comparison reads the data and draws the weights, and leaves both in `start.npz`; the others begin from that file. Each
+writes what came out into `result.npz`, in torch's names and layouts (`raybench.engines.weights`), so that arrays
+can be compared without a framework.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raybench.core.job import Job, Recipe
+from raybench.core.ledger import Ledger
+from raybench.datasets.base import Array, Data, Split
+from raybench.engines import MODELS, EngineParts, open_engine, open_inspection
+from raybench.engines.images import plain
+from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under
+from raybench.trial.predictions import as_given
+from raybench.trial.run import load_data, open_assigned, workload_of
+from raybench.workloads.base import Workload
+
+START, RESULT = "start.npz", "result.npz"
+
+GROUPS, GROUP_SIZE = 7, 4
+"""Gradients are compared on several groups of a few examples.
+
+A max pool whose two largest values differ by less than rounding passes its gradient to either, and a ReLU at 0 lets it
+through or not: frameworks then differ by a visible part of the gradient, and neither is wrong. In few examples that is
+rare, and what the median group says does not depend on it.
+"""
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Compute everything that is compared; arrays go to `result.npz` in the job's folder.
+
+    Every epoch of the job is one step, so that the engine tells the loss of each; dropout is off, and the rest of
+    training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch in
+    evaluation mode, gradients those of the mean loss of each group of examples in training mode.
+
+    Returns:
+        `parameters`, the number of values trained; and `mismatch`, in words why the weights of `start.npz` cannot be
+        this model's, in which case nothing else was computed.
+    """
+    framework, folder = job.cell["framework"], Path(job.folder)
+    recipe = Recipe.from_cell(job.cell)
+    device = open_assigned(job)
+    workload = workload_of(job)
+    start = read_arrays(folder / START) if (folder / START).exists() else {}
+    data = _stored(start) if start else load_data(job, workload)
+    engine = open_engine(framework, EngineParts(recipe, workload, device, Ledger(), job.seed))
+    engine.load(data)
+    engine.build()
+    model, inspection = engine.model, open_inspection(framework)
+    inspection.without_dropout(model)
+    found: dict[str, Any] = {"parameters": inspection.parameter_count(model), "mismatch": None}
+    try:
+        weights = under("weights", start) or inspection.read_weights(model)
+        inspection.write_weights(model, weights)
+    except Mismatch as caught:
+        return found | {"mismatch": str(caught)}
+    if not start:
+        np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
+    inputs, _ = _batch(data.train, recipe.batch_size, workload)
+    arrays = {"outputs/": inspection.outputs(model, inputs)}
+    loss = workload.loss_for(MODELS[framework])
+    for number, group in enumerate(_groups(data.train, workload)):
+        arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
+    inspection.write_weights(model, weights)  # the gradients' forward passes have moved the running statistics
+    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
+    arrays["losses"] = np.array(losses, np.float64)
+    arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
+    arrays |= _prefixed("updates", _moved(weights, inspection.read_weights(model)))
+    np.savez(folder / RESULT, **arrays)
+    return found
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """What `np.savez` wrote, as plain arrays in memory."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _moved(start: Weights, end: Weights) -> dict[str, Array]:
+    """By how much training has changed each parameter."""
+    begun = renamed(start, end)
+    return {name: array - begun[name] for name, array in end.items() if role(name) not in STATISTICS}
+
+
+def _prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def _arrays(data: Data) -> dict[str, Any]:
+    splits = {"train": data.train, "val": data.val}
+    return {f"{name}/{what}": getattr(split, what) for name, split in splits.items() for what in ("inputs", "targets")}
+
+
+def _stored(start: Mapping[str, Array]) -> Data:
+    return Data(Split(**under("train", start)), Split(**under("val", start)))
+
+
+def _groups(split: Split, workload: Workload) -> list[tuple[Array, Array]]:
+    inputs, targets = _batch(split, GROUPS * GROUP_SIZE, workload)
+    starts = range(0, max(1, len(inputs) - GROUP_SIZE + 1), GROUP_SIZE)
+    return [(inputs[start : start + GROUP_SIZE], targets[start : start + GROUP_SIZE]) for start in starts]
+
+
+def _batch(split: Split, size: int, workload: Workload) -> tuple[Array, Array]:
+    """The first examples as a model takes them: pictures normalised, other floats float32, integers int64."""
+    inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
+    return as_given(inputs, workload), plain(targets)

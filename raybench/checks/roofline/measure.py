@@ -1,0 +1,134 @@
+"""What a device can do at best, and what a workload asks of it: the two sides of a roofline.
+
+A check: it runs before the trials, in a process and with cores, threads and devices like theirs, so that nothing of it
+is in any trial's time. What follows from its numbers and a trial's times is worked out in
+`raybench.checks.roofline.judge`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from raybench.core.identity import digest
+from raybench.core.job import Job, Recipe
+from raybench.core.rank import here
+from raybench.datasets.base import Array
+from raybench.devices import Device, hosted
+from raybench.engines import MODELS, open_counts, open_operations
+from raybench.engines.images import is_pictures, plain
+from raybench.trial.run import load_data, open_assigned, workload_of
+
+NAME = "roofline"
+VERSION = 1
+"""Raised when the same device would be found to do more or less, or a workload to ask for more or less."""
+
+SECONDS, CALLS = 0.3, 8
+"""For each probe, and at most that many calls of each size, of which the best counts: on a busy host it comes nearer to
+the device than a mean."""
+
+LONG = 0.02
+"""Seconds of one call after which no larger size is tried: what starting it costs is nothing beside that."""
+
+PRODUCTS = (512, 1024, 2048, 4096, 8192)
+CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
+"""Batch, channels, and height and width of each."""
+ADDITIONS = (1 << 24, 1 << 26, 1 << 28)
+"""Values in each: two arrays of 64 MB are more than a cache holds."""
+
+VALUE = 4
+"""Bytes of a float32."""
+
+
+def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a cell decides what its device can do and what its model asks for. The batch size does not."""
+    settings = cell["settings"]
+    return {
+        "framework": cell["framework"],
+        "engine": cell["engine"],
+        "device": dict(cell["device"]),
+        "precision": settings["precision"],
+        "channels_last": settings.get("channels_last", False),
+        "workload": cell["workload"],
+        "data": {name: cell["data"][name] for name in ("name", "digest")},
+        **{name: settings[name] for name in ("model",) if name in settings},
+    }
+
+
+def key(cell: Mapping[str, Any]) -> str:
+    """The name of the check that a cell needs: cells with the same one share it."""
+    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Count the workload and probe the device.
+
+    Returns:
+        `work`, for one example (`raybench.engines.torch.flops.count`); and `probes`, of all the trial's devices
+        together: FLOP/s of `product` and `convolution`, bytes/s of `memory`.
+    """
+    recipe, framework = Recipe.from_cell(job.cell), job.cell["framework"]
+    device = open_assigned(job)
+    probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
+    # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.
+    times = here().count if here().count > 1 or hosted(device.kind) else recipe.devices
+    workload = workload_of(job)
+    example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
+    work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
+    return {"work": work, "probes": {name: times * found for name, found in probes.items()}}
+
+
+def probe(device: Device, operations: Any) -> dict[str, float]:
+    """The best rates of one device: FLOP/s of `product` and `convolution`, bytes/s of `memory`."""
+    products = [(2.0 * size**3, (size,)) for size in PRODUCTS]
+    convolutions = [(2.0 * 9 * n * c * c * side * side, (n, c, side)) for n, c, side in CONVOLUTIONS]
+    additions = [(3.0 * VALUE * size, (size,)) for size in ADDITIONS]
+    return {
+        "product": _best(device, operations.product, products),
+        "convolution": _best(device, operations.convolution, convolutions),
+        "memory": _best(device, operations.addition, additions),
+    }
+
+
+def _best(
+    device: Device, make: Callable[..., Callable[[], object]], sizes: Iterable[tuple[float, tuple[int, ...]]]
+) -> float:
+    """The most work a second over growing sizes, each as (work, arguments).
+
+    Of each size one call goes before the others, for what is set up or compiled once. A size for which there is no
+    memory ends the search, as does one that takes long enough.
+    """
+    best = spent = 0.0
+    for work, arguments in sizes:
+        try:
+            operation = make(*arguments)
+            _timed(device, operation)
+            took = [_timed(device, operation)]
+            while spent + sum(took) < SECONDS and len(took) < CALLS:
+                took.append(_timed(device, operation))
+        except Exception as caught:
+            if best and device.is_oom(caught):
+                break
+            raise
+        best = max(best, work / min(took))
+        spent += sum(took)
+        if spent > SECONDS or min(took) > LONG:
+            break
+    return best
+
+
+def _timed(device: Device, operation: Callable[[], object]) -> float:
+    """Seconds from a device with nothing to do until it has nothing to do again."""
+    device.synchronize()
+    begun = time.perf_counter_ns()
+    operation()
+    device.synchronize()
+    return (time.perf_counter_ns() - begun) / 1e9
+
+
+def _as_given(inputs: Array) -> Array:
+    """Inputs in the shape and type in which a model gets them; pictures are not normalised."""
+    return inputs.astype(np.float32) if is_pictures(inputs) else plain(inputs)

@@ -1,0 +1,97 @@
+"""What a person reads when a grid has ended: the table, what went wrong, and where to look next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raybench.cli.console import page
+from raybench.cli.live import trouble
+from raybench.cli.report_view import caption, show_doubts, show_verdict
+from raybench.cli.ui import in_a_browser
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import skip_lines
+from raybench.reporting.build import HTML
+from raybench.reporting.comparison_table import render
+from raybench.results.journal import attempt_folder
+from raybench.tracking.store import flags, is_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from raybench.results.attempt import Attempt
+    from raybench.run import Outcome
+    from raybench.tracking.store import Store
+
+MOST = 5
+"""Troubled trials that are told one by one."""
+
+
+def show(outcome: Outcome, console: Console | None = None) -> None:
+    """Print the comparison of a grid."""
+    console = console or page()
+    done = {attempt.status for attempt in outcome.latest.values()} - {None, TrialStatus.SKIPPED}
+    if not done and all(cell.skip for cell in outcome.plan.cells):
+        console.print(f"Nothing of {outcome.plan.spec.name} can run here.", soft_wrap=True)
+        for line in skip_lines(outcome.plan):
+            console.print(line, soft_wrap=True, markup=False)
+        return
+    console.print()
+    show_verdict(outcome.report, console)
+    console.print()
+    console.print(render(outcome.rows, caption(outcome.report), outcome.report.standing.metric))
+    troubled = [
+        a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
+    ]
+    if troubled:
+        console.print()
+    for attempt in troubled[:MOST]:
+        console.print(_trouble(attempt, outcome), soft_wrap=True)
+    if len(troubled) > MOST:
+        more = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
+        console.print(more, soft_wrap=True)
+    show_doubts(outcome.report, console)
+    console.print()
+    for line in _next(outcome):
+        console.print(line, soft_wrap=True)
+
+
+def _trouble(attempt: Attempt, outcome: Outcome) -> str:
+    folder = attempt_folder(outcome.folder, attempt.trial, attempt.attempt)
+    words = ""
+    if attempt.error:
+        where = attempt.error.get("where")
+        words = f": {trouble(attempt.status, attempt.error)}" + (f" ({where})" if where else "")
+    return f"{attempt.status:<9} {attempt.label or attempt.trial}{words}\n          {folder}"
+
+
+def _next(outcome: Outcome) -> list[str]:
+    if outcome.ran:
+        ran = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now"
+    elif outcome.interrupted:
+        ran = "stopped before a trial had ended"
+    else:
+        ran = "nothing was left to run"
+    page = outcome.folder / HTML
+    lines = [f"report: {page}"] if page.is_file() else []
+    lines.append(f"{ran}; journal: {outcome.journal}")
+    if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
+        lines.append(f"look at the runs: {_look(outcome.store, outcome.folder.parent)}")
+    if outcome.plan.spec.smoke:
+        lines.append("these are no results of the grid: that is the same command without --smoke")
+    if outcome.interrupted:
+        lines.append("the same command goes on where this one was stopped")
+    mendable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
+    retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in mendable})
+    if retried:
+        again = " ".join(f"--retry {status}" for status in retried)
+        lines.append(f"once that is mended: the same command with {again}")
+    return lines
+
+
+def _look(store: Store, results: Path) -> str:
+    """What to type, or to open, to see the runs."""
+    if is_server(store.uri):
+        return f"open {in_a_browser(store)} in a browser"
+    return f"raybench ui{flags(store, results)}"

@@ -1,0 +1,287 @@
+"""What a person sees while a grid runs: one live display, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from raybench.analysis.smoke import smoke_cuts
+from raybench.checks.weight_decay.schedule import Proof
+from raybench.cli.console import Terminal
+from raybench.cli.progress import fetch_with_progress
+from raybench.core.events import Event
+from raybench.core.memory import in_words
+from raybench.core.status import TrialStatus
+from raybench.datasets import DataSet
+from raybench.planning.estimate import Estimator
+from raybench.planning.plan import Plan, Work, notes, plan_warnings, skip_lines
+from raybench.reporting.text import plain
+from raybench.results.attempt import Attempt, attempts, main_metric
+
+LONGEST_LINE = 300
+"""Characters of an error in one line."""
+
+LINE_EVERY = 10.0
+"""Seconds between two lines about epochs, where there is no terminal."""
+
+MARKS = {TrialStatus.COMPLETED: "[green]✓[/]", TrialStatus.FAILED: "[red]✗[/]", TrialStatus.LOST: "[red]✗[/]"}
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: 4 ms, 0.42 s, 3.4 s, 12 s, 3 min 20 s, 2 h 05 min."""
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def rough(seconds: float) -> str:
+    """A time to whole seconds, for what changes while somebody looks."""
+    return f"{round(seconds)} s" if seconds < 59.5 else duration(seconds)
+
+
+def left(seconds: float | None) -> str:
+    """A time that is still to pass, as precise as an estimate is; nothing where nothing is left."""
+    if seconds is None:
+        return "time left not known yet"
+    if seconds < 0.5:
+        return "nearly done"
+    return f"about {rough(seconds)} left"
+
+
+def first_line(error: Mapping[str, Any]) -> str:
+    """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
+    lines = str(error.get("message") or "").strip().splitlines()
+    words = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
+    return words if len(words) <= LONGEST_LINE else f"{words[: LONGEST_LINE - 1]}…"
+
+
+def trouble(status: str | None, error: Mapping[str, Any]) -> str:
+    """What went wrong in one line; of memory that ran out, in which phase and how much, as far as that is known."""
+    return (in_words(error) if status == TrialStatus.OOM else "") or first_line(error)
+
+
+@dataclass
+class _Running:
+    """One trial that is running now."""
+
+    label: str
+    device: str
+    epochs: int
+    heard: float
+    """When it was last heard of, by the monotonic clock."""
+    ahead: float | None
+    """Seconds from then to its end; None where nobody knows."""
+    epoch: int = 0
+    quality: str = ""
+    """The main metric of the last epoch, such as `val/accuracy 0.9402`; empty before the first."""
+    epoch_s: float | None = None
+    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
+
+    def words(self) -> str:
+        """Epoch, epoch time and main metric, as far as they are known."""
+        parts = [f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}"]
+        if self.epoch_s is not None:
+            parts.append(f"{duration(self.epoch_s)} an epoch")
+        if self.quality:
+            parts.append(self.quality)
+        return ", ".join(parts)
+
+
+class Display:
+    """The `View` of the command line.
+
+    It is told events and draws; it never asks. On a terminal a thread of rich's redraws four times a second, which
+    costs well under 1 % of a core.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Terminal()
+        self._live: Live | None = None
+        self._running: dict[str, _Running] = {}
+        self._waiting: dict[str, Work] = {}
+        self._estimator = Estimator()
+        self._ended: set[str] = set()  # a trial that was lost and is tried again has not ended
+        self._total = 0
+        self._last_line = 0.0
+        self._began = time.monotonic()
+        self._events: dict[str, list[Event]] = {}
+        self._plan: Plan | None = None
+        self._phase = ""
+        self._busy = ""
+
+    def fetch(self, dataset: DataSet, root: Path) -> None:
+        """Fetch with a bar."""
+        fetch_with_progress(dataset, root)
+
+    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+        """Show the empty bar."""
+        self._plan, self._total = plan, len(todo)
+        self._waiting = {work.trial.trial_id: work for work in todo}
+        self._estimator = Estimator(done)
+        self._began = time.monotonic()
+        already = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
+        words = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
+        self._console.print(words + (f", {already} done before" if already else ""))
+        cuts = smoke_cuts(cell.content for cell in plan.cells)
+        for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
+            self._console.print(line, style="dim", soft_wrap=True)
+        for line in skip_lines(plan):
+            self._console.print(line, style="yellow", soft_wrap=True)
+        for line in plan_warnings(plan):
+            self.warn(line)
+        self._phase = "starting"
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def end(self, words: str = "") -> None:
+        """Say what is still being waited for; without words, take the live display away."""
+        self._phase = words
+        if self._live and not words:
+            self._live.stop()
+            self._live = None
+
+    def checking(self, what: str) -> None:
+        """Say what is being checked, until something happens."""
+        self._phase = f"checking {what}"
+
+    def event(self, event: Event) -> None:
+        """Take an event in."""
+        trial = event["trial"]
+        self._phase = ""
+        proof = Proof.of(event)
+        if proof:
+            self._proven(proof)
+            return
+        self._events.setdefault(trial, []).append(event)
+        if event["event"] == "trial_started":
+            self._started(trial, event)
+        elif event["event"] == "epoch_ended" and trial in self._running:
+            self._epoch(self._running[trial], event)
+        elif event["event"] == "trial_ended":
+            self._over(trial, event)
+
+    def _proven(self, proof: Proof) -> None:
+        """A line where nobody sees the live display; on it, only what a person has to know."""
+        if not self._live:
+            self._line(f"{'checked':<10} {proof.about}: {proof.says}")
+        elif proof.warning:
+            self.warn(proof.warning)
+
+    def warn(self, words: str) -> None:
+        """A line that stays."""
+        self._console.print(f"warning: {words}", style="yellow", soft_wrap=True)
+
+    def busy(self, words: str) -> None:
+        """A line of the live display while the machine is busy; without a terminal its warning is enough."""
+        self._busy = words
+
+    def _started(self, trial: str, event: Event) -> None:
+        self._waiting.pop(trial, None)
+        self._ended.discard(trial)
+        cell = event["cell"]
+        running = self._running[trial] = _Running(
+            label=str(event.get("label", trial)),
+            device=str(cell["device"]["model"]),
+            epochs=math.ceil(cell["settings"]["epochs"]),
+            heard=time.monotonic(),
+            ahead=self._estimator.seconds(cell),
+        )
+        self._line(f"started    {running.label}  on {running.device}")
+
+    def _epoch(self, running: _Running, event: Event) -> None:
+        ledger = event["ledger"]
+        running.epoch = event["epoch"]
+        running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        running.heard = time.monotonic()
+        # What was compiled once is not compiled again.
+        compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
+        running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        metric = main_metric(event["metrics"])
+        running.quality = f"{metric} {event['metrics'][metric]:.4f}" if metric else ""
+        if time.monotonic() - self._last_line > LINE_EVERY:
+            self._line(f"running    {running.label}  {running.words()}")
+
+    def _over(self, trial: str, event: Event) -> None:
+        running = self._running.pop(trial, None)
+        told = self._events.pop(trial)
+        self._ended.add(trial)
+        for attempt in attempts(told).values():
+            self._estimator.learn(attempt)
+        label = running.label if running else trial
+        what = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
+        quality = f"  {running.quality}" if running and running.quality else ""
+        wall = f"  {duration(event['wall'])}" if event["wall"] else ""
+        mark = MARKS.get(event["status"], "[yellow]![/]")
+        plain = f"{event['status']:<10} {label}{wall}{quality}{what}"
+        if self._live:
+            self._console.print(Text.assemble(Text.from_markup(mark), " ", plain))
+        else:
+            still = f", {self.time_left()}" if self._waiting or self._running else ""
+            self._line(f"{plain}  ({len(self._ended)}/{self._total}{still})")
+
+    def _line(self, text: str) -> None:
+        if not self._live:
+            self._last_line = time.monotonic()
+            self._console.print(text, soft_wrap=True)
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the grid is done, from like cells of this grid or of earlier ones; None where none is known."""
+        known = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
+        said = [seconds for seconds in known if seconds is not None]
+        if self._waiting and not said:
+            return None
+        seconds = sum(said) * len(known) / max(1, len(said))
+        now = time.monotonic()
+        for running in self._running.values():
+            if running.ahead is None:
+                return None
+            seconds += max(0.0, running.ahead - (now - running.heard))
+        return seconds / max(1, len(self._running))
+
+    def time_left(self) -> str:
+        """The same in words."""
+        return left(self.seconds_left())
+
+    def _draw(self) -> RenderableType:
+        head = Table.grid(padding=(0, 1))
+        passed = rough(time.monotonic() - self._began)
+        begun = sum(running.epoch / running.epochs for running in self._running.values())
+        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + begun, width=30)
+        ahead = f", {self.time_left()}" if self._waiting or self._running else ""
+        head.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{passed} so far{ahead}")
+        rows: list[RenderableType] = [head]
+        wide = max((len(running.label) for running in self._running.values()), default=0)
+        rows += [self._row(running, wide) for running in self._running.values()]
+        if self._phase:
+            rows.append(Text(self._phase, style="dim"))
+        if self._busy:
+            rows.append(Text(self._busy, style="yellow", no_wrap=True, overflow="ellipsis"))
+        return Group(*rows)
+
+    def _row(self, running: _Running, wide: int) -> Text:
+        """One line for one trial; the device comes last, since on a narrow terminal the end is cut off."""
+        turn = running.spinner.render(self._console.get_time())
+        assert isinstance(turn, Text)
+        label = (running.label.ljust(wide), "bold")
+        words = (turn, " ", label, f"  {running.words()}  ", (running.device, "dim"))
+        return Text.assemble(*words, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,42 @@
+"""The report of a published result in the terminal, and the list of those that there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raybench.cli.console import page
+from raybench.cli.report_view import show_sections, worded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from raybench.reporting.published import PublishedReport
+    from raybench.sources.published_results import Publication
+
+
+def show_published(report: PublishedReport, console: Console | None = None) -> None:
+    """Print what a source reported, what that comes to, and what to keep in mind."""
+    from rich.text import Text
+
+    console, of = console or page(), report.publication
+    for paragraph in report.verdict:
+        console.print(Text(" ").join(map(worded, paragraph)))
+    show_sections(report.sections, console)
+    console.print()
+    console.print(f"source: {of.source}")
+    console.print(f"workload: {of.workload}")
+    console.print(f"protocol: {of.protocol}")
+    for caveat in of.caveats:
+        console.print(f"caveat: {caveat}", style="yellow")
+
+
+def show_names(there: Mapping[str, Publication]) -> None:
+    """Print what published results there are, a line each."""
+    from rich.table import Table
+
+    made = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, one in there.items():
+        made.add_row(f"published:{name}", one.source)
+    page().print(made)

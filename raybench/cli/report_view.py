@@ -1,0 +1,120 @@
+"""The report in the terminal: the verdict, the table, and what to doubt, on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raybench.analysis.verdict import HardwareCaveatFact
+from raybench.cli.console import page
+from raybench.reporting.comparison_table import render
+from raybench.reporting.report import NOTE, Report
+from raybench.reporting.text import NAME, STRONG, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from raybench.analysis.fact import Fact
+    from raybench.reporting.tables import Section
+
+MOST = 12
+"""Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
+
+IN_FULL = 1
+"""Paragraphs that are told in full; of more, the first sentences."""
+
+FIRST = 2
+"""How many: which is faster, and what comes next."""
+
+STYLES = {STRONG: "bold", NAME: "italic"}
+
+
+def show_verdict(report: Report, console: Console, full: bool = False) -> None:
+    """Print what the grid comes to."""
+    from rich.text import Text
+
+    whole = full or len(report.verdict) <= IN_FULL
+    told = report.verdict if full else report.verdict[:MOST]
+    shown = [paragraph if whole else _beginning(paragraph) for paragraph in told]
+    for paragraph in shown:
+        console.print(Text(" ").join(map(worded, paragraph)))
+    more = sum(map(len, report.verdict)) - sum(map(len, shown))
+    if more:
+        words = f"… and {more} sentence{'s' if more > 1 else ''} more on the page, and with `raybench report --full`"
+        console.print(words, style="dim")
+
+
+def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
+    """Its first facts and, wherever it is one of them, that a ratio may not be the hardware's."""
+    return [*paragraph[:FIRST], *(each for each in paragraph[FIRST:] if isinstance(each, HardwareCaveatFact))]
+
+
+def show_sections(sections: Iterable[Section], console: Console) -> None:
+    """Print the tables of evidence."""
+    for section in sections:
+        console.print()
+        console.print(f"{section.title}. {section.says}")
+        console.print(table(section))
+
+
+def table(section: Section) -> Table:
+    """A table of evidence for the terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in section.shown:
+        made.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+    for record in section.records:
+        made.add_row(*(Text(text) for _, text in section.cells(record)))
+    return made
+
+
+def show_doubts(report: Report, console: Console, full: bool = False) -> None:
+    """Print the caveats; findings that could turn a verdict stand below the table, the others only in full."""
+    for doubt in report.doubts:
+        if doubt.runs is None or (full and doubt.kind == NOTE):
+            runs = f" ({doubt.runs} run{'s' if doubt.runs > 1 else ''})" if doubt.runs else ""
+            words = f"{doubt.kind}{runs}: {doubt.says} {doubt.remedy}".rstrip()
+            console.print(words, style="dim" if doubt.kind == NOTE else "yellow", soft_wrap=True)
+
+
+def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
+    """Print all that a screen has room for or, in full, all that a terminal can show of the page."""
+    console = console or page()
+    show_verdict(report, console, full)
+    console.print()
+    console.print(render(report.standing.rows, caption(report), report.standing.metric))
+    if full:
+        show_sections(report.sections, console)
+        console.print()
+        for each in report.deciding:
+            console.print(worded(each))
+    show_doubts(report, console, full)
+    for trouble in report.troubles if full else report.troubles[:MOST]:
+        error = f": {trouble['error']}" if trouble["error"] else ""
+        console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)
+
+
+def caption(report: Report) -> str:
+    """What the table's numbers are."""
+    standing = report.standing
+    asked = {cell.repeats for cell in standing.cells} or {1}
+    repeats, upto = max(asked), "up to " if len(asked) > 1 else ""
+    each = "one run each: no interval" if repeats == 1 else f"{upto}{repeats} runs each, least and most in brackets"
+    means = ("", "") if repeats == 1 else (", geometric mean over runs", ", mean")
+    speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in standing.rows) else ""
+    smoke = "smoke run, no results; " if standing.smoke else ""
+    what = f"s/epoch: median steady epoch{means[0]}; {standing.metric}: last epoch{means[1]}"
+    return f"{smoke}{standing.workload}; {what}; {each}{speed}."
+
+
+def worded(fact: Fact) -> Text:
+    """A fact as a sentence for the terminal: what matters most in bold, names in italics."""
+    from rich.text import Text
+
+    return Text.assemble(*((text, STYLES.get(mark, "")) for text, mark in spans(fact)))

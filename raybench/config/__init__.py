@@ -1,0 +1,24 @@
+"""What a grid file may say.
+
+`load_grid` reads one and reports everything that is wrong with it at once; `json_schema` describes one to an editor.
+"""
+
+from raybench.config.checks import wrong_settings
+from raybench.config.consistency import too_many_trials, unknown_metric
+from raybench.config.load import load_grid
+from raybench.config.models import DeviceProfile, GridSpec, Override, Target
+from raybench.config.schema import json_schema
+from raybench.config.settings import Settings
+
+__all__ = [
+    "DeviceProfile",
+    "GridSpec",
+    "Override",
+    "Settings",
+    "Target",
+    "json_schema",
+    "load_grid",
+    "too_many_trials",
+    "unknown_metric",
+    "wrong_settings",
+]

@@ -1,0 +1,178 @@
+"""What each part of a grid says of the others: axes, devices, rules, the baseline and the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from difflib import get_close_matches
+from pathlib import Path as Folder
+from typing import Any
+
+from raybench.config.messages import cut, device_alias, flow, nearest
+from raybench.config.models import GridSpec
+from raybench.config.settings import Settings
+from raybench.config.yaml_lines import Path
+from raybench.core.identity import AFTERWARDS
+from raybench.devices import KINDS
+from raybench.errors import WorkloadError
+from raybench.workloads.lookup import metric_names
+
+Finding = tuple[Path, str]
+
+MOST_TRIALS = 1_000_000
+"""Trials of one grid: as many as can be planned in minutes."""
+
+
+def findings(spec: GridSpec, written: Mapping[str, Any], doubted: Set[Path], base: Folder) -> Iterator[Finding]:
+    """Everything that does not fit together, with the path of the offending value.
+
+    Args:
+        spec: the grid, without the parts in doubt.
+        written: the file's data.
+        doubted: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
+        base: the folder of the file.
+    """
+    yield from _twice(spec, written)
+    if not _misspelt("devices", written, doubted):
+        yield from _devices(spec, written)
+    if not _misspelt("axes", written, doubted):
+        yield from _rules(spec, doubted)
+    too_many = too_many_trials(spec)
+    if too_many:
+        yield ("repeats" if spec.repeats > MOST_TRIALS else "axes",), too_many
+    metric = unknown_metric(spec, base)
+    if metric:
+        yield ("target", "metric"), metric
+    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, doubted):
+        yield ("stop_at_target",), "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}"
+
+
+def too_many_trials(spec: GridSpec) -> str | None:
+    """The number of trials with its factors if the grid has too many, by arithmetic; None if it has not.
+
+    Points that `exclude` takes out are counted, and `device: available` counts as one device.
+    """
+    sizes = {"device": 1} | {name: 1 if values == "available" else len(values) for name, values in spec.axes.items()}
+    points = math.prod(sizes.values())
+    included = sum(math.prod(size for name, size in sizes.items() if name not in entry) for entry in spec.include)
+    trials = (points + included) * spec.repeats
+    if trials <= MOST_TRIALS:
+        return None
+    factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
+    more = f" + {included:,} of include" if included else ""
+    return (
+        f"{trials:,} trials ({factors}{more}; {spec.repeats:,} repeats), and a grid has at most {MOST_TRIALS:,}; "
+        "use fewer values or repeats"
+    )
+
+
+def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
+    """Why the workload cannot reach the target's metric; None if it can, or if only a trial can tell."""
+    try:
+        names = metric_names(spec.workload, base) if spec.target else ()
+    except (WorkloadError, OSError):
+        return None  # a workload that cannot be read is an error of its own
+    known = [f"{split}/{name}" for split in ("val", "train") for name in (*names, "loss")]
+    if not names or not spec.target or spec.target.metric in known:
+        return None
+    split, _, name = spec.target.metric[:100].rpartition("/")
+    near = get_close_matches(name, [*names, "loss"], 1, 0.5)
+    hint = f"did you mean {split if split == 'train' else 'val'}/{near[0]}?" if near else f"it has {', '.join(known)}"
+    return f"{cut(spec.workload)} has no {cut(repr(spec.target.metric))}; {hint}"
+
+
+def _misspelt(section: str, written: Mapping[str, Any], doubted: Set[Path]) -> bool:
+    """Whether an unknown key of the file may well be this section, which is not there."""
+    return section not in written and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in doubted)
+
+
+def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
+    axes = written.get("axes")
+    for name in Settings.model_fields:
+        if isinstance(axes, Mapping) and name in axes and name in written:
+            yield (name,), "on the axis and fixed: say it once"
+    for name in AFTERWARDS & spec.axes.keys():
+        words = f"{name} changes no training, so it is no axis; write `{name}: {spec.axes[name][0]}` beside axes"
+        yield ("axes", name), words
+    for name, values in spec.axes.items():
+        seen: set[str] = set()
+        for index, value in enumerate(values if isinstance(values, list) else ()):
+            if repr(value) in seen:
+                yield ("axes", name, index), f"{cut(flow(value))} is on the axis twice"
+            seen.add(repr(value))
+
+
+def _devices(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
+    declared = written.get("devices", {})
+    if not isinstance(declared, Mapping):
+        return
+    axis = spec.axes.get("device")
+    used: list[tuple[Path, str]] = []
+    if isinstance(axis, list):
+        used += [(("axes", "device", index), name) for index, name in enumerate(axis)]
+    for index, entry in enumerate(spec.include):
+        if "device" in entry:
+            used.append((("include", index, "device"), entry["device"]))
+    for path, name in used:
+        if name not in declared and name not in KINDS:
+            near = nearest(name, declared) or ("" if device_alias(name) else nearest(name.lower(), KINDS))
+            declare = f"; declare it, such as devices: {{gpu: {{kind: cuda}}}}, or use a kind: {', '.join(KINDS)}"
+            yield path, f"unknown device {cut(repr(name))}{near or declare}"
+
+
+def _rules(spec: GridSpec, doubted: Set[Path]) -> Iterator[Finding]:
+    """Rules name axes that are there, and values that are on them."""
+    axes = _Axes(spec, doubted)
+    for index, entry in enumerate(spec.include):
+        if not entry and ("include", index) not in doubted:
+            yield ("include", index), "names no axis and no setting, so it adds nothing"
+    for index, rule in enumerate(spec.exclude):
+        if not rule and ("exclude", index) not in doubted:
+            yield ("exclude", index), "names no axis, so it would take out every point"
+        yield from axes.check(("exclude", index), rule, included=False)
+    for index, override in enumerate(spec.overrides):
+        if ("overrides", index) not in doubted:
+            if not override.when:
+                yield ("overrides", index, "when"), "names no axis; what holds for every cell stands at the top level"
+            yield from axes.check(("overrides", index, "when"), override.when, included=True)
+    yield from axes.check(("baseline",), {name: [value] for name, value in spec.baseline.items()}, included=True)
+
+
+class _Axes:
+    """The values on each axis, and those that `include` adds."""
+
+    def __init__(self, spec: GridSpec, doubted: Set[Path]) -> None:
+        self._doubted = any(path[0] == "axes" for path in doubted)
+        self._include_doubted = any(path[0] == "include" for path in doubted)
+        self._axes: dict[str, list[Any]] = {
+            name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()
+        }
+        if not self._doubted:
+            self._axes.setdefault("device", ["cpu"])
+        self._more = {name: list(values) for name, values in self._axes.items()}
+        for entry in spec.include:
+            for name, value in entry.items():
+                self._more.setdefault(name, []).append(value)
+        self._keys = {
+            included: {name: {repr(value) for value in values} for name, values in table.items()}
+            for included, table in ((False, self._axes), (True, self._more))
+        }
+
+    def check(self, at: Path, rule: Mapping[str, Sequence[Any]], included: bool) -> Iterator[Finding]:
+        there, keys = (self._more if included else self._axes), self._keys[included]
+        for name, wanted in rule.items():
+            if self._doubted and name not in self._axes:
+                continue
+            if name not in there:
+                if not (included and self._include_doubted):
+                    yield (*at, name), f"{name} is no axis of this grid; its axes are {', '.join(there)}"
+                continue
+            for index, value in enumerate(wanted):
+                if repr(value) not in keys[name] and not (included and self._include_doubted):
+                    place = (*at, name, index) if len(wanted) > 1 else (*at, name)
+                    yield place, f"{cut(flow(value))} is not on the axis {name} ({_listed(there[name])})"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(flow, values[:8]))
+    return f"{shown}, …" if len(values) > 8 else shown

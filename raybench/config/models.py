@@ -1,0 +1,237 @@
+"""What a grid file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from raybench.config import quantities as q
+from raybench.config import values as v
+from raybench.config.maps import Axes, Condition, Entry
+from raybench.config.settings import Settings, Strict
+from raybench.core.identity import SMOKE, is_smoke
+from raybench.devices import KINDS
+from raybench.environments import key_of
+
+
+class DeviceProfile(Strict):
+    """What a device of the grid is, what it may use and what it costs."""
+
+    kind: v.Kind = Field(description="The kind of device.", examples=["cpu", "cuda"])
+    accelerator_type: v.Text | None = Field(
+        default=None,
+        description="The one model it must be, as Ray calls it; by default any of its kind.",
+        examples=["T4", "A100"],
+    )
+    framework: v.Framework | None = Field(
+        default=None, description="The framework used on this device.", examples=["torch", "torch_xla"]
+    )
+    environment: v.Environment | None = Field(
+        default=None,
+        description="What its trials run in: a built environment (`raybench env list`), a Python or a virtual "
+        "environment of your own, or a Ray runtime_env; by default the Python that raybench runs in.",
+        examples=["xla", "~/venvs/torch29", {"env_vars": {"NCCL_DEBUG": "INFO"}}],
+    )
+    replicas: v.Count | None = Field(
+        default=None, description="Copies of the model that share each batch.", examples=[8]
+    )
+    replication: v.Replication | None = Field(
+        default=None, description="How the replicas are made.", examples=["grouped", "devices", "spmd"]
+    )
+    threads: v.Count | None = Field(
+        default=None, description="Threads the framework computes with on the CPU.", examples=[8]
+    )
+    cpus: v.Count | None = Field(default=None, description="CPU cores a trial owns.", examples=[8])
+    count: v.Count = Field(default=1, description="How many accelerators a trial takes.", examples=[1, 4])
+    memory_limit: q.Size | None = Field(
+        default=None,
+        description="How much memory each process of its trials may take: bytes, or a text such as 2GiB.",
+        examples=["2GiB"],
+    )
+    price_per_hour: v.NotNegative | None = Field(
+        default=None, description="What an hour costs, in any one currency for the whole grid.", examples=[0.35]
+    )
+    resources: dict[v.Text, v.Positive] | None = Field(
+        default=None,
+        description="Custom resources of a Ray cluster that a trial takes, by name: only nodes that have them run it.",
+        examples=[{"big": 1}],
+    )
+    memory_gb: v.Positive | None = Field(
+        default=None, description="Memory in GB that a node must have to run its trials.", examples=[16]
+    )
+
+
+class Target(Strict):
+    """The quality to reach, for the time it takes: a metric and one bound."""
+
+    metric: v.Text = Field(description="The metric, as it is logged.", examples=["val/accuracy", "val/loss"])
+    at_least: float | None = Field(
+        default=None, description="Reached when the metric is this or more.", examples=[0.94]
+    )
+    at_most: float | None = Field(default=None, description="Reached when the metric is this or less.", examples=[0.1])
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> Target:
+        if (self.at_least is None) == (self.at_most is None):
+            raise v.complaint("wanted one bound, at_least or at_most")
+        bound = self.at_most if self.at_least is None else self.at_least
+        if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 1:
+            share = f"; {bound:g} % is {bound / 100:g}" if 1 < bound <= 100 else ""
+            raise v.complaint(f"accuracy is a share from 0 to 1, and never {bound:g}{share}")
+        return self
+
+
+class Audit(Strict):
+    """What a grid checks of itself, on request."""
+
+    aa: bool = Field(
+        default=False,
+        description="Run the first baseline cell once more under another name: what the two differ by is no difference "
+        "of cells, and the table says whether the interval of their ratio contains 1.",
+        examples=[True],
+    )
+
+
+class Override(Strict):
+    """Settings that hold for some cells only."""
+
+    when: Condition = Field(
+        description="Which cells: each axis named has the value, or one of the values.", examples=[{"device": "tpu"}]
+    )
+    set: Settings = Field(description="What holds for them.", examples=[{"precision": "bf16"}])
+
+
+class GridSpec(Settings):
+    """A grid file: a workload, what is varied, on which devices, and how the results are compared.
+
+    Any setting may stand at the top level and then holds for the whole grid.
+
+    Attributes:
+        axes: from an axis's name to its values, in the order of the file; `device` may be "available" instead of a
+            list: every kind the machines have.
+        exclude: from an axis to the list of the values that are taken out; a point is meant when all match.
+        include: further points; axes an entry does not name take all their values.
+    """
+
+    name: v.Name = Field(
+        description="What the grid is called; the experiment in MLflow.", examples=["cifar_tpu_vs_gpu"]
+    )
+    description: v.Text | None = Field(
+        default=None,
+        description="What the grid is for, in a sentence.",
+        examples=["DavidNet by batch size and weight decay."],
+    )
+    workload: v.Text = Field(
+        description="What is trained: a workload of raybench, or your own as file.py:variable, relative to this file.",
+        examples=["davidnet", "my_file.py:my_workload"],
+    )
+    files: list[v.Text] = Field(
+        default_factory=list,
+        description="Further files of your own workload: globs and folders below that of the workload file. Modules "
+        "that it imports are found by themselves. An edit of any of them makes another cell.",
+        examples=[["vocabulary.txt", "layers/*.py"]],
+    )
+    links: list[v.Text] = Field(
+        default_factory=list,
+        description="Files and folders below that of the workload file that trials find as links, such as large data. "
+        "They are no part of the cell.",
+        examples=[["images"]],
+    )
+    axes: Axes = Field(
+        default_factory=dict,
+        description="What is varied: any setting, and device, each with its values; the grid is their product.",
+        examples=[{"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]}],
+    )
+    repeats: v.Count = Field(
+        default=1, description="Runs of each cell, each with its own seed; with one there is no interval.", examples=[3]
+    )
+    seed: v.Seed = Field(default=0, description="The seed of the first repeat; each further one adds 1.", examples=[0])
+    devices: dict[str, DeviceProfile] = Field(
+        default_factory=dict,
+        description="Names for devices: what each is, what it may use, what it costs.",
+        examples=[{"gpu": {"kind": "cuda", "price_per_hour": 0.35}}],
+    )
+    baseline: Entry = Field(
+        default_factory=dict,
+        description="What the others are compared with: the cell that differs in these axes alone.",
+        examples=[{"device": "cpu"}],
+    )
+    target: Target | None = Field(
+        default=None,
+        description="The quality to reach, for the time it takes.",
+        examples=[{"metric": "val/accuracy", "at_least": 0.94}],
+    )
+    stop_at_target: bool = Field(default=False, description="End a trial when it reaches the target.", examples=[True])
+    include: list[Entry] = Field(
+        default_factory=list,
+        description="Points added to the grid; axes not named take all their values, settings beside axes hold there.",
+        examples=[[{"device": "cpu", "batch_size": 1024}]],
+    )
+    exclude: list[Condition] = Field(
+        default_factory=list,
+        description="Points taken out of the grid: those where every axis named has the value, or one of the values.",
+        examples=[[{"device": "tpu", "batch_size": [64, 128]}]],
+    )
+    overrides: list[Override] = Field(
+        default_factory=list,
+        description="Settings for some cells only, in order; they go before everything else.",
+        examples=[[{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}]],
+    )
+    audit: Audit = Field(
+        default=Audit(),
+        description="What the grid checks of itself beside what it always does.",
+        examples=[{"aa": True}],
+    )
+    retries: v.Whole = Field(
+        default=2, description="How often a trial is tried again that the machine broke, not the code.", examples=[2]
+    )
+    tracking_uri: v.Text | None = Field(
+        default=None,
+        description="The MLflow store; by default MLFLOW_TRACKING_URI, then sqlite in the results folder.",
+        examples=["http://localhost:5000"],
+    )
+
+    _source_text: str | None = PrivateAttr(None)
+    _source_path: Path | None = PrivateAttr(None)
+
+    @property
+    def source_text(self) -> str | None:
+        """The grid file as it was read; None for a grid that came from no file."""
+        return self._source_text
+
+    @property
+    def source_path(self) -> Path | None:
+        """The grid file, as the person named it; None for a grid that came from no file."""
+        return self._source_path
+
+    @property
+    def smoke(self) -> bool:
+        """Whether it is to be cut to see that it runs (`as_smoke`)."""
+        return is_smoke(self.name)
+
+    def as_smoke(self) -> GridSpec:
+        """The same grid, to be cut (`raybench.smoke`): under another name, so that its results are kept apart."""
+        return self.model_copy(update={"name": f"{self.name}{SMOKE}", "repeats": 1})
+
+    def environment(self, profile: DeviceProfile) -> str:
+        """The key of a profile's environment (`raybench.environments.keys`)."""
+        return key_of(profile.environment, self._source_path.parent if self._source_path else Path())
+
+    @property
+    def environments(self) -> list[str]:
+        """The keys of the environments that the grid's devices name, each once."""
+        keys = map(self.environment, self.devices.values())
+        return list(dict.fromkeys(key for key in keys if key))
+
+    def profile(self, name: str) -> DeviceProfile:
+        """The profile of a device of the grid: the declared one, or for a bare kind the implied one.
+
+        Raises:
+            LookupError: neither declared nor a kind.
+        """
+        if name in self.devices:
+            return self.devices[name]
+        if name in KINDS:
+            return DeviceProfile(kind=name)
+        raise LookupError(f"unknown device {name!r}")

@@ -1,0 +1,277 @@
+"""The kinds of value a grid file holds, each with the words for what it wants.
+
+Every value is plain data once validated (numbers, text, lists, dicts), so that a value on an axis, a fixed one and one
+in a rule compare equal when they mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    with_config,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
+from typing_extensions import TypedDict
+
+from raybench.devices import KINDS
+from raybench.environments import RECIPES, is_path
+from raybench.errors import nearest
+
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def complaint(message: str) -> PydanticCustomError:
+    """An error whose message is shown as it is."""
+    return PydanticCustomError("complaint", message)
+
+
+def wanted(words: str) -> WrapValidator:
+    """Report each error of a value as "wanted {words}, not …"; for types whose own errors are not as clear."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("wanted", words) from None
+
+    return WrapValidator(check)
+
+
+def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
+    """Choose the type of a union by its tag; report a value without one as "wanted {words}, not …"."""
+    return Discriminator(tag, "wanted", words)
+
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+Framework = Literal["torch", "torch_xla", "tensorflow"]
+Replication = Literal["grouped", "devices", "spmd"]
+
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[
+    str,
+    Field(pattern=NAME, max_length=100),
+    wanted("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
+]
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+# What every framework and NumPy take.
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Positive = Annotated[float, Field(gt=0)]
+# 10 and 10.0 are the same; what is whole is written so.
+Epochs = Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)]
+NotNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Betas = Annotated[
+    list[Annotated[float, Field(ge=0, lt=1)]],
+    Field(min_length=2, max_length=2),
+    wanted("two numbers [beta1, beta2], each at least 0 and below 1"),
+]
+
+
+ModelOptions = Annotated[
+    dict[str, bool | int | float | str],
+    wanted("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+]
+
+
+def _one_word(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise complaint(
+            "wanted a name (sgd, adam or adamw), not a map; learning_rate, momentum and so on stand beside it"
+        )
+    return value
+
+
+Optimizer = Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)]
+
+# Kind of device -----------------------------------------------------------------------------------------------------
+
+
+class _Kinds:
+    """JSON Schema of a device kind: the names in the registry."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"enum": list(KINDS), "type": "string"}
+
+
+def _known_kind(value: Any) -> Any:
+    if value not in list(KINDS):  # a list compares anything, also what cannot be hashed
+        expected = ", ".join(map(repr, KINDS))
+        raise PydanticKnownError("literal_error", {"expected": expected})
+    return value
+
+
+Kind = Annotated[str, BeforeValidator(_known_kind), _Kinds()]
+"""The name of a kind in `raybench.devices.KINDS`."""
+
+# Environment --------------------------------------------------------------------------------------------------------
+
+
+def _environment_meant(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return "<runtime_env>"
+    return "<name>" if isinstance(value, str) else None
+
+
+def _built_or_path(text: str) -> str:
+    if text not in RECIPES and not is_path(text):
+        raise complaint(
+            f"unknown environment {text[:60]!r}; {nearest(text, RECIPES)} (a path has a slash, such as ./venv)"
+        )
+    return text
+
+
+RUNTIME_ENV = (
+    "conda",
+    "config",
+    "container",
+    "env_vars",
+    "excludes",
+    "image_uri",
+    "java_jars",
+    "pip",
+    "py_executable",
+    "py_modules",
+    "uv",
+    "worker_process_setup_hook",
+    "working_dir",
+)
+"""The entries of a Ray `runtime_env`; Ray ignores any other."""
+
+
+def _known_entries(runtime_env: dict[str, Any]) -> dict[str, Any]:
+    for name in runtime_env:
+        if name not in RUNTIME_ENV:
+            raise complaint(f"a Ray runtime_env has no {name[:60]!r}; {nearest(name, RUNTIME_ENV)}")
+    variables = runtime_env.get("env_vars", {})
+    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+        raise complaint("env_vars is a map of texts; put numbers in quotes, such as {env_vars: {NAME: '1'}}")
+    return runtime_env
+
+
+Environment = Annotated[
+    Annotated[
+        str,
+        Field(min_length=1),
+        AfterValidator(_built_or_path),
+        WithJsonSchema({"anyOf": [{"enum": list(RECIPES)}, {"type": "string", "pattern": r"/|^[~.]"}]}),
+        Tag("<name>"),
+    ]
+    | Annotated[
+        dict[str, Any],
+        Field(min_length=1),
+        wanted("a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}"),
+        AfterValidator(_known_entries),
+        Tag("<runtime_env>"),
+    ],
+    alternatives(
+        _environment_meant,
+        f"a built environment ({', '.join(RECIPES)}), the path of a Python or of a virtual environment, or a map: "
+        "a Ray runtime_env",
+    ),
+]
+
+# Schedule -----------------------------------------------------------------------------------------------------------
+
+Point = Annotated[
+    list[Annotated[float, Field(ge=0)]],
+    Field(min_length=2, max_length=2),
+    wanted("a point [epoch, factor], both at least 0"),
+]
+
+
+def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
+    epochs = [epoch for epoch, _ in points]
+    if len(points) < 2:
+        raise complaint("a piecewise-linear schedule needs at least two points [epoch, factor]")
+    if epochs[0] != 0:
+        raise complaint(f"the first point must be at epoch 0, not {epochs[0]:g}")
+    for before, after in pairwise(epochs):
+        if after <= before:
+            raise complaint(f"the epochs of the points must rise, and {after:g} follows {before:g}")
+    return points
+
+
+@with_config(STRICT)
+class PiecewiseLinear(TypedDict):
+    """Straight lines between points, per step."""
+
+    name: Annotated[
+        Literal["piecewise_linear"], Field(description="Which schedule this is.", examples=["piecewise_linear"])
+    ]
+    points: Annotated[
+        list[Point],
+        AfterValidator(_from_zero_on),
+        Field(
+            description="[epoch, factor] from epoch 0 on; factors multiply learning_rate, the last one stays.",
+            examples=[[[0, 0], [5, 1], [24, 0]]],
+            json_schema_extra={"minItems": 2},
+        ),
+    ]
+    stretch: NotRequired[
+        Annotated[
+            bool,
+            Field(
+                description="Move the last point to the last epoch, the others in proportion.",
+                examples=[True, False],
+            ),
+        ]
+    ]
+
+
+@with_config(STRICT)
+class Exponential(TypedDict):
+    """factor = floor + exp(-step / decay_steps), per step."""
+
+    name: Annotated[Literal["exponential"], Field(description="Which schedule this is.", examples=["exponential"])]
+    decay_steps: Annotated[
+        Positive, Field(description="Steps after which the decaying part has fallen to 37 %.", examples=[2000])
+    ]
+    floor: NotRequired[
+        Annotated[NotNegative, Field(description="What is added to the decaying part.", examples=[0.01])]
+    ]
+
+
+def _schedule_meant(value: Any) -> str | None:
+    if isinstance(value, dict):
+        near = get_close_matches(str(value.get("name"))[:100], ("piecewise_linear", "exponential"), n=1)
+        return f"<{near[0]}>" if near else None
+    return "<constant>" if value == "constant" else None
+
+
+Schedule = Annotated[
+    Annotated[Literal["constant"], Tag("<constant>")]
+    | Annotated[PiecewiseLinear, Tag("<piecewise_linear>")]
+    | Annotated[Exponential, Tag("<exponential>")],
+    alternatives(
+        _schedule_meant,
+        "constant, {name: piecewise_linear, points: [[epoch, factor], …]} or {name: exponential, decay_steps: …}",
+    ),
+]
+
+# Examples -----------------------------------------------------------------------------------------------------------
+
+
+@with_config(STRICT)
+class Examples(TypedDict):
+    """How many examples of each split are used: the first ones."""
+
+    train: NotRequired[Annotated[Count, Field(description="How many examples to train on.", examples=[5000])]]
+    val: NotRequired[Annotated[Count, Field(description="How many examples to judge by.", examples=[1000])]]

@@ -1,0 +1,155 @@
+"""Where a trial's time went: sections that exclude each other and add up to the wall time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+NANO = 1e-9
+
+SECTIONS = (
+    "setup",
+    "data",
+    "build",
+    "compile",
+    "train",
+    "input_wait",
+    "evaluate",
+    "compile_evaluate",
+    "checkpoint",
+    "other",
+)
+EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
+COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
+"""Where compilation during a section is charged: that of evaluation is no training time."""
+STEP_SECTIONS = ("input", "forward", "loss", "backward", "optimizer")
+"""The sections of a training step that `profile_steps` times: the batch, until it is ready on the device; the model;
+the loss, with the metrics and their sums; the gradients; the optimizer."""
+ALWAYS_SHOWN = frozenset(SECTIONS) - {"compile_evaluate", "checkpoint"}
+
+
+class Ledger:
+    """Charges every nanosecond to exactly one section.
+
+    One section is open at any moment: `setup` from the start, the innermost `section(…)` where one is entered, `other`
+    elsewhere. So sections cannot overlap, and their sum is the wall time by construction. The processor time of all
+    threads of the process is charged at the same moments to the same sections; beside both stands what a device's own
+    clock says of the epoch's sections, where it has one.
+
+    Args:
+        started: when the process began, by `clock`, so that all its processor time is the ledger's; where it is not
+            known, both accounts begin now.
+        clock: a monotonic clock in nanoseconds, the same for the whole host.
+        processor: the processor time of this process in nanoseconds.
+    """
+
+    def __init__(
+        self,
+        started: int | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        processor: Callable[[], int] = time.process_time_ns,
+    ) -> None:
+        self._clock, self._processor = clock, processor
+        self.started = clock() if started is None else started
+        self._spent, self._used = dict.fromkeys(SECTIONS, 0), dict.fromkeys(SECTIONS, 0)
+        self._open = "setup"
+        self._since, self._used_until = self.started, processor() if started is None else 0
+        self._earlier = 0
+        self._spent_before, self._used_before = dict(self._spent), dict(self._used)
+        self._device: dict[str, int] = {}
+
+    def _switch(self, name: str) -> None:
+        now, used = self._clock(), self._processor()
+        self._spent[self._open] += now - self._since
+        self._used[self._open] += used - self._used_until
+        self._open, self._since, self._used_until = name, now, used
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Charge what happens inside to `name`, and then go on with the section around it."""
+        outer = "other" if self._open == "setup" else self._open
+        self._switch(name)
+        try:
+            yield
+        finally:
+            self._switch(outer)
+
+    def move(self, nanoseconds: int, source: str, target: str, processor: int | None = None) -> None:
+        """Charge a time to another section after all, such as a first step's compilation.
+
+        Args:
+            nanoseconds: of wall time; no more is moved than there is.
+            processor: of processor time; where nobody counted it, as large a part of what the source has of it in
+                this epoch as the wall time is.
+        """
+        moved = min(max(nanoseconds, 0), self._spent[source])
+        if processor is None:
+            spent = self._spent[source] - self._spent_before[source]
+            used = self._used[source] - self._used_before[source]
+            processor = used * moved // spent if spent else 0
+        self._spent[source] -= moved
+        self._spent[target] += moved
+        used = min(max(processor, 0), self._used[source])
+        self._used[source] -= used
+        self._used[target] += used
+
+    def note_device(self, section: str, nanoseconds: int) -> None:
+        """What a device's own clock says that its work in a section of this epoch took."""
+        self._device[section] = self._device.get(section, 0) + nanoseconds
+
+    def begin_epoch(self) -> None:
+        """Start the account of an epoch."""
+        self._switch(self._open)
+        self._spent_before, self._used_before = dict(self._spent), dict(self._used)
+        self._device = {}
+
+    def epoch(self) -> dict[str, float]:
+        """Seconds of each section since `begin_epoch`."""
+        self._switch(self._open)
+        return _seconds({name: self._spent[name] - self._spent_before[name] for name in EPOCH_SECTIONS})
+
+    def epoch_cpu(self) -> dict[str, float]:
+        """Processor seconds of each section since `begin_epoch`, of the sections that `epoch` names."""
+        used = {name: self._used[name] - self._used_before[name] for name in self.epoch()}
+        return _seconds(used)
+
+    def epoch_device(self) -> dict[str, float]:
+        """Seconds by the device's own clock of each section since `begin_epoch`; empty where it has none."""
+        return _seconds(self._device)
+
+    def state(self) -> dict[str, dict[str, int]]:
+        """Both accounts as they stand, in nanoseconds, for another process to go on from."""
+        self._switch(self._open)
+        return {"spent": dict(self._spent), "used": dict(self._used)}
+
+    def go_on(self, state: Mapping[str, Mapping[str, int]]) -> None:
+        """Go on from the accounts of a process that was lost: what this one took so far is charged to `checkpoint`.
+
+        From here on the sections, and the wall time that they add up to, are those of both processes.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not what `state` has given; nothing was changed.
+        """
+        spent, used = ({name: int(state[kind][name]) for name in SECTIONS} for kind in ("spent", "used"))
+        if min(*spent.values(), *used.values()) < 0:
+            raise ValueError("a ledger has no negative times")
+        self._switch(self._open)
+        spent["checkpoint"] += sum(self._spent.values())
+        used["checkpoint"] += sum(self._used.values())
+        self._earlier += sum(spent.values()) - sum(self._spent.values())
+        self._spent, self._used = spent, used
+
+    def close(self) -> tuple[dict[str, float], float]:
+        """Every section, and the wall time since the process started, in seconds."""
+        self._switch(self._open)
+        return _seconds(self._spent), round((self._since - self.started + self._earlier) * NANO, 6)
+
+    def cpu(self) -> dict[str, float]:
+        """Processor seconds of every section up to where it was closed."""
+        return _seconds({name: used for name, used in self._used.items() if self._spent[name] or name in ALWAYS_SHOWN})
+
+
+def _seconds(spent: Mapping[str, int]) -> dict[str, float]:
+    """Nanoseconds to seconds, to the microsecond; a section nobody asked for is left out."""
+    return {name: round(ns * NANO, 6) for name, ns in spent.items() if ns or name in ALWAYS_SHOWN}

@@ -1,0 +1,88 @@
+"""A grid without its secrets, for all that is kept of it.
+
+Secret are the values of `env_vars`, and users, passwords and queries of URIs.
+
+No secret takes part in a cell's identity, so that what was run is known again without them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+HIDDEN = "***"
+
+VARIABLES = "env_vars"
+"""The entry of a Ray `runtime_env` that sets environment variables, of which any may be a secret."""
+
+_COMMENT_USER = re.compile(r"(?<=://)[^\s/]*@")
+"""User and password of a URI in running text, where a later word may hold an @, too."""
+
+# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own. A URI whose beginning was
+# forgotten has one too.
+USER = re.compile(r"(?<=://)\S*@|^[^\s:/]+:(?!//)\S*@")
+QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
+_NODE = re.compile(r"(&\S+\s+)?(.*?)(\s*)", re.DOTALL)
+"""A scalar as it is written, with the anchor before it and the space that belongs to a block."""
+
+
+def redact(uri: str) -> str:
+    """A URI without user, password and the values of its query: `postgresql://***@db/runs?sslkey=***`."""
+    return QUERY.sub(rf"\1{HIDDEN}", USER.sub(f"{HIDDEN}@", uri))
+
+
+def mask(tree: Any) -> Any:
+    """Plain data with `***` in place of each secret."""
+    if isinstance(tree, Mapping):
+        return {
+            name: dict.fromkeys(value, HIDDEN) if name == VARIABLES and isinstance(value, Mapping) else mask(value)
+            for name, value in tree.items()
+        }
+    if isinstance(tree, list):
+        return [mask(each) for each in tree]
+    return redact(tree) if isinstance(tree, str) and "://" in tree else tree
+
+
+def mask_yaml(text: str) -> str:
+    """The text of a grid file with `***` in place of each secret; the rest stays as it is written."""
+    try:
+        root = yaml.compose(text, yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return ""  # what cannot be read may hold anything
+    found = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root, False)}
+    for (begin, end), value in sorted(found.items(), reverse=True):
+        anchor, _, space = _NODE.fullmatch(text[begin:end]).groups("")  # type: ignore[union-attr]
+        text = f"{text[:begin]}{anchor}{json.dumps(value)}{space}{text[end:]}"
+    return _COMMENT_USER.sub(f"{HIDDEN}@", text)  # in comments, too
+
+
+def _secrets(node: Any, inside: bool) -> Iterator[tuple[Any, str]]:
+    """The scalars that hold secrets, each with what stands in its place.
+
+    Args:
+        node: a node of the YAML document.
+        inside: whether it is a value of `env_vars`.
+    """
+    if isinstance(node, yaml.ScalarNode):
+        shown = HIDDEN if inside else redact(node.value) if "://" in node.value else node.value
+        if shown != node.value:
+            yield node, shown
+    elif isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _secrets(each, inside)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _secrets(value, inside or key.value == VARIABLES)
+
+
+def mask_words(text: str, runtime_env: Mapping[str, Any]) -> str:
+    """Another program's message about a `runtime_env`, without its secrets."""
+    variables = runtime_env.get(VARIABLES)
+    values = {str(value) for value in variables.values()} if isinstance(variables, Mapping) else set()
+    for value in sorted(values - {""}, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
+    return _COMMENT_USER.sub(f"{HIDDEN}@", text)

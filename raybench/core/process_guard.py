@@ -1,0 +1,141 @@
+"""Processes that end with whoever wanted them: nothing of a trial outlives the one who asked for it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent goes (Linux; `watch` serves everywhere)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, whatever session it made for itself (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def watch(descriptor: int) -> None:
+    """End this process's group when the other end of a pipe is closed: whoever wanted the result is gone."""
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(descriptor, 0)  # hang-up and error are always reported; nothing is read
+        while not poll.poll():
+            pass
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+def guard(lifeline: int, last: Callable[[], object]) -> None:
+    """Fork a child, in which alone this returns, and stay its guard: once it or whoever wanted it has gone, end all.
+
+    All is the child and whatever descends from it: as they are adopted when their parents end, none gets away by a
+    session or an environment of its own. If the guard itself is killed, the kernel sends its child SIGTERM, at which
+    it does the same in the guard's place; a process that the child forks has to take that handler back.
+
+    Args:
+        lifeline: a pipe whose other end is closed when whoever wanted the child has gone.
+        last: what is done when all have ended.
+    """
+    adopt_orphans()
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    own = os.getpid()
+    child = os.fork()
+    if child:
+        _stay(child, lifeline, woken, last)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, before)
+    os.close(woken)
+    os.close(wake)
+
+    def end(number: int, frame: object) -> NoReturn:
+        end_children()
+        with suppress(Exception):
+            last()
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, end)
+    die_with_parent(signal.SIGTERM)
+    if os.getppid() != own:  # it was killed before the kernel was asked
+        os._exit(1)
+
+
+def _stay(child: int, lifeline: int, woken: int, last: Callable[[], object]) -> NoReturn:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)  # the end of the child's output is the end of the child
+    poll = select.poll()
+    poll.register(lifeline, 0)
+    poll.register(woken, select.POLLIN)
+    code = None
+    while code is None:
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if lifeline in ready:
+            break
+        os.read(woken, 1 << 12)
+        code = _reap(child)
+    end_children()
+    with suppress(Exception):
+        last()
+    os._exit(0 if code == 0 else 1)
+
+
+def _reap(child: int) -> int | None:
+    """Take note of every child that has ended; the exit code of the one that is named, if it has."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == child:
+                return os.waitstatus_to_exitcode(ended[1])
+    return None
+
+
+def children() -> set[int]:
+    """The processes whose parent this one is, where /proc tells."""
+    own, found = str(os.getpid()), set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            # The second field, a name, may hold anything.
+            if stat.read_text(errors="replace").rpartition(") ")[2].split()[1] == own:
+                found.add(int(stat.parent.name))
+    return found
+
+
+def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:
+    """End every child, and each that is adopted as its parent ends, and wait for that; where there is none, at once.
+
+    Args:
+        spare: those that may stay.
+        seconds: after which what cannot be ended, for the kernel is busy with it, is left.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        left = children().difference(spare)
+        if not left:
+            return
+        for process in left:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.002)

@@ -1,0 +1,654 @@
+"""The settings of a training run, each declared once with all that other modules have to know of it.
+
+`Settings` says how a model is trained: it is part of a cell's identity, and engines read it. `RunOptions` says with
+which framework, on how much of a device and under which supervision a trial runs. The fields of both are the settings
+of a grid file; their metadata (`Setting`) is what the schema, the messages, the identity, the comparison, the checks,
+the estimates and the columns of tables are derived from. No Pydantic here: a trial's process has NumPy and a framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+
+class Effect(Enum):
+    """What a setting has an effect on."""
+
+    SPEED = "speed"
+    """Seconds of training or evaluation for an example."""
+    CONVERGENCE = "convergence"
+    """How many epochs a quality takes, and what quality is reached."""
+    MEMORY = "memory"
+    """Memory of a training step."""
+    WEIGHT_DECAY = "weight_decay"
+    """How weight decay acts, but for its amount: what the weight-decay check proves."""
+
+
+SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY = Effect
+
+ADAM = ("adam", "adamw")
+SGD = ("sgd",)
+
+LEARNING_RATES = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3}
+DECAYS = {"sgd": "coupled", "adam": "coupled", "adamw": "decoupled"}
+AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
+
+
+class Missing(Enum):
+    """The value of a setting that a source of results leaves out; it is false, and equal to nothing else."""
+
+    MISSING = "missing"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Any = Missing.MISSING
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The declaration of one setting.
+
+    Attributes:
+        name: in a grid file.
+        type: of its value, as Python's typing has it.
+        default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
+        description: for a grid file's schema and the documentation.
+        examples: of values in a grid file.
+        affects: what it has an effect on.
+        engines: the frameworks that implement it; None for all. A cell that sets it cannot run with another.
+        ignored_by: frameworks under which it changes nothing, so that it is no part of their cells.
+        optimizers: those whose own setting it is; empty for a setting of every run.
+        optional: left out of the identity while it has its default, so that cells from before it keep theirs.
+        nullable: whether null is a value in a grid file.
+        label: what sentences call it.
+        unit: of its number.
+        canonical: from a grid file's value to the one form that a digest needs.
+        limits: `gt`, `ge`, `lt` or `le` of its number.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    description: str
+    examples: tuple[Any, ...]
+    affects: frozenset[Effect]
+    engines: frozenset[str] | None
+    ignored_by: frozenset[str]
+    optimizers: tuple[str, ...]
+    optional: bool
+    nullable: bool
+    label: str
+    unit: str
+    canonical: Callable[[Any], Any] | None
+    limits: Mapping[str, Any]
+
+    @cached_property
+    def types(self) -> tuple[Any, ...]:
+        """The types that a value may have, without that of null."""
+        if get_origin(self.type) not in (UnionType, Union):
+            return (self.type,)
+        return tuple(kind for kind in get_args(self.type) if kind is not NoneType)
+
+    @cached_property
+    def path(self) -> tuple[str, ...]:
+        """Where it is in the JSON of a cell's settings."""
+        if self.name == "optimizer":
+            return "optimizer", "name"
+        return ("optimizer", self.name) if self.optimizers else (self.name,)
+
+    def canonical_value(self, value: Any) -> Any:
+        """A grid file's value in the one form that a digest needs."""
+        if self.canonical is not None:
+            return self.canonical(value)
+        if self.types == (float,) and value is not None:
+            return float(value)
+        return value
+
+    def applies_to(self, optimizer: str) -> bool:
+        """Whether runs with an optimiser have it."""
+        return not self.optimizers or optimizer in self.optimizers
+
+
+def setting(
+    default: Any,
+    description: str,
+    *,
+    examples: Collection[Any],
+    affects: Collection[Effect],
+    engines: Collection[str] | None = None,
+    ignored_by: Collection[str] = (),
+    optimizers: Collection[str] = (),
+    optional: bool = False,
+    nullable: bool = False,
+    label: str = "",
+    unit: str = "",
+    canonical: Callable[[Any], Any] | None = None,
+    **limits: float,
+) -> Any:
+    """Declare a setting as the field of a dataclass; the arguments are the attributes of `Setting`."""
+    declared = {
+        "default": default,
+        "description": description,
+        "examples": tuple(examples),
+        "affects": frozenset(affects),
+        "engines": None if engines is None else frozenset(engines),
+        "ignored_by": frozenset(ignored_by),
+        "optimizers": tuple(optimizers),
+        "optional": optional,
+        "nullable": nullable,
+        "label": label,
+        "unit": unit,
+        "canonical": canonical,
+        "limits": limits,
+    }
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=declared)
+    return field(default=default, metadata=declared)
+
+
+def _augmentations(items: Collection[Any]) -> tuple[Any, ...]:
+    return tuple(_augmentation(item) for item in items)
+
+
+def _augmentation(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return "flip" if item == {"flip": "random"} else dict(item)
+    return {item: AUGMENTATION_SIZES[item]} if item in AUGMENTATION_SIZES else item
+
+
+def _schedule(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if value["name"] == "piecewise_linear":
+        points = [[float(epoch), float(factor)] for epoch, factor in value["points"]]
+        return {"name": value["name"], "points": points, "stretch": value.get("stretch", False)}
+    floor = float(value.get("floor", 0.0))
+    return {"name": value["name"], "decay_steps": float(value["decay_steps"]), "floor": floor}
+
+
+def _groups(items: Collection[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    return tuple(map(_group, items))
+
+
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    factors = {key: float(group.get(key, 1.0)) for key in ("rate_factor", "decay_factor")}
+    return {"match": group["match"], **factors, **({"epochs": group["epochs"]} if "epochs" in group else {})}
+
+
+def _lookahead(value: Any) -> Any:
+    if not value:
+        return None
+    return {"every": value["every"]} | {key: float(value.get(key, 0.0)) for key in ("decay", "power")}
+
+
+def _numbers(values: Collection[Any]) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is trained.
+
+    A value that a source of results leaves out is `MISSING`; in a cell that was planned none is.
+    """
+
+    epochs: int | float = setting(
+        10,
+        "How often training goes through the training set; the last epoch is shorter where it is not a whole number.",
+        examples=[10, 9.9],
+        affects=(),  # how long a run is, not what an epoch of it takes or learns
+        unit="epochs",
+        gt=0,
+    )
+    batch_size: int = setting(
+        128,
+        "Examples a step, over all replicas together (the global batch).",
+        examples=[64, 128, 512],
+        affects=(SPEED, CONVERGENCE, MEMORY),
+        label="batch",
+        unit="examples",
+        ge=1,
+    )
+    learning_rate: float = setting(
+        None,
+        "How far a step moves the weights, for a loss averaged over the batch; the schedule multiplies it.",
+        examples=[0.1, 1e-3],
+        affects=(CONVERGENCE,),
+        optimizers=(*SGD, *ADAM),
+        gt=0,
+    )
+    weight_decay: float = setting(
+        0.0,
+        "How strongly weights are pulled to 0, on every trained tensor: λ for a loss averaged over the batch, whatever "
+        "the batch size and the replicas. `decay` says how it is applied.",
+        examples=[0.0, 5e-4],
+        affects=(CONVERGENCE,),
+        label="decay",
+        ge=0,
+    )
+    model: Mapping[str, bool | int | float | str] = setting(
+        {},
+        "What the workload lets a grid choose of its model, by name.",
+        examples=[{"recurrent_dropout": 0.2}],
+        affects=(SPEED, CONVERGENCE, MEMORY),
+        optional=True,
+    )
+    optimizer: Literal["sgd", "adam", "adamw"] = setting(
+        "sgd",
+        "The rule that turns gradients into steps.",
+        examples=["sgd", "adam", "adamw"],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+    )
+    momentum: float = setting(
+        0.9,
+        "For sgd: the share of the last step that is kept.",
+        examples=[0.9],
+        affects=(CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        optimizers=SGD,
+        ge=0,
+        lt=1,
+    )
+    nesterov: bool = setting(
+        True,
+        "For sgd with momentum: Nesterov's form, which looks one step ahead.",
+        examples=[True],
+        affects=(CONVERGENCE, WEIGHT_DECAY),
+        optimizers=SGD,
+    )
+    betas: tuple[float, ...] = setting(
+        (0.9, 0.999),
+        "For adam and adamw: the decay of the two running averages.",
+        examples=[[0.9, 0.999]],
+        affects=(CONVERGENCE, WEIGHT_DECAY),
+        optimizers=ADAM,
+        canonical=_numbers,
+    )
+    eps: float = setting(
+        1e-8,
+        "For adam and adamw: what is added to the denominator.",
+        examples=[1e-8],
+        affects=(CONVERGENCE, WEIGHT_DECAY),
+        optimizers=ADAM,
+        gt=0,
+    )
+    decay: Literal["coupled", "decoupled"] = setting(
+        None,
+        "coupled adds λ·w to the gradient before momentum (the default of sgd and adam); decoupled shrinks the weights "
+        "beside the step (the default of adamw).",
+        examples=["coupled", "decoupled"],
+        affects=(CONVERGENCE, WEIGHT_DECAY),
+    )
+    decay_rule: Literal["mean", "sum_over_replicas"] = setting(
+        "mean",
+        "mean is λ whatever the replicas; sum_over_replicas adds the decay on each replica and sums, as a published "
+        "tutorial did: it acts as replicas × λ.",
+        examples=["mean", "sum_over_replicas"],
+        affects=(CONVERGENCE, WEIGHT_DECAY),
+        optional=True,
+    )
+    parameter_groups: tuple[Mapping[str, Any], ...] = setting(
+        (),
+        "Parameters that have a learning rate, a weight decay or a time of their own, by their names in the model.",
+        examples=[[{"match": "*.bias", "rate_factor": 64.0, "decay_factor": 0.0, "epochs": 3}]],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        engines=("torch",),
+        optional=True,
+        canonical=_groups,
+    )
+    lookahead: Mapping[str, Any] | None = setting(
+        None,
+        "Slow weights that follow the trained ones every few steps, and to which these go back; the run ends with "
+        "them. false where there are none.",
+        examples=[{"every": 5, "decay": 0.5, "power": 3.0}, False],
+        affects=(SPEED, CONVERGENCE, MEMORY),
+        engines=("torch",),
+        optional=True,
+        canonical=_lookahead,
+    )
+    label_smoothing: float = setting(
+        0.0,
+        "The part of each target that is spread over all classes, in the loss that is trained with.",
+        examples=[0.1],
+        affects=(CONVERGENCE,),
+        optional=True,
+        ge=0,
+        lt=1,
+    )
+    schedule: str | Mapping[str, Any] = setting(
+        "constant",
+        "How the learning rate changes, step by step: not at all, in straight lines, or exponentially.",
+        examples=[
+            "constant",
+            {"name": "piecewise_linear", "points": [[0, 0], [5, 1], [24, 0]], "stretch": True},
+            {"name": "exponential", "decay_steps": 2000, "floor": 0.01},
+        ],
+        affects=(CONVERGENCE,),
+        canonical=_schedule,
+    )
+    gradient_clipping: float | None = setting(
+        None,
+        "The largest L2 norm that the gradients of all parameters may have together: larger ones are scaled down to it "
+        "before the optimizer's step. null: they are not clipped.",
+        examples=[1.0, None],
+        affects=(SPEED, CONVERGENCE),
+        engines=("torch", "tensorflow"),
+        optional=True,
+        nullable=True,
+        gt=0,
+    )
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] = setting(
+        "fp32",
+        "The number format of the heavy arithmetic.",
+        examples=["fp32", "tf32", "bf16", "fp16"],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+    )
+    master_weights: bool = setting(
+        True,
+        "Keep weights in fp32 whatever the precision (the default). false: weights and gradients have the precision "
+        "too, but for those of batch norms, and the loss is summed, so that small gradients are not lost.",
+        examples=[True, False],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        engines=("torch",),
+        optional=True,
+    )
+    channels_last: bool = setting(
+        False,
+        "Keep pictures with the channel innermost in memory, faster on some devices.",
+        examples=[True],
+        affects=(SPEED, MEMORY),
+        ignored_by=("torch_xla", "tensorflow"),
+        optional=True,
+    )
+    compile: bool = setting(
+        False,
+        "Let the framework compile the model first; the time it takes is recorded.",
+        examples=[True],
+        affects=(SPEED, MEMORY),
+        ignored_by=("torch_xla",),
+    )
+    input: Literal["device", "host"] = setting(
+        "device",
+        "Where the data set lives: on the device, or streamed from the host's memory batch by batch.",
+        examples=["device", "host"],
+        affects=(SPEED, MEMORY),
+    )
+    augmentation: tuple[Any, ...] = setting(
+        (),
+        "Random changes to training pictures, in order; crop and cutout may be given a size in pixels.",
+        examples=[["crop", "flip", "cutout"], [{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]],
+        affects=(SPEED, CONVERGENCE, MEMORY),
+        canonical=_augmentations,
+    )
+    test_time_augmentation: tuple[Any, ...] = setting(
+        (),
+        "Further views of each picture in evaluation, over which the model's outputs are averaged: flip adds mirrored "
+        "ones, shift such as are moved.",
+        examples=[["flip", {"shift": 1}]],
+        affects=(SPEED, CONVERGENCE),
+        optional=True,
+        canonical=tuple,
+    )
+    evaluation_batch_size: int | None = setting(
+        None,
+        "Examples a batch during evaluation; it changes memory and time, not the result.",
+        examples=[1000],
+        affects=(SPEED,),
+        optional=True,
+        unit="examples",
+        ge=1,
+    )
+    steps_per_epoch: int | None = setting(
+        None,
+        "Steps that count as one epoch; null means one pass over the training set.",
+        examples=[40, None],
+        affects=(CONVERGENCE,),
+        nullable=True,
+        unit="steps",
+        ge=1,
+    )
+    steps_per_execution: int = setting(
+        1,
+        "For tensorflow: steps that one call of the compiled training function takes.",
+        examples=[1, 50],
+        affects=(SPEED, MEMORY),
+        ignored_by=("torch", "torch_xla"),
+        optional=True,
+        unit="steps",
+        ge=1,
+    )
+    further: Mapping[str, Any] = field(default_factory=dict)
+    """What is in the JSON and is no setting of this version."""
+
+    def __post_init__(self) -> None:
+        """Fill in the defaults that depend on the optimiser."""
+        for name, by_optimizer in (("learning_rate", LEARNING_RATES), ("decay", DECAYS)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, by_optimizer.get(self.optimizer, MISSING))
+
+    @classmethod
+    def of(cls, resolved: Mapping[str, Any]) -> Self:
+        """The settings among the values of a grid, in the one form that a digest needs.
+
+        Numbers that are written in several ways become one (`1` and `1.0` for a rate), and what the optimiser does not
+        use has its default.
+        """
+        values = {
+            one.name: one.canonical_value(resolved[one.name])
+            for one in TRAINING.values()
+            if resolved.get(one.name) is not None and one.applies_to(resolved.get("optimizer", "sgd"))
+        }
+        made = cls(**values)
+        object.__setattr__(made, "nesterov", made.nesterov and made.momentum > 0)
+        return made
+
+    def only(self, names: Collection[str]) -> Settings:
+        """The same with the settings of these names alone; the others are `MISSING`."""
+        return Settings(**{name: getattr(self, name) if name in names else MISSING for name in TRAINING})
+
+    @property
+    def optimizer_settings(self) -> dict[str, Any]:
+        """The optimiser's `name` and its own settings, as plain values."""
+        own = (one for one in TRAINING.values() if one.optimizers and one.applies_to(self.optimizer))
+        values = {"name": self.optimizer} | {one.name: _plain(getattr(self, one.name)) for one in own}
+        return {name: value for name, value in values.items() if value is not MISSING}
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as they are in the JSON of a cell, with the optimiser's own in a map."""
+        optimizer = self.optimizer_settings
+        made: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
+        for one in TRAINING.values():
+            value = getattr(self, one.name)
+            if len(one.path) == 1 and value is not MISSING and not (one.optional and value == one.default):
+                made[one.name] = _plain(value)
+        return made | dict(self.further)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any], **more: Any) -> Self:
+        """The settings in the JSON of a cell; one that is not there, or not of its type, is `MISSING`.
+
+        Args:
+            told: what `to_json` made, or a source of results that leaves something out.
+            more: further fields of a subclass.
+        """
+        optimizer = told.get("optimizer")
+        within: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
+        name = within.get("name")
+        values: dict[str, Any] = {}
+        for one in TRAINING.values():
+            place = told if len(one.path) == 1 else within
+            value = place.get(one.path[-1], MISSING)
+            if value is not MISSING:
+                values[one.name] = _typed(value) if is_of_type(value, one.type) else MISSING
+            elif not one.optional and (not isinstance(name, str) or one.applies_to(name)):
+                values[one.name] = MISSING
+        further = {name: value for name, value in told.items() if name not in TRAINING}
+        return cls(**values, **more, further=further)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """With which framework, on how much of a device and under which supervision a trial runs."""
+
+    framework: Literal["torch", "torch_xla", "tensorflow"] | None = setting(
+        None,
+        "The framework that trains the model.",
+        examples=["torch", "torch_xla", "tensorflow"],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+    )
+    examples: Mapping[str, int] | None = setting(
+        None,
+        "How many examples of each split are used, where not all are.",
+        examples=[{"train": 5000, "val": 1000}],
+        affects=(CONVERGENCE, MEMORY),
+    )
+    profile_steps: int | None = setting(
+        None,
+        "Further training steps in which input, forward, loss, backward and optimizer are timed apart, in "
+        "the first repeat of a cell and once its training has ended. They change no result. 0: none.",
+        examples=[20],
+        affects=(),
+        ignored_by=("torch_xla", "tensorflow"),
+        unit="steps",
+        ge=0,
+    )
+    replicas: int = setting(
+        1,
+        "Copies of the model that share each batch, such as the cores of a TPU: each has the batch-norm statistics of "
+        "its own part.",
+        examples=[1, 8],
+        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
+        ge=1,
+    )
+    replication: Literal["grouped", "devices", "spmd"] | None = setting(
+        None,
+        "How replicas are made: grouped in one computation on one device, on devices of their own, or spmd, one "
+        "program that XLA spreads over the devices. By default devices where each has one, else grouped.",
+        examples=["grouped", "devices", "spmd"],
+        affects=(SPEED, MEMORY, WEIGHT_DECAY),
+    )
+    threads: int | None = setting(
+        None,
+        "Threads the framework computes with on the CPU; by default one for each of `cpus`.",
+        examples=[8],
+        affects=(SPEED,),
+        unit="threads",
+        ge=1,
+    )
+    cpus: int | None = setting(
+        None,
+        "CPU cores a trial owns; a CPU trial owns all of its node by default.",
+        examples=[8],
+        affects=(SPEED,),
+        ge=1,
+    )
+    warmup_epochs: int = setting(
+        1,
+        "First epochs that steady times leave out: caches and compilers warm up in them.",
+        examples=[1],
+        affects=(),
+        unit="epochs",
+        ge=0,
+    )
+    timeout: float | None = setting(
+        None,
+        "How long a trial may take: seconds, or a text such as 90s, 30m, 1h30m. One that takes longer ends with status "
+        "timeout.",
+        examples=["30m", 900],
+        affects=(),
+        unit="s",
+        gt=0,
+    )
+    checkpoint_every: int | None = setting(
+        None,
+        "Epochs from one checkpoint of a trial to the next: a trial that is tried again goes on from the last one "
+        "instead of the beginning. By default none are made.",
+        examples=[1, 10],
+        affects=(),
+        unit="epochs",
+        ge=1,
+    )
+    memory_limit: int | None = setting(
+        None,
+        "How much memory each process of a trial on the host's cores may take: bytes, or a text such as 2GiB. One that "
+        "needs more ends with status oom. Kept on Linux; also in a device's profile.",
+        examples=["2GiB", 1000000000],
+        affects=(),
+        unit="bytes",
+        ge=1,
+    )
+
+
+def _declared(cls: type) -> tuple[Setting, ...]:
+    """The settings that a dataclass declares."""
+    types = get_type_hints(cls)
+    return tuple(
+        Setting(
+            name=one.name,
+            type=types[one.name],
+            **{**one.metadata, "label": one.metadata["label"] or one.name.replace("_", " ")},
+        )
+        for one in fields(cls)
+        if one.metadata
+    )
+
+
+TRAINING: Mapping[str, Setting] = {one.name: one for one in _declared(Settings)}
+"""The settings of `Settings`, by name."""
+
+SETTINGS: Mapping[str, Setting] = {**TRAINING} | {one.name: one for one in _declared(RunOptions)}
+"""Every setting of a grid file, by name."""
+
+DEFAULTS: Mapping[str, Any] = {
+    name: one.default for name, one in SETTINGS.items() if one.default is not None or one.nullable
+}
+"""The values that hold if neither the grid, nor the device's profile, nor the workload sets any."""
+
+
+def affecting(effect: Effect) -> frozenset[str]:
+    """The names of the settings that have this effect."""
+    return frozenset(name for name, one in SETTINGS.items() if effect in one.affects)
+
+
+def label(name: str) -> str:
+    """What sentences call a setting or another axis of a grid."""
+    return SETTINGS[name].label if name in SETTINGS else name.replace("_", " ")
+
+
+def is_of_type(value: Any, declared: Any) -> bool:
+    """Whether a value from JSON is of the type of a field; a whole number is one for a float too.
+
+    A text may stand for a name that raybench does not have, and for the list or map that a published source describes.
+    """
+    return isinstance(value, _accepted(declared)) and (not isinstance(value, bool) or bool in _accepted(declared))
+
+
+@cache
+def _accepted(declared: Any) -> tuple[type, ...]:
+    """The types that a value from JSON may have for a declared one."""
+    if get_origin(declared) in (UnionType, Union):
+        return tuple(kind for option in get_args(declared) for kind in _accepted(option))
+    kind = get_origin(declared) or declared
+    if kind in (None, NoneType, bool, int):
+        return (kind or NoneType,)
+    if kind is float:
+        return (int, float)
+    if kind is tuple:
+        return (list, tuple, str)
+    return (str,) if kind in (Literal, str) else (dict, Mapping, str)
+
+
+def _typed(value: Any) -> Any:
+    """A value from JSON as a field has it."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,162 @@
+"""The order of the examples and the draws of the augmentation: the same on every device for the same seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from raybench.core.rank import Rank
+from raybench.datasets.base import Array
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Which augmentations are on, and how large.
+
+    `crop` is the reflected border in pixels of which a random window is taken, `cutout` the side in pixels of the
+    square that is set to the mean; 0 turns either off. `flip` mirrors half of the pictures; with `alternating` that
+    half is drawn once, and each pass over the training set mirrors the one that the pass before did not.
+    """
+
+    crop: int = 0
+    flip: bool = False
+    cutout: int = 0
+    alternating: bool = False
+
+    @classmethod
+    def from_settings(cls, settings: Sequence[Any]) -> Augmentation:
+        """Read a cell's list, such as `[{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]`."""
+        found: dict[str, Any] = {}
+        for item in settings:
+            if isinstance(item, Mapping):
+                found |= item
+            else:
+                found[item] = True
+        alternating = found.get("flip") == "alternating"
+        return cls(**{**found, "flip": bool(found.get("flip")), "alternating": alternating})
+
+    def __bool__(self) -> bool:
+        return bool(self.crop or self.flip or self.cutout)
+
+
+@dataclass(frozen=True)
+class EpochOrder:
+    """One epoch, drawn in advance: each array has the shape [steps, batch].
+
+    `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None where that is off.
+    """
+
+    index: Array
+    top: Array | None
+    left: Array | None
+    flip: Array | None
+    cut_top: Array | None
+    cut_left: Array | None
+
+    def part(self, rank: Rank) -> EpochOrder:
+        """A rank's contiguous part of every batch."""
+        batch = self.index.shape[1] // rank.count
+        here = slice(rank.number * batch, (rank.number + 1) * batch)
+        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        return EpochOrder(self.index[:, here], *(None if drawn is None else drawn[:, here] for drawn in draws))
+
+    def filled(self, steps: int) -> EpochOrder:
+        """At least so many steps: where there are fewer, the last one again and again."""
+        rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
+        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        return EpochOrder(self.index[rows], *(None if drawn is None else drawn[rows] for drawn in draws))
+
+
+def total_steps(steps_per_epoch: int, epochs: float) -> int:
+    """Steps of a run: epochs that are not whole come to whole steps, rounded up.
+
+    9.9 epochs of 48 steps are 476 steps: nine whole epochs and one of 44. The number counts as it is written, not as
+    binary floats have it: 0.1 epochs of 30 steps are 3.
+    """
+    return math.ceil(Fraction(str(epochs)) * steps_per_epoch)
+
+
+class Order:
+    """Endless passes over a training set; the ragged end of a pass is dropped.
+
+    Where `steps_per_epoch` is set, an epoch takes that many batches of the stream, so that it may end within a pass
+    or need the next one; else an epoch is one pass. The last epoch of a run whose `epochs` are no whole number is
+    shorter; without `epochs`, or after them, every one is whole.
+    """
+
+    def __init__(
+        self,
+        examples: int,
+        batch: int,
+        steps: int | None,
+        size: tuple[int, int],
+        augmentation: Augmentation,
+        seed: int,
+        epochs: float = 0,
+    ) -> None:
+        if batch > examples:
+            raise ValueError(f"batch_size {batch} is larger than the {examples} examples to train on")
+        self.examples, self.batch = examples, batch
+        self.per_pass = examples // batch
+        self.steps = steps or self.per_pass
+        self.total = total_steps(self.steps, epochs)
+        self._drawn = 0
+        self._size = size
+        self._augmentation = augmentation
+        self._random = np.random.default_rng(seed)
+        self._mirrored = self._random.integers(0, 2, examples) if augmentation.alternating else None
+        self._batches = self._stream()
+
+    def _stream(self) -> Iterator[tuple[int, Array]]:
+        """Each batch with the number of its pass, from 0."""
+        for number in count():
+            order = self._random.permutation(self.examples)
+            for batch in order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch):
+                yield number, batch
+
+    @property
+    def next_steps(self) -> int:
+        """How many steps the next epoch has."""
+        left = self.total - self._drawn
+        return left if 0 < left < self.steps else self.steps
+
+    def skip(self, epochs: int) -> None:
+        """Draw so many epochs for nothing, so that the next is the one that would have followed them."""
+        for _ in range(epochs):
+            self.epoch()
+
+    def epoch(self) -> EpochOrder:
+        """Draw the next epoch."""
+        return self.take(self.next_steps)
+
+    def take(self, steps: int) -> EpochOrder:
+        """Draw the next steps."""
+        what, (height, width) = self._augmentation, self._size
+        passes, batches = zip(*(next(self._batches) for _ in range(steps)), strict=True)
+        index = np.stack(batches)
+        shape = index.shape
+        self._drawn += len(index)
+
+        def draw(on: object, most: int) -> Array | None:
+            return self._random.integers(0, most + 1, shape) if on else None
+
+        def mirrored() -> Array | None:
+            if self._mirrored is None:
+                return draw(what.flip, 1)
+            flip: Array = (self._mirrored[index] + np.array(passes)[:, None]) % 2
+            return flip
+
+        return EpochOrder(
+            index=index,
+            top=draw(what.crop, 2 * what.crop),
+            left=draw(what.crop, 2 * what.crop),
+            flip=mirrored(),
+            cut_top=draw(what.cutout, height - what.cutout),
+            cut_left=draw(what.cutout, width - what.cutout),
+        )

@@ -1,0 +1,86 @@
+"""From stored pictures to a batch: gather, crop, flip, normalise and cutout, inside the compiled step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from raybench.datasets.base import Array
+from raybench.engines.batch_order import Augmentation, EpochOrder
+from raybench.engines.images import Views
+
+DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
+
+
+def draws_of(order: EpochOrder) -> dict[str, Array]:
+    """Those draws of an epoch that are on, each [steps, batch]."""
+    return {name: drawn for name in DRAWS if (drawn := getattr(order, name)) is not None}
+
+
+def views(pictures: tf.Tensor, what: Views) -> Iterator[tuple[float, tf.Tensor]]:
+    """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
+    _, height, width, _ = pictures.shape
+    border = [what.shift, what.shift]
+    padded = tf.pad(pictures, [[0, 0], border, border, [0, 0]], "REFLECT")
+    for weight, corner in what.windows:
+        view = padded[:, corner : corner + height, corner : corner + width]
+        if what.mirror:
+            yield weight / 2, view
+            yield weight / 2, tf.reverse(view, [2])
+        else:
+            yield weight, view
+
+
+class Pictures:
+    """Turns indices into normalised batches [batch, height, width, channels], the only layout of TensorFlow.
+
+    Args:
+        mean, std: for each channel (or one for all), in units of the stored 0 to 255.
+        size: height and width of a batch's pictures, without the border that a crop reads from.
+    """
+
+    def __init__(
+        self, mean: tuple[float, ...], std: tuple[float, ...], size: tuple[int, int], augmentation: Augmentation
+    ) -> None:
+        self._as_stored = set(mean) == {0.0} and set(std) == {1.0}
+        self._mean, self._std = np.array(mean, np.float32), np.array(std, np.float32)
+        self._size, self._cutout = size, augmentation.cutout
+
+    def gather(self, source: tf.Tensor, index: tf.Tensor, drawn: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+
+        `index` [batch] says where in `source` they are; `drawn` has the step's draws, each [batch].
+        """
+        if not drawn.keys() & {"top", "flip"}:
+            return tf.gather(source, index)
+        height, width = self._size
+        rows, columns = self._places(height)[None, :, None], self._places(width)[None, None, :]
+        if "flip" in drawn:
+            columns = tf.where(drawn["flip"][:, None, None] > 0, width - 1 - columns, columns)
+        if "top" in drawn:
+            rows, columns = rows + drawn["top"][:, None, None], columns + drawn["left"][:, None, None]
+        _, high, wide, channels = source.shape
+        pixels = tf.reshape(source, [-1, channels])  # one index a pixel: twice as fast as three
+        return tf.gather(pixels, (index[:, None, None] * high + rows) * wide + columns)
+
+    def finish(self, pictures: tf.Tensor, drawn: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
+        """Bytes to normalised floats; a cutout is set to 0, the mean."""
+        values = tf.cast(pictures, tf.float32)
+        if not self._as_stored:
+            values = (values - self._mean) / self._std
+        if drawn and "cut_top" in drawn:
+            rows = self._inside(self._size[0], drawn["cut_top"])
+            columns = self._inside(self._size[1], drawn["cut_left"])
+            values = tf.where((rows[:, :, None] & columns[:, None, :])[..., None], 0.0, values)
+        return values
+
+    def _inside(self, length: int, start: tf.Tensor) -> tf.Tensor:
+        places = self._places(length)[None, :]
+        return (places >= start[:, None]) & (places < start[:, None] + self._cutout)
+
+    @staticmethod
+    def _places(length: int) -> tf.Tensor:
+        """0 to length - 1, in the draws' type: TensorFlow keeps int32 in the host's memory, not on a GPU."""
+        return tf.range(length, dtype=tf.int64)

@@ -1,0 +1,111 @@
+"""From stored examples to a batch: gather, crop, flip, normalise and cutout, on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import cast
+
+import torch
+
+from raybench.datasets.base import Array
+from raybench.engines.batch_order import Augmentation, EpochOrder
+from raybench.engines.images import plain
+
+
+def as_tensor(values: Array) -> torch.Tensor:
+    """An array as a tensor: floats become float32, integers int64, pictures stay bytes."""
+    return torch.from_numpy(plain(values))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An `EpochOrder` as tensors on one device: [steps, batch] for an epoch, [batch] for a step; None where off."""
+
+    index: torch.Tensor
+    top: torch.Tensor | None
+    left: torch.Tensor | None
+    flip: torch.Tensor | None
+    cut_top: torch.Tensor | None
+    cut_left: torch.Tensor | None
+
+    @classmethod
+    def on(cls, order: EpochOrder, device: torch.device) -> Drawn:
+        """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
+
+        def move(drawn: Array) -> torch.Tensor:
+            return torch.from_numpy(drawn).to(device)
+
+        draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
+        return cls(move(order.index), *(None if drawn is None else move(drawn) for drawn in draws))
+
+    def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> Drawn:
+        """The same part of all that is drawn."""
+        draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
+        return Drawn(take(self.index), *(None if drawn is None else take(drawn) for drawn in draws))
+
+
+def steps_of(epoch: Drawn) -> Iterator[Drawn]:
+    """An epoch's steps, one after the other."""
+    for step in range(len(epoch.index)):
+        yield epoch.each(itemgetter(step))
+
+
+class Pictures:
+    """Turns indices into normalised batches [batch, channels, height, width].
+
+    Args:
+        mean, std: for each channel (or one for all), in units of the stored 0 to 255.
+        size: height and width of a batch's pictures, without the border that a crop reads from.
+        channels_last: the memory format of what comes out.
+    """
+
+    def __init__(
+        self,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        size: tuple[int, int],
+        augmentation: Augmentation,
+        device: torch.device,
+        channels_last: bool,
+    ) -> None:
+        self._plain = set(mean) == {0.0} and set(std) == {1.0}
+        self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
+        self._std = torch.tensor(std, dtype=torch.float32, device=device)
+        self._augmentation = augmentation
+        self._rows = torch.arange(size[0]).to(device)
+        self._columns = torch.arange(size[1]).to(device)
+        self._channels_last = channels_last
+
+    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: Drawn) -> torch.Tensor:
+        """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+
+        `index` [batch] says where in `source` they are, which is on the same device.
+        """
+        if drawn.top is None and drawn.flip is None:
+            return source.index_select(0, index)
+        rows, columns = self._rows.expand(len(index), -1), self._columns.expand(len(index), -1)
+        if drawn.flip is not None:
+            mirrored = drawn.flip.bool()[:, None]
+            columns = torch.where(mirrored, self._columns[-1] - columns, columns)
+        if drawn.top is not None and drawn.left is not None:
+            rows, columns = rows + drawn.top[:, None], columns + drawn.left[:, None]
+        return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+    def finish(self, pictures: torch.Tensor, drawn: Drawn | None = None) -> torch.Tensor:
+        """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
+        values = pictures.to(torch.float32)
+        if not self._plain:
+            values = values.sub_(self._mean).div_(self._std)
+        if drawn is not None and drawn.cut_top is not None:
+            side = self._augmentation.cutout
+            rows = self._inside(self._rows, drawn.cut_top, side)
+            columns = self._inside(self._columns, cast(torch.Tensor, drawn.cut_left), side)
+            values = values.masked_fill_((rows[:, :, None] & columns[:, None, :])[..., None], 0.0)
+        values = values.permute(0, 3, 1, 2)
+        return values if self._channels_last else values.contiguous()
+
+    @staticmethod
+    def _inside(places: torch.Tensor, start: torch.Tensor, side: int) -> torch.Tensor:
+        return (places >= start[:, None]) & (places < start[:, None] + side)

@@ -1,0 +1,30 @@
+"""Sums over an epoch that stay on the device until its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from raybench.engines.torch.distributed import Together
+
+
+class Sums:
+    """Sums of numbers an example has, kept on the device until an epoch ends."""
+
+    def __init__(self, device: torch.device, together: Together) -> None:
+        self._device, self._together = device, together
+        self._names: list[str] = []
+
+    def add(self, values: Mapping[str, torch.Tensor]) -> None:
+        """Add what each example has, [batch]; the same names each time."""
+        if not self._names:
+            self._names = list(values)
+            self._sums = torch.zeros(len(values)).to(self._device)
+        now = [values[name].detach().to(torch.float32).sum() for name in self._names]
+        self._sums = self._sums + torch.stack(now)
+
+    def means(self, examples: int) -> dict[str, float]:
+        """The sums over so many examples of all ranks, on the host: waits for the device."""
+        values = self._together.add_up(self._sums).tolist()  # the one copy to the host
+        return {name: value / examples for name, value in zip(self._names, values, strict=True)}

@@ -1,0 +1,41 @@
+"""Ranks that train one model in PyTorch/XLA, a process a TPU chip. Written to its documentation; not run on one yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch_xla.core import xla_model
+
+from raybench.core.rank import Rank
+from raybench.engines.torch.distributed import Together
+
+
+class XlaTogether(Together):
+    """What ranks do together, as operations of the graph itself; with one rank, nothing.
+
+    The chips have been told of one another when the device was opened (`raybench.devices.tpu`).
+    """
+
+    def __init__(self, rank: Rank) -> None:
+        self._count, self._device = rank.count, torch.device("xla")
+        if rank.count > 1:
+            device, *others = xla_model.get_xla_supported_devices()
+            xla_model.set_replication(device, [device, *others])
+
+    def model(self, model: nn.Module) -> nn.Module:
+        """The model as it is: gradients are averaged by `average_gradients`."""
+        return model
+
+    def add_up(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum over the ranks, in place."""
+        if self._count > 1:
+            xla_model.all_reduce(xla_model.REDUCE_SUM, [values])
+        return values
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """The mean over the ranks of every gradient, in place."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self._count > 1:
+            xla_model.all_reduce(xla_model.REDUCE_SUM, gradients, scale=1.0 / self._count)

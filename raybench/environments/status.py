@@ -1,0 +1,99 @@
+"""The environments built on this machine: where they are, and whether they can be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from raybench.datasets.folders import user_cache, user_path
+from raybench.environments.recipes import RECIPES, Recipe, get
+from raybench.environments.subprocess_python import NoPythonError, ask
+
+STAMP = "built.json"
+"""Written last: what has none was never finished."""
+
+VENV = "venv"
+LOG = "install.log"
+
+State = Literal["ready", "stale", "not built"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What there is of a recipe on this machine.
+
+    Attributes:
+        folder: the environment's own; in it the virtual environment, pip's output and the stamp.
+        reason: why it is stale; empty where it is not.
+        version: of its Python, when it was built.
+        packages: distributions that the recipe names, with their versions.
+        size: bytes on disk, when it was built.
+    """
+
+    recipe: Recipe
+    folder: Path
+    state: State
+    reason: str = ""
+    version: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def environments_root() -> Path:
+    """The folder of the built environments: RAYBENCH_ENVIRONMENTS, else `environments` in the user's cache folder."""
+    named = os.environ.get("RAYBENCH_ENVIRONMENTS")
+    return user_path(named).absolute() if named else user_cache() / "environments"
+
+
+def look(name: str) -> Built:
+    """What there is of the recipe of that name. Its Python is asked for its version; no package is imported.
+
+    Raises:
+        UsageError: no such recipe.
+    """
+    recipe = get(name)
+    folder = environments_root() / name
+    nothing = Built(recipe, folder, "not built")
+    try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        version, packages, size = str(stamp["python"]), dict(stamp["packages"]), int(stamp["size"])
+        reason = "its recipe has changed" if stamp["recipe"] != recipe.digest else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return nothing
+    reason = reason or _python_changed(nothing.python, version)
+    return Built(recipe, folder, "stale" if reason else "ready", reason, version, packages, size)
+
+
+def built_names() -> list[str]:
+    """Names of the environments that were built on this machine, ready or stale."""
+    return [name for name in RECIPES if (environments_root() / name / STAMP).is_file()]
+
+
+def _python_changed(python: Path, version: str) -> str:
+    """Packages are installed for one minor version of Python, and a virtual environment borrows its Python."""
+    try:
+        now = ask(python)["python"]
+    except NoPythonError as error:
+        return f"its Python {version}: {error}"
+    same = now.split(".")[:2] == version.split(".")[:2]
+    return "" if same else f"it was built for Python {version}, and its Python is {now} now"
+
+
+def python_of(name: str) -> Path | None:
+    """The interpreter of a built environment; None unless it is ready.
+
+    Raises:
+        UsageError: no such recipe.
+    """
+    built = look(name)
+    return built.python if built.state == "ready" else None

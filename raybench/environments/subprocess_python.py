@@ -1,0 +1,87 @@
+"""A Python other than this one: a clean environment for it, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from raybench.core.files import PACKAGE
+
+ANSWER_SECONDS = 30.0
+"""After so long an interpreter counts as hung; a cold network disk takes seconds."""
+
+_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+"""Variables that say where one interpreter finds its modules, and would mislead another."""
+
+_ASK = """
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import json, platform
+from importlib import metadata
+found = {}
+for name in sys.argv[1:]:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found}))
+"""
+"""Reads metadata only: importing a framework takes seconds and may touch a device. Runs on any Python from 3.8 on."""
+
+
+class NoPythonError(Exception):
+    """What was named is no Python that can be used; the message says why in a few words."""
+
+
+def clean_environ() -> dict[str, str]:
+    """This process's environment without what belongs to its own interpreter."""
+    return {name: value for name, value in os.environ.items() if name not in _OURS}
+
+
+def put_raybench(folder: Path) -> None:
+    """Make an empty folder one in which another interpreter finds this raybench and nothing else of this one's.
+
+    An installed raybench lies beside the torch of its own environment, so that its own folder is no place to search.
+    The folder gets a link to the package, or a copy where links cannot be made.
+    """
+    package = PACKAGE
+    try:
+        (folder / package.name).symlink_to(package, target_is_directory=True)
+    except OSError:
+        shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def ask(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:
+    """What an interpreter says of itself: its version (`python`), its `prefix`, and the `packages` it has of some.
+
+    Raises:
+        NoPythonError: it is not there, is no Python, or does not answer.
+    """
+    command = [str(python), "-c", _ASK, *distributions]
+    try:
+        done = subprocess.run(
+            command,
+            env=clean_environ(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise NoPythonError("no such file") from None
+    except subprocess.TimeoutExpired:
+        raise NoPythonError(f"does not answer within {ANSWER_SECONDS:g} s") from None
+    except OSError as error:
+        raise NoPythonError(f"cannot be run ({error.strerror or error})") from None
+    try:
+        said = json.loads(done.stdout.splitlines()[-1])  # a site's own start-up may have printed before it
+        return {"python": str(said["python"]), "prefix": str(said["prefix"]), "packages": dict(said["packages"])}
+    except (ValueError, LookupError, TypeError):
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        why = f": {words[-1][:200]}" if words else ""
+        raise NoPythonError(f"not a Python that works{why}") from None

@@ -1,0 +1,65 @@
+"""Ray, when it is needed: importing and starting it takes seconds that a grid with nothing left to run does not owe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from raybench.environments import runtime_env_of
+from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.ray_needs import check_settings
+from raybench.execution.scheduler import Dispatcher
+from raybench.monitoring.host_load import HostLoad, measure_load
+from raybench.planning.cell import PROCESS
+from raybench.planning.node import Node, probe_node
+
+if TYPE_CHECKING:
+    from raybench.execution.ray_tune import RayTuneExecutor
+
+
+class LazyRay:
+    """`RayTuneExecutor`, made at the first call that cannot do without it."""
+
+    isolation = PROCESS
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
+        self._made: RayTuneExecutor | None = None
+
+    def _ray(self) -> RayTuneExecutor:
+        if self._made is None:
+            if "ray" not in sys.modules:
+                check_settings()
+            from raybench.execution.ray_tune import RayTuneExecutor
+
+            self._made = RayTuneExecutor(self._address)
+        return self._made
+
+    def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
+        """This machine, without Ray unless an environment is a `runtime_env` of Ray's; or the cluster's nodes.
+
+        A Ray that the caller has started is a cluster, too.
+        """
+        if self._address is None and not any(map(runtime_env_of, environments)) and not _callers_is_up():
+            return [probe_node(environments=environments)]
+        return self._ray().nodes(environments)
+
+    def host_load(self) -> HostLoad | None:
+        """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
+        return measure_load() if self._address is None else None
+
+    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run through Tune."""
+        self._ray().run(dispatcher, make_job, sink, tell)
+
+    def close(self) -> None:
+        """End Ray, where it was started."""
+        if self._made is not None:
+            self._made.close()
+
+
+def _callers_is_up() -> bool:
+    """Whether the caller has connected this process to Ray; imports nothing."""
+    ray, own = sys.modules.get("ray"), sys.modules.get("raybench.execution.ray_tune")
+    return ray is not None and bool(ray.is_initialized()) and not (own and own.RayTuneExecutor.own_is_up)

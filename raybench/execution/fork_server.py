@@ -1,0 +1,203 @@
+"""The fork template: a process with the framework loaded, from which every trial gets a fresh process in milliseconds.
+
+Runs as `python -m raybench.execution.fork_server FRAMEWORK fork`, with any interpreter that has raybench's trial layer
+and the framework: neither Ray nor MLflow. It reads jobs, one JSON object a line, from standard input and forks for
+each; the child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON
+lines. It touches no device. A trial has a temporary folder of its own, which is removed at its end, as is every process
+that it has left behind; a guard (`raybench.core.process_guard.guard`) does both where the template is killed.
+
+Where a process with a framework in it cannot be forked (macOS), it is started with `spawn` instead: it loads nothing,
+and every trial is a new interpreter that loads the framework itself.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, guard, watch
+from raybench.core.status import TrialStatus
+from raybench.core.temp_folders import Scratch, sweep
+from raybench.trial.compile_caches import use_private_caches
+
+FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
+
+
+def say(out: TextIO, **message: Any) -> None:
+    """One line to whoever supervises."""
+    out.write(json.dumps(message, separators=(",", ":")) + "\n")
+    out.flush()
+
+
+def redirect_output(path: Path) -> None:
+    """Send standard output and error of this process, also those of native code, to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+def load(framework: str) -> float:
+    """Load a framework, and say how many seconds that took."""
+    begun = time.perf_counter()
+    from raybench.engines import PRELOAD
+
+    for module in PRELOAD[framework]:
+        importlib.import_module(module)
+    return time.perf_counter() - begun
+
+
+def run_child(message: dict[str, Any], started: int, imported: float, temporary: Path, out: TextIO) -> NoReturn:
+    """Be the trial's process: run its job, tell its events, and end without the template's own exit handlers."""
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        own = os.getpid()
+        os.setsid()
+        die_with_parent()
+        lifeline = os.dup(0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        watch(lifeline)
+        say(out, pid=os.getpid())
+
+        from raybench.core import memory
+        from raybench.core.events import OUTPUT
+        from raybench.core.job import Job
+        from raybench.core.ledger import NANO, Ledger
+        from raybench.trial.phase import last
+        from raybench.trial.record import end_for, keep, record
+        from raybench.trial.run import describe_error
+
+        job = Job.from_json(message)
+        try:
+            own_temporary_folder(temporary)
+            with suppress(OSError):  # a full disk: what it prints goes to the template's own output
+                redirect_output(Path(job.folder) / OUTPUT)
+            faulthandler.enable()
+            memory.limit(job.memory_limit)
+            for event in record(job, Ledger(started), imported):
+                say(out, event=event)
+        # What is no trial's error in the driver's process: Ctrl-C does not reach this session, so that it is the code
+        # that has raised KeyboardInterrupt.
+        except BaseException as error:
+            if os.getpid() != own or isinstance(error, MemoryError):
+                raise
+            described = describe_error(error, last(Path(job.folder)), job)
+            status = TrialStatus.LOST if described.get("disk_full") else TrialStatus.FAILED
+            wall = round((time.perf_counter_ns() - started) * NANO, 6)
+            event = end_for(job, status, described, wall, round(imported, 6))
+            with suppress(OSError):  # whoever hears of it keeps it too
+                keep(Path(job.folder), event)
+            say(out, event=event)
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def own_temporary_folder(folder: Path) -> None:
+    """Have this process, and each that it starts, keep what is temporary in a folder."""
+    folder.mkdir()
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+
+
+def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+    """Start a trial from this process; its number."""
+    started = time.perf_counter_ns()
+    child = os.fork()
+    if child == 0:
+        run_child(message, started, imported, temporary, out)
+    return child
+
+
+def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+    """Start a trial as an interpreter of its own; its number."""
+    reading, writing = os.pipe()
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "raybench.execution.fork_server",
+        framework,
+        TRIAL,
+        str(reading),
+        str(temporary),
+    ]
+    trial = subprocess.Popen(command, stdout=out.fileno(), pass_fds=[reading])
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as job:
+        json.dump(message, job)
+    trial.returncode = 0  # it is waited for by its number, not through this object
+    return trial.pid
+
+
+START = {FORK: fork, SPAWN: spawn}
+
+
+def be_spawned(framework: str, reading: int, temporary: Path) -> NoReturn:
+    """Be a trial that was started as an interpreter of its own."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with os.fdopen(reading, encoding="utf-8") as job:
+        message = json.load(job)
+    imported = load(framework)
+    run_child(message, time.perf_counter_ns(), imported, temporary, out)
+
+
+def main(framework: str, start: str) -> None:
+    """Load the framework, then start a trial for each job until standard input ends."""
+    scratch = Scratch()
+
+    def clean() -> None:
+        scratch.close()
+        sweep()  # also what whoever wanted all this has left, if he was killed
+
+    guard(0, clean)
+    adopt_orphans()
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what an import prints must not be taken for a message
+    use_private_caches(framework, scratch.path)
+    imported = load(framework) if start == FORK else 0.0
+    own = children()
+    say(out, ready=imported)
+    while text := sys.stdin.buffer.readline():
+        if scratch.removed:
+            scratch = Scratch()
+        message, temporary = json.loads(text), scratch.path / "trial"
+        child = START[start](message, framework, imported, temporary, out)
+        _, status, used = os.wait4(child, 0)
+        end_children(spare=own)
+        shutil.rmtree(temporary, ignore_errors=True)
+        peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        say(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
+
+
+if __name__ == "__main__":
+    if sys.argv[2] == TRIAL:
+        be_spawned(sys.argv[1], int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,106 @@
+"""From a placement to the job that crosses into the trial's process: that of a trial, or of a check in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raybench.core.job import Job, Target
+from raybench.execution.scheduler import Placement
+from raybench.planning.plan import Plan, Work
+from raybench.results.journal import attempt_folder
+from raybench.workloads import WorkloadInfo
+from raybench.workloads.own_files import snapshot
+
+CHECKS = "checks"
+"""The folder in a grid's own in which each check has one."""
+
+TIMEOUT = 300.0
+"""Seconds after which a check is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
+
+
+def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
+    """The job of a placed trial.
+
+    Args:
+        folder: the grid's own.
+        root: where the data sets are.
+    """
+    trial, attempt = placement.work.trial, placement.work.attempt
+    spec, fit = plan.spec, trial.cell.fit
+    assert fit is not None, "a trial that fits nowhere is never dispatched"
+    target = spec.target.model_dump() if spec.target else None
+    return Job(
+        trial=trial.trial_id,
+        attempt=attempt,
+        repeat=trial.repeat,
+        seed=trial.seed,
+        cell=trial.cell.content,
+        workload=plan.workload.to_json(),
+        data_root=placement.node.data_root or str(root.absolute()),
+        folder=str(attempt_folder(folder, trial.trial_id, attempt)),
+        cores=list(placement.cores),
+        visible=list(placement.visible),
+        exclusive=placement.exclusive,
+        timeout=trial.cell.timeout,
+        memory_limit=trial.cell.memory_limit,
+        checkpoint_every=trial.cell.checkpoint_every,
+        profile_steps=0 if trial.repeat else trial.cell.profile_steps,
+        target=Target(**target) if target else None,
+        python=placement.node.interpreter(fit.environment).python,
+        code=code_of(plan.workload, folder),
+        labels={
+            "label": plan.label(trial),
+            "grid": spec.name,
+            "profile": trial.cell.profile,
+            "request_id": trial.cell.request_id,
+            "machine": {"cores": placement.node.cores},
+            **({"target": target} if target else {}),
+        },
+    )
+
+
+def code_of(workload: WorkloadInfo, folder: Path) -> str:
+    """The snapshot of a user's workload files in a folder, made if it is not there; empty for a shipped workload.
+
+    Raises:
+        WorkloadError: a file has been changed since the plan was made.
+    """
+    own = workload.own_files
+    return str(snapshot(own, folder.absolute())) if own else ""
+
+
+def check_job(job: Job, work: Work, folder: Path, labels: Mapping[str, Any]) -> Job:
+    """The job of a check, on what was given to the trial before which it is made.
+
+    Args:
+        job: the trial's.
+        folder: the grid's own.
+        labels: what its event is to carry.
+    """
+    own = str(folder / CHECKS / work.key)
+    bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
+    return replace(job, trial=work.key, check=work.check, folder=own, labels=dict(labels), **bounds)
+
+
+def checked_first(
+    works: Sequence[Work], check: str, key: Callable[[Mapping[str, Any]], str], known: Iterable[str]
+) -> list[Work]:
+    """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
+
+    Args:
+        key: of a cell: names the kind.
+        known: the keys of what was found out before.
+    """
+    made, order = set(known), list[Work]()
+    for work in works:
+        if not work.check:
+            named = key(work.trial.cell.content)
+            if named not in made:
+                order.append(Work(work.trial, check=check, key=named))
+                made.add(named)
+            work = replace(work, needs=work.needs | {named})
+        order.append(work)
+    return order

@@ -1,0 +1,68 @@
+"""The memory of a node while trials run on it: when it is nearly full, the heaviest trial ends before others do it.
+
+Ray ends the worker of a trial, and the templates in it, when 95 % of its node's memory is taken, and the kernel ends
+whatever it chooses when there is none. Neither says how much the trial held.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from raybench.core.memory import size
+from raybench.devices.host import memory_now
+from raybench.monitoring.processes import Session
+
+OF_RAY = 0.95
+"""Of a node's memory: what Ray lets be taken, if its RAY_memory_usage_threshold does not say another part."""
+
+BELOW_RAY = 0.03
+"""How much earlier a trial is ended: what a process can take in a moment, on a node of some gigabytes."""
+
+EVERY = 0.25
+"""Seconds between two looks; Ray's own period. One takes 0.1 ms, in the supervisor's process."""
+
+MODULE = b"raybench.execution.fork_server"
+
+
+def allowed() -> float:
+    """The part of a node's memory that may be taken before its heaviest trial is ended."""
+    told = OF_RAY
+    with suppress(KeyError, ValueError):
+        told = float(os.environ["RAY_memory_usage_threshold"])  # noqa: SIM112 — Ray's own name
+    return min(OF_RAY, told) - BELOW_RAY
+
+
+def ended_by(leader: int) -> dict[str, Any] | None:
+    """Why a trial has to end now, as its error; None where it may go on.
+
+    Args:
+        leader: its process, which leads a session of its own.
+    """
+    free, total = memory_now()
+    if not total or free >= (1 - allowed()) * total:
+        return None
+    held = _held(leader)
+    if not held or any(_held(other) > held for other in _trials() - {leader}):
+        return None
+    had = f"{size(free)} of its node's {size(total)} of memory were left"
+    return {"type": "OutOfMemory", "message": f"ended when it held {size(held)} and {had}", "peak_bytes": held}
+
+
+def _held(leader: int) -> int:
+    """Bytes that a session of processes holds in memory; 0 where that is not known."""
+    used = Session(leader).read()
+    return used.rss_bytes if used else 0
+
+
+def _trials() -> set[int]:
+    """The trials on this node, of any grid: processes of a template that lead a session."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            leads = os.getsid(int(folder.name)) == int(folder.name)
+            if leads and MODULE in (folder / "cmdline").read_bytes().split(b"\0"):
+                found.add(int(folder.name))
+    return found

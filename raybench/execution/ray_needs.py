@@ -1,0 +1,123 @@
+"""What Ray needs of this machine, checked before it starts: without it Ray waits for minutes, crashes, or says why in
+words of its own insides.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from raybench.core.temp_folders import Scratch
+from raybench.errors import ExecutionError
+
+FILES, FILES_PER_CORE = 96, 4
+"""Open files of that process of Ray's which has most of them, and half as many to spare: 58 on 2 cores, 80 on 8."""
+
+THREADS, THREADS_PER_CORE = 160, 28
+"""Threads of all of Ray's processes and of one trial on a core each: 208 on 2 cores, 354 on 8 without the trials."""
+
+PROBE_SECONDS = 60.0
+
+HARMLESS = ("RAY_ADDRESS", "RAY_AIR_NEW_OUTPUT", "RAY_ENABLE_UV_RUN_RUNTIME_ENV", "RAY_USAGE_STATS_ENABLED")
+"""Variables of which Ray takes any value."""
+
+FILES_SHORT = """Ray needs {needed} open files in a process on this machine, and the limit is {limit}. \
+Raise it (`ulimit -n {needed}`, as root or in /etc/security/limits.conf; `--ulimit nofile={needed}` of docker run), \
+or run the grid with --inline, whose times are no benchmark."""
+
+THREADS_SHORT = """Ray and a trial need {needed} processes and threads on this machine, and {left} of {limit} are left \
+({source}). End other programs, or raise the limit."""
+
+NO_DOCSTRINGS = """Ray cannot be loaded without docstrings, which `python -OO` and PYTHONOPTIMIZE=2 leave out: \
+use `python` or `python -O`, or run the grid with --inline, whose times are no benchmark."""
+
+NO_VARIABLE = """Ray cannot start with this value of the environment variable {name}: {value!r}. Unset it \
+(`unset {name}`) or correct it."""
+
+
+def check_settings() -> None:
+    """Check that this interpreter can load Ray, and with the environment's settings, of which a wrong one crashes it.
+
+    Raises:
+        ExecutionError: with the name of the setting.
+    """
+    if sys.flags.optimize > 1:
+        raise ExecutionError(NO_DOCSTRINGS)
+    names = [name for name in os.environ if name.startswith("RAY_") and name not in HARMLESS]
+    if not names or _can_import_ray(names):
+        return
+    for name in names:
+        if not _can_import_ray([name]):
+            raise ExecutionError(NO_VARIABLE.format(name=name, value=os.environ[name][:80]))
+    # Otherwise it is not about one of them, and Ray itself says what it is.
+
+
+def _can_import_ray(names: Collection[str]) -> bool:
+    """Whether a process with these of Ray's variables alone can import it."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("RAY_") or name in names}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", "import ray"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:  # a busy machine
+        return True
+    return done.returncode == 0
+
+
+def check_limits(cores: int) -> None:
+    """Check that Ray may open as many files and start as many threads as it needs.
+
+    Of files the hard limit counts, up to which Ray raises the soft one.
+
+    Raises:
+        ExecutionError: it may not; otherwise it would wait for ever for processes that cannot start.
+    """
+    limit, needed = resource.getrlimit(resource.RLIMIT_NOFILE)[1], FILES + FILES_PER_CORE * cores
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise ExecutionError(FILES_SHORT.format(needed=needed, limit=limit))
+    needed = THREADS + THREADS_PER_CORE * cores
+    for source, limit, used in _thread_limits():
+        if limit - used < needed:
+            left = max(0, limit - used)
+            raise ExecutionError(THREADS_SHORT.format(needed=needed, left=left, limit=limit, source=source))
+
+
+def _thread_limits() -> Iterator[tuple[str, int, int]]:
+    """Where a limit of processes and threads comes from, its value, and how many of them there are; Linux only."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if sys.platform == "linux" and os.geteuid() and limit != resource.RLIM_INFINITY:  # root has no such limit
+        yield "ulimit -u", limit, sum(_threads_of(os.geteuid()))
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):  # `max`, or another system
+        yield str(group / "pids.max"), int((group / "pids.max").read_text()), int((group / "pids.current").read_text())
+
+
+def _threads_of(user: int) -> Iterator[int]:
+    """The threads of each process of a user."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            if process.stat().st_uid == user:
+                yield len(list((process / "task").iterdir()))
+
+
+def ray_folder() -> Scratch:
+    """A temporary folder for a Ray of our own.
+
+    Raises:
+        ExecutionError: there is none.
+    """
+    try:
+        return Scratch(for_ray=True)
+    except OSError as error:
+        why = error.strerror or error
+        words = f"Ray needs a temporary folder: {why}. Make room there, or name another folder with TMPDIR"
+        raise ExecutionError(words) from None

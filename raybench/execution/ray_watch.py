@@ -1,0 +1,210 @@
+"""Notice that the Ray of this process is gone: Ray itself waits for it, for a minute or for ever.
+
+Ray has two processes that nothing replaces: the raylet, which starts workers and ends if its agent does, and the GCS,
+which most calls go to. Measured with Ray 2.60: without its raylet, Tune waits for ever for actors that cannot start;
+without its GCS, a call blocks for 60 s, and then Ray ends the whole process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from signal import Signals
+
+from ray._private import worker
+
+from raybench.execution.base import Tell
+from raybench.execution.reaper import processes, read
+
+EVERY = 0.2
+"""Seconds between two looks at Ray's processes once it is up; a look takes microseconds."""
+
+EVERY_AT_START = 0.05
+"""Seconds between two looks while Ray starts; one takes milliseconds."""
+
+SLOW_START = 20.0
+"""Seconds after which the user hears that Ray is still starting: it takes 3 s on a quiet machine."""
+
+STILL_STARTING = """Ray has not started after {seconds:g} s. It goes on trying for about a minute: a busy machine \
+takes long, and a start that fails is reported then."""
+
+AT_START = "{gone} while Ray started. Ray gives up within a minute; then it is started again."
+
+SETTLE = 1.0
+"""Seconds after an error from Ray until its processes have ended, if they are the cause."""
+
+HEAD_EVERY = 5.0
+"""Seconds between two attempts to connect to a cluster's head."""
+
+HEAD_GONE = """The head of the Ray cluster at {address} does not answer. Ray waits for it for a minute and then ends \
+this command. What has ended is kept: once the head is up, the same command goes on with the rest."""
+
+HEAD_BACK = "The head of the Ray cluster at {address} answers again."
+
+PROGRAMS = {"gcs_server": ("GCS server", "/gcs/gcs_server"), "raylet": ("raylet", "/raylet/raylet")}
+"""Ray's names of the two processes, each with its name in a message and the end of its program's path."""
+
+REMOVED = "{folder} was removed during the run (by a program that cleans up temporary files?)"
+
+
+class RayGoneError(BaseException):
+    """Ray ended, or its folder was removed; the message says which process and how.
+
+    It is no `Exception`, because Tune answers one with requests to Ray, for which it waits.
+    """
+
+
+class RayWatch:
+    """Watches the Ray that this process starts, from before `ray.init` until it is closed.
+
+    Args:
+        folder: where Ray keeps what is temporary.
+        tell: receives a sentence if Ray ends while `ray.init` has not returned.
+    """
+
+    def __init__(self, folder: Path, tell: Tell) -> None:
+        self._folder, self._tell, self._print = folder, tell, worker.print_to_stdstream
+        self._commands: dict[str, list[str]] = {}
+        self._pids: dict[str, int] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._gone = ""
+        self._noted: set[str] = set()
+        self._closing = threading.Event()
+        # Of a worker or raylet that ends Ray prints a page of its own logs, often before the end is noticed here.
+        worker.print_to_stdstream = lambda *arguments, **named: None
+        self._thread = threading.Thread(target=self._watch, name="ray-watch", daemon=True)
+        self._thread.start()
+
+    def ray_is_up(self) -> None:
+        """Watch the processes by Ray's own list of them: while it starts they are looked for in /proc."""
+        node = worker._global_node
+        self._commands = {name: list(node.all_processes[name][0].process.args) for name in PROGRAMS}
+        self._processes = {name: node.all_processes[name][0].process for name in PROGRAMS}
+
+    def _watch(self) -> None:
+        slow_after = time.monotonic() + SLOW_START
+        while not self._closing.wait(EVERY if self._processes else EVERY_AT_START):
+            if self._processes:
+                ended = {name: process.poll() for name, process in self._processes.items()}
+            else:
+                ended = self._look_for_processes()
+                if time.monotonic() > slow_after:
+                    slow_after = math.inf
+                    self._tell(STILL_STARTING.format(seconds=SLOW_START))
+            for name, status in ended.items():
+                if status is not None and name not in self._noted:
+                    self._noted.add(name)
+                    self._note(name, status)
+            if self._processes and not self._gone and not self._folder.exists():
+                self._gone = REMOVED.format(folder=self._folder)
+
+    def _look_for_processes(self) -> dict[str, int | None]:
+        """The processes of a Ray that starts: None for one that runs, 0 for one that has ended."""
+        there, own = processes(), os.getpid()
+        for pid, (parent, _) in there.items():
+            command = read(pid, "cmdline").decode(errors="replace").split("\0")[:-1] if parent == own else []
+            for name, (_, program) in PROGRAMS.items():
+                if command and command[0].endswith(program):
+                    self._pids[name], self._commands[name] = pid, command
+        return {name: None if pid in there else 0 for name, pid in self._pids.items()}
+
+    def _note(self, name: str, status: int) -> None:
+        if name == "gcs_server":
+            self._start_another_gcs()
+        if self._gone:
+            return
+        how = f" by {Signals(-status).name}" if status < 0 else ""
+        self._gone = f"Ray's {PROGRAMS[name][0]} was ended{how}"
+        if not self._processes:
+            self._tell(AT_START.format(gone=self._gone))
+
+    def _start_another_gcs(self) -> None:
+        """Start a GCS at the address of the old one, so that calls to that end, also those of Ray's own shutdown.
+
+        It knows nothing of the old one's workers. It ends with everything else that Ray leaves (`Reaper`).
+        """
+        ports = [path.read_text().strip() for path in self._folder.glob("session_2*/gcs_server_port*")]
+        port = f"--gcs_server_port={ports[0] if ports else 0}"
+        command = [port if word.startswith("--gcs_server_port=") else word for word in self._commands["gcs_server"]]
+        with suppress(OSError):
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def check(self) -> None:
+        """Return if Ray is up.
+
+        Raises:
+            RayGoneError: it is not.
+        """
+        if self._gone:
+            raise RayGoneError(self._gone)
+
+    def check_soon(self) -> None:
+        """Do what `check` does, for an error that may come from a Ray that is ending: wait for its end for a second."""
+        deadline = time.monotonic() + SETTLE
+        while not self._gone and time.monotonic() < deadline:
+            time.sleep(EVERY / 4)
+        self.check()
+
+    def expect_shutdown(self) -> None:
+        """Take the end of Ray's processes for its shutdown, which comes next.
+
+        The shutdown of a Ray that has lost a process is watched: it would wait for a GCS that ends now.
+        """
+        if not self._gone:
+            self._stop()
+
+    def close(self) -> None:
+        """Stop watching, after Ray's shutdown, and let Ray print again."""
+        self._stop()
+        worker.print_to_stdstream = self._print
+
+    def _stop(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+
+class HeadWatch:
+    """Says that the head of a cluster no longer answers: Ray is silent for a minute, and then ends the process.
+
+    Args:
+        address: host and port of the cluster's GCS.
+        tell: receives a sentence.
+        every: seconds between two attempts to connect; the second failure in a row is reported.
+    """
+
+    def __init__(self, address: str, tell: Tell, every: float = HEAD_EVERY) -> None:
+        self._address, self._tell, self._every = address, tell, every
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="head-watch", daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        failed = 0
+        while not self._closing.wait(self._every):
+            if self._answers():
+                if failed > 1:
+                    self._tell(HEAD_BACK.format(address=self._address))
+                failed = 0
+            else:
+                failed += 1
+                if failed == 2:
+                    self._tell(HEAD_GONE.format(address=self._address))
+
+    def _answers(self) -> bool:
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=self._every).close()
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+        self._thread.join()

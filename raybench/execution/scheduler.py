@@ -1,0 +1,163 @@
+"""Who runs next, and on what: one trial for each device that is free, in the order of the plan."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from raybench.devices import neighbours
+from raybench.planning.node import Node
+from raybench.planning.plan import Work
+
+
+@dataclass(frozen=True)
+class Placement:
+    """An attempt with what it was given: a node, the numbers of its cores and of its accelerators."""
+
+    work: Work
+    node: Node
+    cores: tuple[int, ...]
+    visible: tuple[str, ...]
+    exclusive: bool
+
+
+class _Free:
+    """What is free on one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.cores = [int(core) for entry in node.find("cpu") for core in entry.ids]
+        self.resources = dict(node.resources)
+        self.accelerators = {
+            (entry.kind, entry.model): list(entry.ids) for entry in node.hardware if entry.kind != "cpu"
+        }
+
+
+class Dispatcher:
+    """Keeps the plan's order on every node.
+
+    A trial that has to wait, for a node or for a check, holds its node: what comes later in the order does not overtake
+    it there, whatever would fit. So the shuffled repeats stay what they are, and a drift of the machine falls on all
+    cells. A node that is away (`present`) holds nothing: what it had, and what only it can hold, waits for it.
+    """
+
+    def __init__(self, work: Iterable[Work], nodes: Sequence[Node], retries: int = 0) -> None:
+        self._waiting = deque(work)
+        self._checks = {work.key for work in self._waiting if work.check}
+        self._free = {node.name: _Free(node) for node in nodes}
+        self._present = set(self._free)
+        self._retries = retries
+        self._running: dict[str, Placement] = {}
+
+    def add(self, work: Work) -> None:
+        """One more, after all others: for work that follows from what came of other work."""
+        self._waiting.append(work)
+        if work.check:
+            self._checks.add(work.key)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those that it places trials on."""
+        return [free.node for free in self._free.values()]
+
+    def present(self, names: Iterable[str]) -> None:
+        """Which of its nodes are there now; at first, all of them."""
+        self._present = set(names) & self._free.keys()
+
+    def give_up(self) -> list[Work]:
+        """Take out what waits for nodes that are all away."""
+        given_up = list(filter(self._is_stranded, self._waiting))
+        for work in given_up:
+            self._waiting.remove(work)
+            self._checks.discard(work.key)
+        return given_up
+
+    @property
+    def stranded(self) -> bool:
+        """Whether something waits, nothing runs, and no node is there that could hold what waits."""
+        if self._running or not self._waiting:
+            return False
+        return all(map(self._is_stranded, self._waiting))
+
+    def _is_stranded(self, work: Work) -> bool:
+        fit = work.trial.cell.fit
+        return fit is None or self._present.isdisjoint(fit.nodes)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing waits and nothing runs."""
+        return not self._waiting and not self._running
+
+    @property
+    def running(self) -> list[Placement]:
+        """What was placed and not released."""
+        return list(self._running.values())
+
+    def next(self) -> Placement | None:
+        """Place the first trial that may start now; None where every one has to wait."""
+        held: set[str] = set()
+        for work in self._waiting:
+            fit = work.trial.cell.fit
+            assert fit is not None, "a trial that fits nowhere is never dispatched"
+            for name in fit.nodes:
+                if name in self._present - held and self._is_ready(work) and self._has_room(name, work):
+                    self._waiting.remove(work)
+                    return self._take(name, work)
+            held.update(fit.nodes)
+            if held >= self._present:
+                break
+        return None
+
+    def _is_ready(self, work: Work) -> bool:
+        return self._checks.isdisjoint(work.needs)
+
+    def _has_room(self, name: str, work: Work) -> bool:
+        fit, free = work.trial.cell.fit, self._free[name]
+        assert fit is not None
+        pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
+        accelerators = neighbours(fit.hardware.kind, pool, fit.accelerators)
+        own = all(free.resources.get(resource, 0.0) >= amount for resource, amount in fit.resources)
+        return own and len(free.cores) >= fit.cpus and accelerators is not None
+
+    def _take(self, name: str, work: Work) -> Placement:
+        fit, free = work.trial.cell.fit, self._free[name]
+        assert fit is not None
+        cores, free.cores = free.cores[: fit.cpus], free.cores[fit.cpus :]
+        pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
+        visible = neighbours(fit.hardware.kind, pool, fit.accelerators) or ()
+        pool[:] = [each for each in pool if each not in visible]
+        for resource, amount in fit.resources:
+            free.resources[resource] -= amount
+        alone = fit.cpus >= free.node.cores
+        placement = Placement(work, free.node, tuple(cores), visible, alone)
+        self._running[work.name] = placement
+        return placement
+
+    def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> Placement | None:
+        """Give back what an ended attempt held; a trial that was lost goes to the front again while retries last.
+
+        Args:
+            begun: whether the attempt was begun; one that was not goes to the front again, as the same attempt.
+
+        Returns:
+            The attempt's placement, or None where it was not running.
+        """
+        if name not in self._running or self._running[name].work.attempt != attempt:
+            return None
+        placement = self._running.pop(name)
+        fit, free = placement.work.trial.cell.fit, self._free[placement.node.name]
+        assert fit is not None
+        free.cores = sorted([*free.cores, *placement.cores])
+        for resource, amount in fit.resources:
+            free.resources[resource] += amount
+        if placement.visible:
+            pool = free.accelerators[fit.hardware.kind, fit.hardware.model]
+            pool[:] = sorted([*pool, *placement.visible], key=lambda each: (len(each), each))
+        if not begun:
+            self._waiting.appendleft(placement.work)
+        elif placement.work.check:
+            self._checks.remove(placement.work.key)
+        elif lost and placement.work.attempt <= self._retries:
+            self._waiting.appendleft(replace(placement.work, attempt=placement.work.attempt + 1))
+        return placement

@@ -1,0 +1,111 @@
+"""How busy other programs keep the cores of this machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from raybench.devices.host import usable_cores
+from raybench.monitoring import host
+from raybench.monitoring.processes import family_cpu_s
+
+BUSY_PART = 0.1
+"""The part of the cores that other programs may take: an idle system takes a few percent of two cores."""
+
+BUSY_CORES = 0.5
+"""The same in cores, for many of them: work that is divided evenly waits for the slowest core."""
+
+SECONDS = 1.0
+"""Length of one measurement: the kernel counts processor time in steps of 10 ms a core."""
+
+WATCH_EVERY = 3.0
+"""Seconds between two measurements while trials run."""
+
+
+@dataclass(frozen=True)
+class HostLoad:
+    """Use of a machine's cores by other programs than this one and those it has started.
+
+    Attributes:
+        busy: cores that they kept busy, such as 1.9.
+        cores: how many cores there are for trials.
+    """
+
+    busy: float
+    cores: int
+
+    @property
+    def high(self) -> bool:
+        """Whether it is enough to change the times of trials on these cores."""
+        return self.busy >= min(BUSY_PART * self.cores, BUSY_CORES)
+
+    def __str__(self) -> str:
+        return f"{min(self.busy, self.cores):.1f} of {self.cores} cores"
+
+
+class LoadMeter:
+    """Reads the load from one call of `read` to the next, the first time from when this was made.
+
+    Args:
+        cores: those that count; by default all that this process may use.
+    """
+
+    def __init__(self, cores: Sequence[int] | None = None) -> None:
+        self._cores = list(cores) if cores is not None else usable_cores()
+        self._last = self._counters()
+
+    def read(self) -> HostLoad | None:
+        """The load since the last call; None if the system does not report it."""
+        before, self._last = self._last, self._counters()
+        if before is None or self._last is None:
+            return None
+        seconds, busy, own = (now - then for now, then in zip(self._last, before, strict=True))
+        if seconds <= 0:
+            return None
+        return HostLoad(max(0.0, busy - max(0.0, own)) / seconds, len(self._cores))
+
+    def _counters(self) -> tuple[float, float, float] | None:
+        """Seconds by the clock, and processor seconds of all processes and of our own."""
+        times, own = host.core_times(self._cores), family_cpu_s(os.getpid())
+        return None if times is None or own is None else (time.monotonic(), times.busy, own)
+
+
+def measure_load(seconds: float = SECONDS) -> HostLoad | None:
+    """Measure for some time; None if the system does not report it."""
+    meter = LoadMeter()
+    time.sleep(seconds)
+    return meter.read()
+
+
+class LoadWatch:
+    """Measures the load again and again in a thread, until this is left as a context.
+
+    Args:
+        report: gets each measurement.
+        every: seconds from one to the next.
+    """
+
+    def __init__(self, report: Callable[[HostLoad], None], every: float = WATCH_EVERY) -> None:
+        self._report, self._every = report, every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="raybench-load", daemon=True)
+
+    def _work(self) -> None:
+        meter = LoadMeter()
+        while not self._over.wait(self._every):
+            load = meter.read()
+            if load is not None:
+                self._report(load)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()

@@ -1,0 +1,92 @@
+"""NVIDIA GPUs through their management library (NVML): it asks the driver and makes no context on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from raybench.monitoring.accelerators import Unavailable
+
+LIBRARY = "pynvml"
+"""The module of the package `nvidia-ml-py`."""
+
+REASONS: Mapping[int, str] = {
+    0x2: "applications_clocks",
+    0x4: "power_cap",
+    0x8: "hardware_slowdown",
+    0x10: "sync_boost",
+    0x20: "thermal",
+    0x40: "hardware_thermal",
+    0x80: "power_brake",
+    0x100: "display_clocks",
+}
+"""NVML's clock event reasons (nvml.h), less 0x1, which says that the GPU had nothing to do."""
+
+_QUANTITIES: Mapping[str, Callable[[Any, Any], float]] = {
+    "clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+    "memory_clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM),
+    "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+    "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+    "utilization": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
+}
+"""What is read of each GPU: SM and memory clock, watts, °C, and the share of time in which a kernel ran."""
+
+
+class Nvidia:
+    """The sensors of some NVIDIA GPUs.
+
+    Args:
+        visible: their indices on the PCI bus, or their UUIDs; none: all there are.
+
+    Raises:
+        Unavailable: no library, no driver, or no such GPU.
+    """
+
+    def __init__(self, visible: Sequence[str]) -> None:
+        try:
+            self._nvml: Any = import_module(LIBRARY)
+        except ImportError:
+            raise Unavailable("GPU sensors: the package nvidia-ml-py is not installed") from None
+        try:
+            self._nvml.nvmlInit()
+        except self._nvml.NVMLError as error:
+            raise Unavailable(f"GPU sensors: {error}") from None
+        try:
+            names = list(visible) or [str(index) for index in range(self._nvml.nvmlDeviceGetCount())]
+            self._gpus = {name: self._handle(name) for name in names}
+        except self._nvml.NVMLError as error:
+            self.close()
+            raise Unavailable(f"GPU sensors: {error}") from None
+
+    def _handle(self, name: str) -> Any:
+        if name.isdecimal():
+            return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
+        return self._nvml.nvmlDeviceGetHandleByUUID(name)
+
+    def read(self) -> list[dict[str, Any]]:
+        """What each GPU says now; `throttled` lists what keeps its clocks down."""
+        return [{"id": name, **self._quantities(gpu)} for name, gpu in self._gpus.items()]
+
+    def _quantities(self, gpu: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, ask in _QUANTITIES.items():
+            with suppress(self._nvml.NVMLError):
+                found[name] = ask(self._nvml, gpu)
+        with suppress(self._nvml.NVMLError):
+            bits = self._reasons(gpu)
+            found["throttled"] = [name for bit, name in REASONS.items() if bits & bit]
+        return found
+
+    def _reasons(self, gpu: Any) -> int:
+        try:
+            return int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
+        except (AttributeError, self._nvml.NVMLError_FunctionNotFound):
+            # Drivers and libraries before 535 have it by its old name.
+            return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+
+    def close(self) -> None:
+        """Let go of the library; the driver counts who uses it."""
+        with suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()

@@ -1,0 +1,171 @@
+"""The sampler: a thread of the trial's supervisor, never of the trial's own process, that reads what is around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.devices.host import usable_cores
+from raybench.monitoring import host
+from raybench.monitoring.accelerators import Sensors, Unavailable, open_sensors
+from raybench.monitoring.processes import Session, Usage
+from raybench.monitoring.summary import Sample, Window, summarise, widen
+
+SAMPLES = "samples.jsonl"
+"""The file of an attempt's samples, one JSON object a line (`raybench.monitoring.summary.Sample`)."""
+
+PERIOD = 1.0
+QUICKEST = 0.05
+MANY = 600
+
+
+def pause(elapsed: float) -> float:
+    """Seconds from a sample to the next, `elapsed` seconds into a trial.
+
+    One a second, as a rule. More at first, for there are trials of a second; fewer after ten minutes, so that a trial
+    of a day has some thousands: each counts by its time.
+    """
+    return max(min(PERIOD, QUICKEST + elapsed), elapsed / MANY)
+
+
+class Audit:
+    """Reads the conditions of one attempt while it runs, and until this is left as a context.
+
+    Args:
+        job: the attempt.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._cores = job.cores or usable_cores()
+        self._samples: list[Sample] = []
+        self._missing: list[str] = []
+        self._window: Window | None = None
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._clock: dict[str, float] = {}
+        self._cost = 0.0
+
+    def begin(self, leader: int) -> None:
+        """Start reading.
+
+        Args:
+            leader: the trial's process, which leads a session of its own.
+        """
+        self._thread = threading.Thread(target=self._work, args=(leader,), name="raybench-audit", daemon=True)
+        self._thread.start()
+
+    def see(self, event: Event) -> None:
+        """Take note of when epochs were, of this process: the summary is of their time."""
+        if event["event"] == "epoch_ended" and "of_attempt" not in event:
+            self._window = widen(self._window, event)
+
+    def end(self) -> Event | None:
+        """Stop reading, and say what it comes to; None where there was no process to read of.
+
+        Beside the summary of the samples: `clock`, the seconds it read for by the monotonic clock and how much further
+        (`drift_s`) the wall clock went in them; `cost_cpu_s`, what reading cost; `missing`, what could not be read.
+        """
+        self._stop()
+        if self._thread is None:
+            return None
+        found = summarise(self._samples, self._window)
+        found["host"] = {"cores": len(self._cores), **found["host"]}
+        found["clock"] = self._clock
+        audit = {**found, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
+        return events.trial_audited(self._job.trial, self._job.attempt, **audit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        self._over.set()
+        if self._thread:
+            self._thread.join()
+
+    def _work(self, leader: int) -> None:
+        # Whatever a system's counters have in store, a trial never fails of being looked at.
+        try:
+            sensors = self._sensors()
+            try:
+                self._sample(leader, sensors)
+            finally:
+                if sensors:
+                    sensors.close()
+        except Exception as error:
+            self._missing.append(f"sampling stopped: {type(error).__name__}: {error}")
+        self._cost = time.thread_time()
+
+    def _sensors(self) -> Sensors | None:
+        try:
+            return open_sensors(self._job.cell["device"]["kind"], self._job.visible)
+        except Unavailable as error:
+            self._missing.append(str(error))
+            return None
+
+    def _sample(self, leader: int, sensors: Sensors | None) -> None:
+        session = Session(leader)
+        folder = Path(self._job.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        begun = then = time.perf_counter()
+        began = time.time()  # its own drift from the monotonic clock is among what is looked at
+        before = _counters(self._cores, session.read())
+        with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
+            over = False
+            while not over:
+                over = self._over.wait(pause(then - begun))
+                usage, now, wall = session.read(), time.perf_counter(), time.time()
+                counters = _counters(self._cores, usage)
+                if counters.keys() < before.keys() or not _alive(leader):
+                    return  # the trial's process has ended, and with it what could be read of it
+                told = {name: round(counters[name] - before[name], 4) for name in before if name in counters}
+                levels = _levels(self._cores, usage)
+                if sensors:
+                    levels["gpus"] = sensors.read()
+                times = {"t": events.now(), "at": round(now - begun, 3), "seconds": round(now - then, 4)}
+                sample = {**times, **told, **levels}
+                self._samples.append(sample)
+                file.write(json.dumps(sample, separators=(",", ":")) + "\n")
+                self._clock = {
+                    "seconds": round(now - begun, 3),
+                    "drift_s": round(wall - began - (now - begun), 6),
+                }
+                before, then = counters, now
+
+
+def _counters(cores: list[int], usage: Usage | None) -> dict[str, float]:
+    """What only goes up, in processor seconds; what the system does not tell is left out."""
+    times = host.core_times(cores)
+    found = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
+    return found | ({"own_cpu_s": usage.cpu_s} if usage else {})
+
+
+def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
+    """What goes up and down; what the system does not tell is left out."""
+    load, mhz = host.load(), host.mhz(cores)
+    found: dict[str, Any] = {} if load is None else {"load_1m": round(load, 2)}
+    if mhz is not None:
+        found["mhz"] = round(mhz, 1)
+    if usage and usage.rss_bytes:  # none is left to a process that is ending
+        found |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
+    return found
+
+
+def _alive(process: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False

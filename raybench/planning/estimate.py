@@ -1,0 +1,97 @@
+"""How long a trial will take, from earlier trials of like cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from raybench.core.settings import SPEED, TRAINING, Settings, affecting
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import Attempt
+
+OF_SPEED = sorted(affecting(SPEED) & TRAINING.keys() - {"batch_size"})
+"""The settings that have to agree; a time is converted from one batch size to another."""
+
+ONCE = ("setup", "data", "build", "compile", "compile_evaluate", "other")
+EVERY_EPOCH = ("train", "input_wait", "evaluate", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one finished trial.
+
+    Attributes:
+        once: seconds paid once.
+        per_example: seconds for each example trained on.
+        batch_size: examples in a step.
+        per_epoch: examples trained on in an epoch.
+    """
+
+    once: float
+    per_example: float
+    batch_size: int
+    per_epoch: float
+
+
+def likeness(cell: Mapping[str, Any]) -> str:
+    """What has to agree for one cell's speed to say something of another's: job, hardware, framework, arithmetic."""
+    device, settings = cell["device"], Settings.from_json(cell["settings"])
+    kept = (
+        cell["workload"]["name"],
+        cell["data"]["name"],
+        cell["framework"],
+        device["kind"],
+        device["model"],
+        device["count"],
+        device["replicas"],
+        device.get("threads"),
+        *(getattr(settings, name) for name in OF_SPEED),
+    )
+    return repr(kept)
+
+
+class Estimator:
+    """Seconds a trial of a cell will take, where like cells have been run.
+
+    The batch size nearest on a logarithmic scale counts; its time for an example is taken to hold.
+    """
+
+    def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
+        self._known: dict[str, list[Cost]] = {}
+        for attempt in attempts:
+            self.learn(attempt)
+
+    def learn(self, attempt: Attempt) -> None:
+        """Take a completed trial into account; any other says nothing of a whole one."""
+        examples = sum(epoch.examples for epoch in attempt.epochs)
+        if attempt.status != TrialStatus.COMPLETED or not attempt.cell or not attempt.ledger or not examples:
+            return
+        once = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
+        often = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
+        with suppress(KeyError, TypeError):  # a cell of which a part is missing is like no other
+            per_epoch = median(epoch.examples for epoch in attempt.epochs)
+            cost = Cost(once, often / examples, attempt.cell["settings"]["batch_size"], per_epoch)
+            self._known.setdefault(likeness(attempt.cell), []).append(cost)
+
+    def seconds(self, cell: Mapping[str, Any]) -> float | None:
+        """The estimate for one trial; None if nothing like it has been run."""
+        known = self._known.get(likeness(cell))
+        settings = cell["settings"]
+        batch, train = settings["batch_size"], cell["data"]["examples"]["train"]
+        steps = settings["steps_per_epoch"] or (train // batch if train else None)
+        if not known:
+            return None
+
+        def distance(cost: Cost) -> float:
+            return abs(math.log(cost.batch_size / batch))
+
+        nearest = min(map(distance, known))
+        near = [cost for cost in known if distance(cost) == nearest]
+        # The number of examples of the user's own data is known from earlier trials only.
+        per_epoch = steps * batch if steps else median(cost.per_epoch for cost in near)
+        examples = settings["epochs"] * per_epoch
+        return float(median(cost.once + cost.per_example * examples for cost in near))

@@ -1,0 +1,127 @@
+"""One machine, as the plan sees it: what it has and what is installed, read without loading a framework."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
+from typing import Any, Self
+
+from raybench.devices import KINDS, Hardware, probe
+from raybench.environments import RECIPES, Interpreter, built_names, called, find, runtime_env_of
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine that trials can run on.
+
+    `address` is what Ray calls it, empty for this machine; `packages` maps the distributions in raybench's own
+    interpreter there to their versions; `environments` maps the key of each environment asked for to what it is there.
+    A node of a cluster also has `resources`, what Ray hands out there beside cores; `data_root`, where its data sets
+    are; and `data`, the digest of each that is ready.
+    """
+
+    name: str
+    hardware: tuple[Hardware, ...]
+    packages: Mapping[str, str] = field(default_factory=dict)
+    python: str = ""
+    address: str = ""
+    environments: Mapping[str, Interpreter] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    data_root: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, kind: str) -> list[Hardware]:
+        """What it has of a kind; several entries where the models differ."""
+        source = KINDS[kind].hardware or kind if kind in KINDS else kind
+        return [replace(entry, kind=kind) for entry in self.hardware if entry.kind == source]
+
+    @property
+    def cores(self) -> int:
+        """CPU cores that trials may use."""
+        return sum(entry.count for entry in self.find("cpu"))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The host's memory; 0 where it does not say."""
+        return sum(entry.memory_bytes or 0 for entry in self.find("cpu"))
+
+    def interpreter(self, environment: str = "") -> Interpreter:
+        """The interpreter of an environment by its key; empty means raybench's own."""
+        if not environment:
+            return Interpreter(version=self.python, packages=self.packages)
+        untried = Interpreter(problem=f"{called(environment)} was not tried on {self.name}")
+        return self.environments.get(environment, untried)
+
+    def to_json(self) -> dict[str, Any]:
+        """The node as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The node that `to_json` wrote."""
+        hardware = tuple(_hardware(entry) for entry in value["hardware"])
+        environments = {key: Interpreter.from_json(entry) for key, entry in value["environments"].items()}
+        return cls(**{**value, "hardware": hardware, "environments": environments})
+
+
+def _hardware(value: Mapping[str, Any]) -> Hardware:
+    return Hardware(**{**value, "ids": tuple(value["ids"])})
+
+
+def installed(distributions: Iterable[str]) -> dict[str, str]:
+    """The versions of those distributions that are installed here."""
+    found = {}
+    for name in distributions:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
+    """This machine, and what environments come to on it.
+
+    Args:
+        address: what Ray calls it.
+        environments: keys; those of a Ray `runtime_env` are left out, since only Ray can try one. Environments that
+            were built here for a framework that raybench's own interpreter lacks are added.
+    """
+    from raybench.engines import PACKAGES
+
+    name, packages = platform.node(), installed(PACKAGES.values())
+    keys = [key for key in environments if runtime_env_of(key) is None]
+    keys += [key for key in built_names() if PACKAGES[RECIPES[key].framework] not in packages and key not in keys]
+    return Node(
+        name=name,
+        hardware=tuple(probe()),
+        packages=packages,
+        python=platform.python_version(),
+        address=address,
+        environments=_find_all(keys, name),
+        **(_data_here() if address else {}),
+    )
+
+
+def _data_here() -> dict[str, Any]:
+    """Where this node has its data sets, and the digest of each that is ready; one that cannot be read is not."""
+    from raybench import datasets
+    from raybench.errors import DataError
+
+    root, found = datasets.data_root(), {}
+    for name in datasets.names():
+        with suppress(DataError):
+            found[name] = datasets.get(name).status(root).digest
+    return {"data_root": str(root), "data": {name: digest for name, digest in found.items() if digest}}
+
+
+def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
+    """What each environment comes to; tried side by side, for one on a cold disk takes seconds."""
+    from raybench.engines import PACKAGES
+
+    with ThreadPoolExecutor(max(1, len(keys))) as pool:
+        return dict(zip(keys, pool.map(lambda key: find(key, name, PACKAGES.values()), keys), strict=True))

@@ -1,0 +1,174 @@
+"""Which node can hold which trial, and why none can: before anything is asked of Ray, which would wait for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from raybench.devices import KINDS, Hardware, frameworks, hosted, missing_precision
+from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
+from raybench.environments import NEEDED, called, recipe_for
+from raybench.planning.node import Node
+from raybench.planning.replication import Replication, arrange
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a trial asks of a node.
+
+    `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
+    number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are custom ones of
+    Ray's, `data` is the data set that a node of a cluster has to have, by name and digest.
+    """
+
+    kind: str
+    framework: str
+    precision: str
+    replicas: int = 1
+    replication: str | None = None
+    count: int = 1
+    cpus: int = 0
+    accelerator_type: str | None = None
+    memory_gb: float | None = None
+    environment: str = ""
+    resources: tuple[tuple[str, float], ...] = ()
+    data: tuple[str, str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where a trial can run: nodes of one hardware model, and what it takes of such a node."""
+
+    hardware: Hardware
+    nodes: tuple[str, ...]
+    cpus: int
+    accelerators: int
+    framework_version: str
+    replication: Replication = field(default_factory=Replication)
+    environment: str = ""
+    resources: tuple[tuple[str, float], ...] = ()
+
+
+def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
+    """Where a trial fits, or in words why it fits nowhere.
+
+    A cell belongs to one hardware model, number of cores and framework version: if nodes differ, the most common
+    combination is taken, and of several the last in the order of their names; Ray lists nodes in no order.
+    """
+    reason = impossible(need)
+    if reason:
+        return reason
+    places: list[tuple[Node, Hardware]] = []
+    reasons: list[str] = []
+    for node in nodes:
+        place = _place(need, node)
+        if isinstance(place, str):
+            reasons.append(place)
+        else:
+            places.append((node, place))
+    if not places:
+        return "; ".join(dict.fromkeys(reasons)) or "there is no node"
+
+    def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
+        node, hardware = place
+        packages = node.interpreter(need.environment).packages
+        return hardware.model, _cpus(need, node, hardware), packages[PACKAGES[need.framework]]
+
+    counted = Counter(map(kind_of_place, places))
+    chosen = max(counted, key=lambda each: (counted[each], each))
+    alike = [place for place in places if kind_of_place(place) == chosen]
+    _, cpus, version = chosen
+    accelerators = 0 if hosted(need.kind) else need.count
+    hardware = alike[0][1]
+    made = arrange(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
+    if isinstance(made, str):
+        return made
+    return Fit(
+        hardware,
+        tuple(node.name for node, _ in alike),
+        cpus,
+        accelerators,
+        version,
+        made,
+        need.environment,
+        need.resources,
+    )
+
+
+def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
+    if need.cpus:
+        return need.cpus
+    return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
+
+
+def impossible(need: Need) -> str | None:
+    """What this release cannot do on any machine; None where it can."""
+    if need.framework not in FRAMEWORKS:
+        return f"this release has no engine for {need.framework}"
+    kind = KINDS.get(need.kind)
+    if kind and need.framework not in frameworks(need.kind):
+        return f"{need.framework} does not run on {need.kind}; {' and '.join(frameworks(need.kind))} can"
+    if need.precision not in PRECISIONS[need.framework]:
+        return f"{need.framework} does not compute in {need.precision}; {', '.join(PRECISIONS[need.framework])} it can"
+    if kind and kind.counts and need.count not in kind.counts:
+        return f"{need.count} × {kind.label}: Ray hands out {', '.join(map(str, kind.counts))} of a host"
+    return missing_precision(need.kind, need.precision)
+
+
+def _place(need: Need, node: Node) -> Hardware | str:
+    """What a node would give a trial, or what it lacks."""
+    entries = node.find(need.kind)
+    name = KINDS[need.kind].label if need.kind in KINDS else need.kind
+    if not entries or need.kind not in KINDS:
+        return f"no {name} on any node"
+    if need.accelerator_type:
+        entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
+    if not entries:
+        models = ", ".join(entry.model for entry in node.find(need.kind))
+        return f"no {need.accelerator_type} on {node.name}, only {models}"
+    most = max(entries, key=lambda entry: entry.count)
+    if not hosted(need.kind) and most.count < need.count:
+        return f"{need.count} × {name} wanted, {node.name} has {most.count}"
+    if max(1, need.cpus) > node.cores:
+        return f"{max(1, need.cpus)} cores wanted, {node.name} has {node.cores}"
+    if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
+        return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
+    for resource, amount in need.resources:
+        if node.resources.get(resource, 0.0) < amount:
+            return f"{amount:g} × {resource} wanted, {node.name} has {node.resources.get(resource, 0.0):g}"
+    return _lacking(need, node) or _without_data(need, node) or most
+
+
+def _without_data(need: Need, node: Node) -> str | None:
+    """What a node of a cluster lacks of the data; this machine fetches what is missing before it starts."""
+    if need.data is None or not node.address:
+        return None
+    name, digest = need.data
+    found = node.data.get(name)
+    if found is None:
+        return f"{name} is not on {node.name}, in {node.data_root}: run `raybench data fetch {name}` there"
+    if digest and found != digest:
+        return f"{name} on {node.name}, in {node.data_root}, is {found} and not {digest} as here"
+    return None
+
+
+def _lacking(need: Need, node: Node) -> str | None:
+    """What keeps the environment from holding the trial on a node, and what mends it; None where nothing does."""
+    found = node.interpreter(need.environment)
+    if found.problem:
+        return found.problem
+    if need.environment:
+        wanted = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
+        missing = next((name for name, package in wanted.items() if package not in found.packages), None)
+        return f"{missing} is not installed in {called(need.environment)} on {node.name}" if missing else None
+    if PACKAGES[need.framework] in found.packages:
+        return None
+    reason = f"{need.framework} is not installed on {node.name}"
+    recipe = recipe_for(need.framework, need.kind)
+    if recipe is None:
+        return reason
+    there = f"`raybench env create {recipe.name}`"
+    return f"{reason}: pip install 'raybench[{recipe.name}]', or {there}" if recipe.beside else f"{reason}: {there}"

@@ -1,0 +1,292 @@
+"""From a grid to its trials: every cell with its identity, where it can run, and in which order."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from raybench.config import GridSpec, too_many_trials, unknown_metric
+from raybench.core.identity import cell_id, digest, shown_name, trial_id
+from raybench.devices import KINDS
+from raybench.errors import UsageError, WorkloadError
+from raybench.planning.cell import PROCESS
+from raybench.planning.expand import Point, few, matches
+from raybench.planning.node import Node
+from raybench.planning.resolve import Cell, Resolver, data_of
+from raybench.planning.validate import check_defaults, place
+from raybench.workloads import WorkloadInfo, read_reference
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One repeat of a cell."""
+
+    trial_id: str
+    cell: Cell
+    repeat: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt (from 1) at a trial; or, where `check` names one, that check where the trial would run.
+
+    Attributes:
+        key: of a check: names what it finds out.
+        needs: of a trial: the keys of the checks it has to wait for, if they are among the work.
+    """
+
+    trial: Trial
+    attempt: int = 1
+    check: str = ""
+    key: str = ""
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """What its events call it."""
+        return self.key if self.check else self.trial.trial_id
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid's cells, in the order of the file, and its trials, in the order in which they are to run.
+
+    Attributes:
+        where: (axis, value as text): only cells with these are in it.
+        left_out: how many cells of the grid are not in it for that.
+    """
+
+    spec: GridSpec
+    workload: WorkloadInfo
+    cells: tuple[Cell, ...]
+    trials: tuple[Trial, ...]
+    nodes: tuple[Node, ...]
+    where: tuple[tuple[str, str], ...] = ()
+    left_out: int = 0
+
+    def label(self, trial: Trial) -> str:
+        """Name of a trial, beginning with what differs in the grid: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
+
+        Tables cut off the end of long names.
+        """
+        parts = _parts(trial.cell)
+        first = [text for name, text in parts.items() if name in self._varying]
+        rest = [text for name, text in parts.items() if name not in self._varying]
+        repeat = f"r{trial.repeat}"
+        return " ".join([*first, repeat, *rest] if self.spec.repeats > 1 or first else [*rest, repeat])
+
+    @cached_property
+    def _varying(self) -> frozenset[str]:
+        """Names of the parts of a label that differ between the grid's cells, also those left out by `where`."""
+        texts: dict[str, set[str]] = {}
+        for cell in self.cells:
+            for name, text in _parts(cell).items():
+                texts.setdefault(name, set()).add(text)
+        axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
+        return frozenset(axes | {name for name, found in texts.items() if len(found) > 1})
+
+
+def notes(plan: Plan) -> Iterator[str]:
+    """Lines about a plan: environments taken for missing frameworks, cells without a step profile."""
+    taken = {
+        (cell.content["framework"], cell.fit.environment)
+        for cell in plan.cells
+        if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
+    }
+    for framework, environment in sorted(taken):
+        yield f"{framework} is not installed beside raybench: its trials run in environment {environment}."
+    yield from profile_notes(plan.cells)
+
+
+def _parts(cell: Cell) -> dict[str, str]:
+    """The parts of a trial's name by the axis they are of."""
+    settings = cell.content["settings"]
+    parts = {
+        "workload": shown_name(cell.content),
+        "device": cell.profile,
+        "framework": cell.content["framework"],
+        "batch_size": f"b{settings['batch_size']}",
+        "weight_decay": f"wd{short(settings['weight_decay'])}",
+    }
+    parts |= {name: f"{name}={short(value)}" for name, value in cell.axes.items() if name not in parts}
+    marks = {"again": "A/A", "smoke": "smoke"}
+    return parts | {name: mark for name, mark in marks.items() if name in cell.content}
+
+
+def profile_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """Say why cells have no step profile though the grid asks for one, a line for each reason."""
+    for reason, count in Counter(cell.no_profile for cell in cells if cell.no_profile and not cell.skip).items():
+        yield f"profile_steps was ignored for {count} of {len(cells)} cells: {reason}."
+
+
+def plan_warnings(plan: Plan) -> Iterator[str]:
+    """Settings of the cells that can run which contradict each other or the machine, and what to do."""
+    cells = [cell for cell in plan.cells if not cell.skip and cell.fit]
+    of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
+    short_runs = Counter(
+        (cell.content["settings"]["epochs"], cell.content["warmup_epochs"])
+        for cell in cells
+        if int(cell.content["settings"]["epochs"]) <= cell.content["warmup_epochs"] and not plan.spec.smoke
+    )
+    for (epochs, warmup), count in short_runs.items():
+        yield (
+            f"{count} {of}: epochs {short(epochs)} with warmup_epochs {warmup} leaves no steady epoch; "
+            f"set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
+        )
+    crowded = Counter(
+        (cell.content["device"]["threads"], cell.fit.cpus)
+        for cell in cells
+        if cell.fit and cell.content["device"]["threads"] > cell.fit.cpus
+    )
+    for (threads, cores), count in crowded.items():
+        has = f"{cores} core{'s' if cores > 1 else ''}"
+        yield (
+            f"{count} {of}: {threads} threads on {has}, where they wait for each other; set `threads: {cores}` or less"
+        )
+
+
+def skip_lines(plan: Plan) -> Iterator[str]:
+    """Lines with each reason for skipped trials once, then what to do."""
+    reasons: dict[str, list[Trial]] = {}
+    for trial in plan.trials:
+        if trial.cell.skip:
+            reasons.setdefault(trial.cell.skip, []).append(trial)
+    for reason, trials in reasons.items():
+        devices = ", ".join(dict.fromkeys(trial.cell.profile for trial in trials))
+        yield f"{len(trials):,} trial{'s' if len(trials) > 1 else ''} skipped on {devices}: {reason}"
+    if reasons:
+        file = plan.spec.source_path
+        smoke = f"; `raybench grid {file} --smoke` tries a few cells of it on the CPU"
+        yield f"`raybench devices` shows what is here{smoke if file and not plan.spec.smoke else ''}"
+
+
+def short(value: Any) -> str:
+    """A value as people write it: 0.0005 is 5e-4, a list has no spaces."""
+    if isinstance(value, float):
+        plain = f"{value:g}"
+        if value and abs(value) < 0.001:
+            mantissa, exponent = f"{value:e}".split("e")
+            plain = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+        return plain
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{short(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(short, value)) + "]"
+    return str(value)
+
+
+def is_written(text: str, value: Any) -> bool:
+    """Whether a text is one way to write a value: 5.0e-4, 0.0005 and 5e-4 are the same."""
+    if text in (str(value), short(value)):
+        return True
+    if isinstance(value, bool) or value is None:
+        return text.lower() == ("null" if value is None else str(value).lower())
+    try:
+        return isinstance(value, int | float) and float(text) == value
+    except ValueError:
+        return False
+
+
+def make_plan(
+    spec: GridSpec,
+    nodes: Sequence[Node],
+    data_root: Path,
+    where: Iterable[tuple[str, str]] = (),
+    isolation: str = PROCESS,
+) -> Plan:
+    """Everything that follows from a grid on these machines.
+
+    Args:
+        spec: the grid.
+        nodes: the machines there are.
+        data_root: where the data sets are, for their digests.
+        where: only the cells whose axis, as text, is this.
+        isolation: how the executor keeps trials apart.
+
+    Raises:
+        WorkloadError: the workload cannot be read.
+        UsageError: a cell that can never be trained, such as a batch larger than the training set.
+    """
+    base = spec.source_path.parent if spec.source_path else Path()
+    problems = [] if spec.source_path else [too_many_trials(spec), unknown_metric(spec, base)]
+    for problem in filter(None, problems):  # those of a file were reported when it was read
+        raise UsageError(f"{spec.name}: {problem}")
+    try:
+        info = read_reference(spec.workload, base, spec.files, spec.links)
+    except WorkloadError as error:
+        raise WorkloadError(f"{place(spec, error.field)}{error}", error.field) from None
+    check_defaults(info)
+    digest, official = data_of(info, data_root)
+    resolver = Resolver(spec, info, nodes, digest, official, isolation)
+    points, where = list(expand(spec, nodes)), tuple(where)
+    if spec.smoke:
+        points = _few(spec, [point for point in points if _selected(point, where)])
+    made = [resolver.cell(point) for point in points if _selected(point, where)]
+    found: dict[str, Cell] = {}
+    for cell in made:
+        found.setdefault(cell.cell_id, cell)
+    cells = list(found.values())
+    if not cells:
+        raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
+    if spec.audit.aa:
+        cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
+    trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(made)
+    return Plan(spec, info, tuple(cells), trials, tuple(nodes), where, left_out)
+
+
+def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
+    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`."""
+    axes = {"device": ["cpu"], **{name: list(values) for name, values in spec.axes.items() if values != "available"}}
+    if spec.axes.get("device") == "available":
+        kinds = [kind.name for kind in KINDS.values() if not kind.virtual]
+        axes["device"] = [kind for kind in kinds if any(node.find(kind) for node in nodes)]
+    for values in itertools.product(*axes.values()):
+        point = dict(zip(axes, values, strict=True))
+        if not any(matches(point, rule) for rule in spec.exclude):
+            yield point
+    for entry in spec.include:
+        free = [[entry[name]] if name in entry else values for name, values in axes.items()]
+        for values in itertools.product(*free):
+            yield dict(zip(axes, values, strict=True)) | dict(entry)
+
+
+def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
+    """The points that a smoke run is content with."""
+    rules = [*({name: [value] for name, value in entry.items()} for entry in spec.include)]
+    rules += [override.when for override in spec.overrides]
+    baseline = spec.baseline or ({"device": points[0]["device"]} if points else {})
+    return few(points, baseline, rules)
+
+
+def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
+    """What the others are compared with: the file's baseline, or the first device where there are several."""
+    if spec.baseline:
+        return dict(spec.baseline)
+    devices = list(dict.fromkeys(cell.profile for cell in cells))
+    return {"device": devices[0]} if len(devices) > 1 else {}
+
+
+def _again(cell: Cell) -> Cell:
+    """The same cell under another name: an A/A check."""
+    content = cell.content | {"again": cell.cell_id}
+    return replace(cell, cell_id=cell_id(content), content=content, request_id=digest({"again": cell.request_id}))
+
+
+def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
+    return all(name in point and text in (str(point[name]), short(point[name])) for name, text in where)
+
+
+def _ordered(spec: GridSpec, cells: Sequence[Cell]) -> Iterator[Trial]:
+    """One whole repeat after another, each shuffled by the grid's seed, so that drift falls on every cell alike."""
+    for repeat in range(spec.repeats):
+        order = list(cells)
+        random.Random(f"{spec.seed}/{repeat}").shuffle(order)
+        for cell in order:
+            yield Trial(trial_id(cell.cell_id, repeat), cell, repeat, spec.seed + repeat)

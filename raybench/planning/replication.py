@@ -1,0 +1,63 @@
+"""How the replicas of a trial are made, and on how many devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raybench.core.job import DEVICES, GROUPED, SPMD
+from raybench.devices import KINDS, hosted
+from raybench.engines import RANKED, REPLICATIONS, SPREAD_ON_HOST
+
+
+@dataclass(frozen=True)
+class Replication:
+    """A form of replication and the devices it computes on.
+
+    `form` is empty for one replica on one device; else `grouped` (one computation with grouped batch statistics),
+    `devices` (a replica on each device) or `spmd` (one program that XLA spreads over the devices).
+    """
+
+    form: str = ""
+    devices: int = 1
+
+
+def arrange(kind: str, framework: str, model: str, replicas: int, count: int, asked: str | None) -> Replication | str:
+    """The form of replication that was asked for or that the hardware suggests, or in words why there is none.
+
+    Replicas are real where the hardware has a device for each, and grouped on a single one. A kind that computes on
+    the host can have as many devices as are wanted, all of them on the same cores.
+
+    Args:
+        kind, model: the hardware.
+        count: accelerators a trial takes; on a host, the devices its cores are to be divided into.
+        asked: the form a grid names, if any.
+    """
+    host = hosted(kind)
+    each = KINDS[kind].devices_per_accelerator(model)
+    there = count * each
+    if asked == SPMD:
+        form, devices = SPMD, there
+    elif replicas == 1:
+        if count > 1:
+            return f"count: {count} with replicas: 1 leaves devices idle; say replicas: {there}, or replication: {SPMD}"
+        return Replication()
+    elif asked == GROUPED or (asked is None and (there == 1 or (host and count == 1))):
+        form, devices = GROUPED, 1
+    elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so that one program has to do it
+        if asked == DEVICES:
+            return f"{framework} has a process an accelerator, and a {model} is {each} devices; say replication: {SPMD}"
+        form, devices = SPMD, there
+    else:
+        form, devices = DEVICES, replicas if host and count == 1 else there
+        if devices != replicas:
+            near = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
+            near += [f"count: {replicas // each}"] if replicas % each == 0 else []
+            where = f"{devices} device{'s' if devices > 1 else ''}"
+            return f"{replicas} replicas, and {where} to have one each; say {', or '.join(near)}"
+    if form not in REPLICATIONS.get(framework, ()):
+        return f"{framework} has no replication: {form}; it has {', '.join(REPLICATIONS.get(framework, ())) or 'none'}"
+    if form == SPMD and devices == 1:
+        return f"replication: {SPMD} spreads a batch over several devices; give the device's profile a count"
+    if host and devices > 1 and form not in SPREAD_ON_HOST[framework]:
+        return f"{framework} cannot have replication: {form} on {kind}; it can have {GROUPED}, {SPMD}"
+    return Replication(form, devices)

@@ -1,0 +1,296 @@
+"""From a point of the grid to a cell: settings resolved, an identity, a place to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from raybench import datasets, engines
+from raybench.config import DeviceProfile, GridSpec
+from raybench.config import Settings as GridSettings
+from raybench.core.identity import AFTERWARDS, cell_id, digest
+from raybench.core.settings import DEFAULTS, SETTINGS, Settings
+from raybench.devices import frameworks, hosted
+from raybench.environments import recipe_for
+from raybench.errors import UsageError
+from raybench.planning import smoke
+from raybench.planning.cell import make_cell
+from raybench.planning.expand import Point, matches
+from raybench.planning.node import Node
+from raybench.planning.placement import Fit, Need, fit, impossible
+from raybench.planning.validate import check_training, model_options, place
+from raybench.trial.launch_ranks import ranks_of
+from raybench.workloads import WorkloadInfo
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point of the grid, resolved.
+
+    Attributes:
+        axes: the point itself: each axis and its value here.
+        profile: the device profile's name.
+        content: what the identity is made of.
+        fit: where it can run; None where it cannot, and then `skip` says why.
+        request_id: the digest of what the grid file asks for, the same on machines on which its cells differ.
+        profile_steps: further steps of its first repeat that are timed by section; 0 if `no_profile` says why not.
+    """
+
+    cell_id: str
+    axes: Mapping[str, Any]
+    profile: str
+    content: dict[str, Any]
+    fit: Fit | None
+    skip: str | None
+    timeout: float
+    price_per_hour: float | None
+    memory_limit: int = 0
+    checkpoint_every: int = 0
+    request_id: str = ""
+    profile_steps: int = 0
+    no_profile: str = ""
+
+
+def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
+    """The digest of a workload's data and how many examples each split has, as far as that is known."""
+    if info.dataset is None:
+        return info.data_digest(root), {}
+    dataset = datasets.get(info.dataset)
+    status = dataset.status(root)
+    return status.digest or dataset.official_digest, dataset.examples
+
+
+FLOAT32 = ("fp32", "tf32")
+"""Precisions whose weights are float32 in any case."""
+
+
+class Resolver:
+    """Turns points into cells; what does not change from point to point is looked up once."""
+
+    def __init__(
+        self,
+        spec: GridSpec,
+        info: WorkloadInfo,
+        nodes: Sequence[Node],
+        digest: str | None,
+        there: Mapping[str, int],
+        isolation: str,
+    ) -> None:
+        self._isolation = isolation
+        self._spec, self._info, self._nodes, self._digest = spec, info, nodes, digest
+        self._there = dict(there)
+        if info.held_out and self._there:
+            self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
+        self._below = dict(DEFAULTS) | dict(info.defaults) | said(spec)
+        self._fits: dict[Need, Fit | str] = {}
+        self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
+        self._rules = [(rule.when, said(rule.set)) for rule in spec.overrides]
+
+    def cell(self, point: Point) -> Cell:
+        """The cell of a point.
+
+        Raises:
+            UsageError: it can never be trained, such as a batch larger than the training set.
+        """
+        profile, by_profile = self._profile(point["device"])
+        usual = {"framework": (*frameworks(profile.kind), "torch")[0]}
+        resolved = usual | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
+        for when, changes in self._rules:
+            if matches(point, when):
+                resolved |= changes
+        limit = self._memory_limit(point["device"], profile.kind, resolved)
+        skip, cut = None, None
+        if self._spec.smoke:
+            skip = impossible(self._need(profile, resolved)) or self._cannot(resolved)
+            profile, resolved, cut = self._cut(point["device"], profile, resolved)
+        where = self._fit(self._need(profile, resolved))
+        skip = skip or (where if isinstance(where, str) else self._cannot(resolved))
+        place = None if isinstance(where, str) else where
+        content = self._content(profile, resolved, place, cut)
+        price = profile.price_per_hour
+        timeout = float(resolved.get("timeout") or 0.0)
+        every = int(resolved.get("checkpoint_every") or 0)
+        profiling = self._profiling(resolved, content)
+        return Cell(
+            cell_id(content), point, point["device"], content, place, skip, timeout, price, limit, every,
+            request_id=self._request_id(profile, resolved, content), **profiling,
+        )  # fmt: skip
+
+    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+        """The digest of what the grid file asks for: the cell without what only the machine that trains it knows."""
+        request = {name: value for name, value in content.items() if name not in ("engine", *AFTERWARDS)}
+        request["device"] = {
+            "kind": profile.kind,
+            "accelerator_type": profile.accelerator_type,
+            "count": profile.count,
+            **{name: resolved.get(name) for name in ("replicas", "replication", "threads", "cpus")},
+        }
+        request["workload"] = {"name": self._info.name, "version": self._info.version}
+        request["data"] = {
+            "name": content["data"]["name"],
+            "examples": {**self._info.examples, **(resolved.get("examples") or {})},
+        }
+        return digest(request)
+
+    def _fit(self, need: Need) -> Fit | str:
+        """Where a trial fits; a framework that is not installed is taken from the environment that was built for it."""
+        if need not in self._fits:
+            found = fit(need, self._nodes)
+            recipe = recipe_for(need.framework, need.kind)
+            if isinstance(found, str) and recipe and not need.environment:
+                built = fit(replace(need, environment=recipe.name), self._nodes)
+                found = found if isinstance(built, str) else built
+            self._fits[need] = found
+        return self._fits[need]
+
+    def _cut(
+        self, name: str, profile: DeviceProfile, resolved: dict[str, Any]
+    ) -> tuple[DeviceProfile, dict[str, Any], dict[str, Any]]:
+        """What stands in for a cell in a smoke run: its device, its settings, and what these stand for.
+
+        Raises:
+            UsageError: the cell can never be trained in full.
+        """
+        self._content(profile, resolved, None)  # whatever is wrong with it is told as it would be of a full run
+        counts = self._examples(resolved, 1)
+        cores = max((node.cores for node in self._nodes), default=1)
+        ways = list(smoke.smaller(profile, resolved, counts, self._info.frameworks, cores))
+        small = next((way for way in ways if isinstance(self._fit(self._need(*way)), Fit)), ways[0])
+        return *small, smoke.stands_for(name, (profile, resolved), small, counts)
+
+    def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
+        """Bytes that a trial's processes may take; 0 for all there are.
+
+        Raises:
+            UsageError: the device has memory of its own, which this does not limit.
+        """
+        limit = int(resolved.get("memory_limit") or 0)
+        if limit and not hosted(kind):
+            words = f"memory_limit holds for memory of the host, and {name} is of kind {kind}"
+            raise UsageError(f"{place(self._spec, 'memory_limit')}{words}: give it to the devices it is meant for")
+        return limit
+
+    def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
+        if name not in self._profiles:
+            profile = self._spec.profile(name)
+            self._profiles[name] = profile, said(profile)
+        return self._profiles[name]
+
+    def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
+        """Why the framework cannot train this, wherever it is; None where it can."""
+        framework = resolved["framework"]
+        if engines.MODELS[framework] not in self._info.frameworks:
+            return f"{self._info.name} has no {framework} model"
+        settings = Settings.of(resolved)
+        missing = sorted(engines.WITHOUT[framework] - without_effect(resolved))
+        values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
+        words = [f"{name}: false" if value is False else name for name, value in values.items()]
+        return f"raybench's {framework} engine has no {' and no '.join(words)}" if words else None
+
+    def _profiling(self, resolved: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+        """`profile_steps` and `no_profile` of a cell."""
+        steps, framework = int(resolved.get("profile_steps") or 0), content["framework"]
+        if steps and framework in engines.ONE_GRAPH:
+            return {"no_profile": f"{framework} compiles a whole training step into one program"}
+        if steps and ranks_of(content) > 1:
+            return {"no_profile": "an error in one of several replicas would leave the others waiting"}
+        return {"profile_steps": min(steps, smoke.PROFILE_STEPS) if self._spec.smoke else steps}
+
+    def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
+        return Need(
+            kind=profile.kind,
+            framework=resolved["framework"],
+            precision=resolved["precision"],
+            replicas=resolved["replicas"],
+            replication=resolved.get("replication"),
+            count=profile.count or 1,
+            cpus=resolved.get("cpus") or 0,
+            accelerator_type=profile.accelerator_type,
+            memory_gb=profile.memory_gb,
+            resources=tuple(sorted((profile.resources or {}).items())),
+            data=(self._info.dataset, self._digest) if self._info.dataset else None,
+            environment=self._spec.environment(profile),
+        )
+
+    def _content(
+        self,
+        profile: DeviceProfile,
+        resolved: Mapping[str, Any],
+        place: Fit | None,
+        cut: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        framework = resolved["framework"]
+        cpus = place.cpus if place else resolved.get("cpus")
+        device = {
+            "kind": profile.kind,
+            "model": place.hardware.model if place else profile.accelerator_type,
+            "count": (place.accelerators or place.cpus) if place else profile.count or 1,
+            "replicas": resolved["replicas"],
+            "threads": resolved.get("threads") or cpus,
+        }
+        if place and place.replication.form:
+            device |= {"replication": place.replication.form, "devices": place.replication.devices}
+        unfelt = without_effect(resolved)
+        check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in unfelt})
+        engine = {
+            "name": framework,
+            "version": engines.VERSIONS.get(framework),
+            "framework_version": ".".join(place.framework_version.split(".")[:2]) if place else None,
+        }
+        target = self._spec.target if self._spec.stop_at_target else None
+        resolved = {**resolved, "model": model_options(self._spec, self._info, resolved.get("model") or {})}
+        return make_cell(
+            workload=self._info.identity(),
+            data={
+                "name": self._info.dataset or self._info.name,
+                "digest": self._digest,
+                "examples": self._examples(resolved, place.replication.devices if place else 1),
+            },
+            device=device,
+            engine=engine,
+            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in unfelt},
+            seed=self._spec.seed,
+            target=target.model_dump(exclude_none=True) if target else None,
+            isolation=self._isolation,
+            smoke=cut,
+        )
+
+    def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
+        """How many examples of each split are used; None for all of a number nobody knows yet.
+
+        Raises:
+            UsageError: more than there are, or fewer than a batch.
+        """
+        wanted = {**self._info.examples, **(resolved.get("examples") or {})}
+        counts = {split: wanted.get(split) or self._there.get(split) for split in ("train", "val")}
+        name = self._info.dataset or self._info.name
+        for split, count in counts.items():
+            most = self._there.get(split)
+            if count and most and count > most:
+                raise UsageError(
+                    f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {most}"
+                )
+        train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
+        for parts, what in ((replicas, "replicas"), (devices, "devices")):
+            if batch % parts:
+                at = place(self._spec, "batch_size")
+                raise UsageError(f"{at}batch_size {batch} does not divide into {parts} {what}")
+        if train and batch > train:
+            at = place(self._spec, "batch_size")
+            raise UsageError(f"{at}batch_size {batch} is larger than the {train} examples there are to train on")
+        return counts
+
+
+def without_effect(resolved: Mapping[str, Any]) -> frozenset[str]:
+    """The settings of a cell that change nothing beside its others, and so are no part of it."""
+    alone = {"decay_rule"} if resolved["replicas"] == 1 else set()
+    exact = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
+    return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | alone | exact
+
+
+def said(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
+    """The settings a person wrote, and no defaults."""
+    plain = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
+    return {name: value for name, value in plain.items() if value is not None or SETTINGS[name].nullable}

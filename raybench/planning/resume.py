@@ -1,0 +1,104 @@
+"""Results of a grid's earlier executions, and the trials still to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import Plan, Work
+from raybench.results.attempt import Attempt, Key, attempts, latest
+from raybench.results.journal import Journal, attempts_in, damage_told
+from raybench.results.recovery import check_journal, complete_events, read_journal, recover
+
+
+class RetryOptions(Protocol):
+    """Which finished trials are run again (`raybench.run.Options`)."""
+
+    @property
+    def retry(self) -> Collection[str]:
+        """Statuses of finished trials that are run again."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every trial is run again."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Content of the journal at the start of an execution.
+
+    Attributes:
+        events: all of them, in order.
+        attempts: the attempts of those events; each has an end.
+        warnings: new damage of the journal, for the user; each execution reports only what is new.
+    """
+
+    events: Sequence[Event]
+    attempts: dict[Key, Attempt]
+    warnings: Sequence[str] = ()
+
+
+def load_attempts(journal: Path) -> dict[Key, Attempt]:
+    """Read the attempts of a journal and of the trials' own records; none if there is neither.
+
+    Raises:
+        UsageError: the journal is no file, or cannot be read.
+    """
+    return attempts(complete_events(journal))
+
+
+def recover_history(path: Path) -> History:
+    """Read a journal after completing it from the trials' own records.
+
+    Attempts that a driver did not live to end get their end. Call it while holding the lock of the results folder
+    (`raybench.results.lock`). Nothing is written if nothing is missing.
+
+    Raises:
+        UsageError: the journal is no file, or cannot be read.
+    """
+    check_journal(path)
+    if not path.is_file() and not any(attempts_in(path.parent)):
+        return History([], {})
+    damaged: list[int] = []
+    Journal(path).close()  # ends a last line that a crash tore: nobody writes it any more
+    history = list(read_journal(path, damaged))
+    new = sorted(set(damaged) - damage_told(history))
+    with Journal(path) as journal:
+        added = recover(journal, attempts(history))
+        if new:
+            note = events.journal_damaged(new)
+            journal.append(note)
+            added.append(note)
+    history += added
+    return History(history, attempts(history), [_damage(path, new)] if new else [])
+
+
+def _damage(path: Path, lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+    many = f"{len(lines)} damaged lines" if len(lines) > 1 else "1 damaged line"
+    return f"{path}: left out {many} ({shown})"
+
+
+def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) -> list[Work]:
+    """List the trials still to be run, in the plan's order, with the number of their next attempt.
+
+    Args:
+        known: every attempt in the journal.
+    """
+    known = list(known)
+    current = latest(known)
+    highest: dict[str, int] = {}
+    for attempt in known:
+        highest[attempt.trial] = max(attempt.attempt, highest.get(attempt.trial, 0))
+    again = {status for status in TrialStatus if status.is_rerun} | {None, *options.retry}
+    work = []
+    for trial in plan.trials:
+        last = current.get(trial.trial_id)
+        if not trial.cell.skip and (last is None or last.status in again or options.fresh):
+            work.append(Work(trial, 1 + highest.get(trial.trial_id, 0)))
+    return work

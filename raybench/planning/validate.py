@@ -1,0 +1,75 @@
+"""What a grid file alone cannot tell is wrong with it, and its workload can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.config import GridSpec, wrong_settings
+from raybench.errors import UsageError, WorkloadError, nearest
+from raybench.workloads import WorkloadInfo
+
+_WORDS: Mapping[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    str: ((str,), "a name"),
+}
+"""For an option's default what a grid may give instead, and what that is called."""
+
+
+def check_defaults(info: WorkloadInfo) -> None:
+    """What a workload's recipe says has to be what a grid file may say.
+
+    Raises:
+        WorkloadError: it is not; one line for each thing that is wrong.
+    """
+    wrong = wrong_settings(info.defaults)
+    if wrong:
+        where = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{where}: {words}" for words in wrong))
+
+
+def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
+    """What a cell's settings and its workload say of each other.
+
+    Raises:
+        UsageError: they do not go together.
+    """
+    if resolved.get("label_smoothing") and info.own_loss:
+        words = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
+        raise UsageError(f"{place(spec, 'label_smoothing')}{words}")
+    if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
+        words = f"master_weights: false goes with optimizer sgd; {resolved['optimizer']} needs its weights in fp32"
+        raise UsageError(f"{place(spec, 'master_weights')}{words}")
+
+
+def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What a grid has chosen of a workload's model, less what is the default, each in its default's type.
+
+    Raises:
+        UsageError: the workload has no such option, or not of that type.
+    """
+    found = {}
+    for name, value in chosen.items():
+        where = f"{place(spec, 'model')}model.{name}"
+        if name not in info.options:
+            there = nearest(name, info.options) if info.options else "it has none"
+            raise UsageError(f"{where}: no option of {info.name}'s model; {there}")
+        default = info.options[name]
+        kinds, wanted = _WORDS[type(default)]
+        if type(value) not in kinds:
+            raise UsageError(f"{where}: wanted {wanted}, not {value!r:.60}")
+        if value != default:
+            found[name] = type(default)(value)
+    return found
+
+
+def place(spec: GridSpec, key: str) -> str:
+    """`file:line: ` of a key at the top of the grid's file, as far as it can be found there."""
+    if spec.source_path is None:
+        return ""
+    for number, line in enumerate((spec.source_text or "").splitlines(), 1):
+        if line.startswith(f"{key}:"):
+            return f"{spec.source_path}:{number}: "
+    return f"{spec.source_path}: "

@@ -1,0 +1,1 @@
+"""Reports of a grid: text for a terminal, HTML, JSON and figures."""

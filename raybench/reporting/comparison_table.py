@@ -1,0 +1,179 @@
+"""The comparison as a table for the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.caveats import FindingFact, finding_facts
+from raybench.analysis.comparison import ACCURACY, Row, Spread
+from raybench.core.text import printable
+from raybench.planning.plan import short
+from raybench.reporting.text import digits, phrase, times
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+NOTHING = "–"
+WARMUP_MARK = "*"
+WORD = 12
+"""Letters of the longest word that is not broken where the page is narrow."""
+
+WIDTH = 100
+"""Columns of a table that goes to a file."""
+
+
+Columns = list[tuple[str, str, list[str]]]
+"""Head, side (`left` or `right`) and texts, one a row, of each column."""
+
+
+def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
+    """The columns in which something stands, and the notes below them; `render` says what they hold."""
+    axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
+    shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
+    notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
+    findings = finding_facts(rows)
+    every_status = [phrase("run_counts", row.counts) for row in rows]
+    # A reason of several skipped cells is a note below the table.
+    skips = Counter(status for status, row in zip(every_status, rows, strict=True) if row.counts.none_ran)
+    repeated = {status: count for status, count in skips.items() if count > 1}
+    statuses = ["skipped" if status in repeated else status for status in every_status]
+    notes += [f"{count} cells {status}" for status, count in repeated.items()]
+    every: Columns = [
+        *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
+        (
+            "status",
+            "left",
+            [f"{status}, A/A" if row.is_again else status for row, status in zip(rows, statuses, strict=True)],
+        ),
+        ("s/epoch", "right", [_steady(row) for row in rows]),
+        (metric, "right", [_spread(row.metric, 3) for row in rows]),
+        ("speed-up", "right", [_speedup(row) for row in rows]),
+        (
+            "bound by",
+            "left",
+            [f"{', '.join(row.bound.by)} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows],
+        ),
+        ("ms a step", "left", [_step_profile(row) for row in rows]),
+        ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
+        ("price/run", "right", [_price(row.total_price) for row in rows]),
+        ("doubt", "left", [_marks(row, findings) for row in rows]),
+    ]
+    # Notes stand apart by empty lines.
+    below = phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    notes += [" ".join(note.split()) for note in below]
+    return [column for column in every if any(cell not in (NOTHING, "") for cell in column[2])], notes
+
+
+def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
+    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and what there is to doubt.
+
+    Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
+    in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
+    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch. A letter in the
+    last column stands for a finding, which a line below the table tells, with its remedy.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    kept, notes = columns(rows, metric, caption)
+    runs = sum(row.runs for row in rows)
+    findings = [phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
+
+    def table(wide: bool, whole: bool = True) -> Table:
+        """The table; where the page is not wide, words and intervals stand below each other, and long texts wrap.
+
+        Args:
+            wide: everything of a cell in a line.
+            whole: no word is broken, but for those of the status.
+        """
+        made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        stacked: list[list[str]] = []
+        for head, justify, cells in kept:
+            right = justify == "right"
+            # Of several columns that may wrap, rich breaks the words of the narrow ones too.
+            kept_whole = right or (whole and head != "status" and all(map(_is_short, cells)))
+            made.add_column(
+                Text(head if wide or not whole else re.sub("([_/])", r"\1\n", head)),
+                justify="right" if right else "left",
+                no_wrap=kept_whole,
+                overflow="fold",
+            )
+            stacked.append(list(map(_stacked, cells)) if kept_whole and not wide else cells)
+        for texts in zip(*stacked, strict=True):
+            made.add_row(*map(Text, texts))
+        return made
+
+    class Page:
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            any_width = options.update(width=10_000)
+            if console.measure(table(wide=True), options=any_width).maximum <= options.max_width:
+                yield table(wide=True)
+            else:
+                least = console.measure(table(wide=False), options=any_width).minimum
+                yield table(wide=False, whole=least <= options.max_width)
+            # Below the table and not its caption, which would be wrapped to the table's width.
+            yield from (Text(note, style="dim") for note in notes if note)
+            yield from (Text(line, style="yellow") for line in findings)
+
+    return Page()
+
+
+def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = WIDTH) -> str:
+    """The same table as plain text, without colours."""
+    from rich.console import Console
+
+    page = StringIO()
+    Console(file=page, width=width, color_system=None).print(render(rows, caption, metric))
+    lines = printable(page.getvalue()).strip("\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _stacked(cell: str) -> str:
+    """A number with its interval below it, and what held a cell up with its share below it."""
+    return re.sub(r" \(| (?=[\d.]+$)", "\n", cell).removesuffix(")")
+
+
+def _is_short(cell: str) -> bool:
+    return all(len(word) <= WORD for word in cell.split())
+
+
+def _spread(spread: Spread | None, digits: int) -> str:
+    if spread is None:
+        return NOTHING
+    if spread.runs == 1:
+        return f"{spread.value:.{digits}f}"
+    return f"{spread.value:.{digits}f} ({spread.low:.{digits}f}–{spread.high:.{digits}f})"
+
+
+def _steady(row: Row) -> str:
+    if row.steady is None:
+        return NOTHING
+    mark = WARMUP_MARK if row.from_warmup else ""
+    if row.steady.runs == 1:
+        return f"{digits(row.steady.value)}{mark}"
+    return f"{digits(row.steady.value)}{mark} ({digits(row.steady.low)}–{digits(row.steady.high)})"
+
+
+def _step_profile(row: Row) -> str:
+    return ", ".join(f"{name} {digits(took)}" for name, took in row.step_profile.items()) or NOTHING
+
+
+def _speedup(row: Row) -> str:
+    if row.is_baseline:
+        return "baseline"
+    found = row.speedup
+    return NOTHING if found is None else times(found.ratio, found.low, found.high)
+
+
+def _marks(row: Row, findings: Sequence[FindingFact]) -> str:
+    """The letters of the findings of a cell's runs that could turn a verdict."""
+    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.doubts) or NOTHING
+
+
+def _price(price: Any) -> str:
+    return NOTHING if price is None else digits(price)

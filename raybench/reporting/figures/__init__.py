@@ -1,0 +1,139 @@
+"""Figures of a grid: each a function from a grid as it stands to a matplotlib `Figure` that belongs to nobody else.
+
+matplotlib is loaded when the first one is drawn, and never its `pyplot`, so that nothing opens a window and nothing has
+to be closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raybench.analysis.grid_results import Standing
+from raybench.reporting.figures import bars, cost, curves, heatmap, time_to_target
+from raybench.reporting.figures.style import NothingToShowError, png, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FIGURES", "Kind", "NothingToShowError", "Picture", "draw", "pictures", "png", "svg"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure.
+
+    Attributes:
+        title: what it shows.
+        says: how to read it, in a sentence or two.
+        draw: from a grid as it stands to the figure.
+    """
+
+    title: str
+    says: str
+    draw: Callable[[Standing], Figure]
+
+
+FIGURES: Mapping[str, Kind] = {
+    "speedups": Kind(
+        "Times as fast as the baseline",
+        "A dot is the ratio of geometric means of the steady epoch, its line the 95 % interval; an arrow where that "
+        "leaves the page, and no line for one run each. An interval that holds 1 shows no difference.",
+        bars.speedups,
+    ),
+    "times": Kind(
+        "Seconds an epoch",
+        "Steady epochs, without warm-up and compilation. A ring is a run, the dot their geometric mean, the line its "
+        "95 % interval; one run has none.",
+        bars.times,
+    ),
+    "accuracy_by_epoch": Kind(
+        "Learning by epoch",
+        "The mean over runs, with their least and most as a band; a cross is where a run ended that did not complete; "
+        "the dashed rule is the target.",
+        curves.accuracy_by_epoch,
+    ),
+    "accuracy_by_time": Kind(
+        "Learning by time",
+        "The same over the time spent training: compilation, steps and waiting for input; evaluation is left out.",
+        curves.accuracy_by_time,
+    ),
+    "reached": Kind(
+        "How many have reached the target by when",
+        "The share of runs after so much training, by Kaplan and Meier's estimate: a tick is a run that ended without "
+        "it; one that was stopped early counts as long as it ran. The band is the 95 % interval.",
+        time_to_target.reached,
+    ),
+    "accuracy_map": Kind(
+        "What each setting came to",
+        "After the last epoch: mean over runs ± their standard deviation; a fuller grey is higher. Hatched cells "
+        "have no number, and say why.",
+        heatmap.accuracy_map,
+    ),
+    "time_and_cost": Kind(
+        "Time against cost",
+        "A whole run of each cell: its median time and its price. Left is faster, down is cheaper.",
+        cost.time_and_cost,
+    ),
+    "crossover": Kind(
+        "From which length on it holds",
+        "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; of "
+        "many cells, the fastest of each device. The band is the 95 % interval; one wider than the page is left out.",
+        cost.crossover,
+    ),
+    "ledger": Kind(
+        "Where the time went",
+        "The wall time of a run's process by section, mean over runs; at the right all of it.",
+        bars.ledger,
+    ),
+}
+"""Every figure by its name, in the order of a report."""
+
+
+LONGEST_REASON = 300
+"""Characters of the reason why a figure is left out."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that was drawn.
+
+    Attributes:
+        name: its key in `FIGURES`.
+        title, says: as there.
+        svg: an `<svg>` element.
+    """
+
+    name: str
+    title: str
+    says: str
+    svg: str
+
+
+def draw(name: str, standing: Standing) -> Figure:
+    """One figure, for a notebook or to save as one likes.
+
+    Raises:
+        NothingToShowError: the grid has nothing for it; the message says why.
+        LookupError: there is no figure of that name.
+    """
+    with styled(name):
+        return FIGURES[name].draw(standing)
+
+
+def pictures(standing: Standing) -> tuple[list[Picture], dict[str, str]]:
+    """Every figure that the grid has something for; and from the name of every other to why it is left out.
+
+    No figure that fails takes the page with it.
+    """
+    drawn: list[Picture] = []
+    left_out: dict[str, str] = {}
+    for name, kind in FIGURES.items():
+        try:
+            drawn.append(Picture(name, kind.title, kind.says, svg(draw(name, standing), name)))
+        except NothingToShowError as error:
+            left_out[name] = str(error)
+        except Exception as error:
+            left_out[name] = f"it could not be drawn: {type(error).__name__}: {error}"[:LONGEST_REASON]
+    return drawn, left_out

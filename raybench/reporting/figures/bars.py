@@ -1,0 +1,211 @@
+"""Figures with a line or a bar for each cell: epoch times, speed-ups, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.grid_results import Standing
+from raybench.analysis.statistics import intervals
+from raybench.reporting.figures.style import GREY, NothingToShowError, fitted, legend, log_where_wide, marks, new
+from raybench.reporting.text import digits, phrase
+from raybench.results import timing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 80
+"""Cells of a figure with a line for each; more are no picture any more."""
+
+LINE = 0.23
+"""Inches a line takes."""
+
+SECTIONS = (
+    "train",
+    "input_wait",
+    "evaluate",
+    "compile",
+    "compile_evaluate",
+    "data",
+    "setup",
+    "build",
+    "checkpoint",
+    "other",
+)
+"""Of the ledger, in the order in which a bar stacks them."""
+
+_LOOKS: tuple[tuple[str, str], ...] = (
+    ("#4d4d4d", ""),
+    ("#ffffff", "xxxx"),
+    ("#bdbdbd", ""),
+    ("#ffffff", "////"),
+    ("#ffffff", "...."),
+    ("#e8e8e8", "||||"),
+    ("#969696", "\\\\\\\\"),
+    ("#ffffff", "----"),
+    ("#d9d9d9", "++++"),
+    ("#ffffff", ""),
+)
+"""The grey and the hatch of each section."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line: its name, its numbers (one a run), what stands for them with its interval, and what went wrong."""
+
+    name: str
+    runs: Sequence[float]
+    value: float | None
+    low: float | None
+    high: float | None
+    trouble: str
+
+
+def times(standing: Standing) -> Figure:
+    """Steady seconds an epoch of each cell: every run a ring, their geometric mean with its 95 % interval.
+
+    Raises:
+        NothingToShowError: no run has completed, or there are too many cells.
+    """
+    lines = []
+    for cell in _few(standing):
+        runs = [seconds for run in standing.completed(cell) if (seconds := timing.steady(run))]
+        troubles = phrase("run_troubles", standing.counts(cell))
+        lines.append(_Line(standing.label(cell), runs, *intervals.geometric_mean_ci(runs), troubles))
+    if not any(line.runs for line in lines):
+        raise NothingToShowError("no run has completed")
+    figure = _intervals(lines)
+    figure.axes[0].set_xlabel("steady epoch, s (less is faster)", loc="right")
+    return figure
+
+
+def speedups(standing: Standing) -> Figure:
+    """How many times as fast each cell is as its baseline, with its 95 % interval.
+
+    Raises:
+        NothingToShowError: nothing is compared, or there are too many cells.
+    """
+    rows = {row.cell_id: row for row in standing.rows}
+    lines = []
+    for cell in _few(standing):
+        row = rows[cell.cell_id]
+        if row.is_baseline:
+            continue
+        found = row.speedup
+        value, low, high = (found.ratio, found.low, found.high) if found else (None, None, None)
+        lines.append(_Line(standing.label(cell), [], value, low, high, phrase("run_troubles", standing.counts(cell))))
+    if not any(line.value for line in lines):
+        raise NothingToShowError("no cell has a baseline to be compared with")
+    figure = _intervals(lines, around=1.0)
+    panel = figure.axes[0]
+    panel.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    panel.set_xlabel("times as fast as the baseline (1 × is as fast)", loc="right")
+    return figure
+
+
+def ledger(standing: Standing) -> Figure:
+    """Where the wall time of each cell's processes went: the share of each section, mean over runs.
+
+    Raises:
+        NothingToShowError: no run has told where its time went, or there are too many cells.
+    """
+    cells = _few(standing)
+    ledgers = [[run.ledger for run in standing.completed(cell) if run.ledger and run.wall] for cell in cells]
+    if not any(ledgers):
+        raise NothingToShowError("no run has completed")
+    seconds = [[fmean([one.get(name, 0.0) for one in mine] or [0.0]) for name in SECTIONS] for mine in ledgers]
+    whole = [sum(mine) for mine in seconds]
+    figure, (panel, *_) = new(LINE * len(cells) + 1.25)
+    left = [0.0] * len(cells)
+    for name, (colour, hatch), times in zip(SECTIONS, _LOOKS, zip(*seconds, strict=True), strict=True):
+        shares = [100 * mine / every if every else 0.0 for mine, every in zip(times, whole, strict=True)]
+        if max(shares) < 0.05:
+            continue
+        style: dict[str, Any] = {
+            "height": 0.72,
+            "color": colour,
+            "hatch": hatch,
+            "edgecolor": "black",
+            "linewidth": 0.5,
+        }
+        panel.barh(range(len(cells)), shares, left=left, label=name, **style)
+        left = [before + share for before, share in zip(left, shares, strict=True)]
+    for place, (cell, every) in enumerate(zip(cells, whole, strict=True)):
+        if every:
+            panel.text(101, place, f"{digits(every)} s", va="center", fontsize=8.5)
+        else:
+            panel.text(
+                1, place, phrase("run_troubles", standing.counts(cell)), va="center", fontsize=8.5, style="italic"
+            )
+    _names(panel, [standing.label(cell) for cell in cells])
+    panel.set_xlim(0, 100)
+    panel.set_xlabel("share of a run's wall time, % (right: all of it)", loc="right")
+    legend(figure, *panel.get_legend_handles_labels(), handlelength=1.6, columnspacing=1.2)
+    return figure
+
+
+def _few(standing: Standing) -> Sequence[PlannedCell]:
+    if len(standing.cells) > MOST:
+        raise NothingToShowError(f"{len(standing.cells)} cells are more than one picture can show ({MOST})")
+    return standing.cells
+
+
+def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
+    """Lines from top to bottom, each with its runs, its value and its interval; an arrow where it leaves the page."""
+    figure, (panel, *_) = new(LINE * len(lines) + 0.75)
+    known = [value for line in lines for value in (*line.runs, line.value, around) if value]
+    # Two runs far apart have an interval that says nothing: it may triple the page, and no more.
+    spread = max(known) / min(known)
+    room = max(1.15, spread**0.5)
+    within = (min(known) / room, max(known) * room)
+    ends = [end for line in lines for end in (line.low, line.high) if end and within[0] < end < within[1]]
+    wide = log_where_wide(panel, [*known, *ends], times=6.0)
+    if not wide:
+        low, high = min([*known, *ends]), max([*known, *ends])
+        span = (high - low) or high
+        panel.set_xlim(max(0.0, low - 0.12 * span) if low > 0.35 * high else 0.0, high + 0.12 * span)
+    low, high = panel.get_xlim()
+    (_, marker, _), *_ = marks(1)
+    for place, line in enumerate(lines):
+        if line.low is not None and line.high is not None:
+            panel.plot([max(line.low, low), min(line.high, high)], [place, place], color="black", linewidth=1.4)
+            for end, beyond, mark in ((low, line.low < low, 4), (high, line.high > high, 5)):
+                if beyond:
+                    panel.plot([end], [place], marker=mark, color="black", markersize=6, clip_on=False)
+        panel.plot(line.runs, [place] * len(line.runs), "o", color=GREY, markersize=5, mfc="none", markeredgewidth=0.8)
+        if line.value is not None:
+            panel.plot([line.value], [place], marker, color="black", markersize=4.5)
+        if line.trouble:
+            # Where no number stands: at the left of one that lies in the right half.
+            left = line.value is None or panel.transData.transform((line.value, 0))[0] > _middle(panel)
+            where = 0.02 if left else 1.0
+            panel.text(
+                where,
+                place,
+                line.trouble,
+                transform=panel.get_yaxis_transform(),
+                va="center",
+                ha="left" if left else "right",
+                style="italic",
+                fontsize=8.5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75},
+            )
+    _names(panel, [line.name for line in lines])
+    return figure
+
+
+def _middle(panel: Axes) -> float:
+    return float(panel.transAxes.transform((0.5, 0))[0])
+
+
+def _names(panel: Axes, names: Sequence[str]) -> None:
+    """Names at the left, the first line on top, with faint rules to lead the eye."""
+    panel.set_yticks(range(len(names)), list(map(fitted, names)))
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="y", linewidth=0.3, color="#cccccc")
+    panel.set_axisbelow(True)

@@ -1,0 +1,164 @@
+"""Figures over the length of a job: what it takes and costs, and from which length on a speed-up holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.comparison import PlannedCell, origins
+from raybench.analysis.grid_results import Standing
+from raybench.analysis.statistics.break_even import Process, processes_of
+from raybench.analysis.statistics.speedup import speedup
+from raybench.reporting.figures.line_styles import devices, looks
+from raybench.reporting.figures.style import (
+    GREY,
+    NothingToShowError,
+    fitted,
+    label_points,
+    legend,
+    log,
+    log_where_wide,
+    marks,
+    new,
+)
+from raybench.results import timing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINES = 6
+"""Curves that can be told apart."""
+
+
+def time_and_cost(standing: Standing) -> Figure:
+    """What a whole run takes and what it costs, a mark for each cell: left and down is better.
+
+    Raises:
+        NothingToShowError: no device has a price, or no run has completed.
+    """
+    rows = {row.cell_id: row for row in standing.rows}
+    points = []
+    for cell in standing.cells:
+        totals = [seconds for run in standing.completed(cell) if (seconds := timing.total(run)) is not None]
+        price = rows[cell.cell_id].total_price
+        if totals and price is not None:
+            points.append((cell, median(totals), price))
+    if not any(cell.price_per_hour is not None for cell in standing.cells):
+        raise NothingToShowError("no device of the grid has a price_per_hour")
+    if not points:
+        raise NothingToShowError("no run on a device with a price has completed")
+    figure, (panel, *_) = new(3.3)
+    every = devices(standing)
+    for device, (colour, marker, _) in zip(every, marks(len(every)), strict=True):
+        mine = [(x, y) for cell, x, y in points if str(cell.axes.get("device")) == device]
+        if mine:
+            panel.plot(*zip(*mine, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2)
+    log_where_wide(panel, [x for _, x, _ in points])
+    prices = [price for *_, price in points]
+    if min(prices) > 0:
+        log_where_wide(panel, prices, "y")
+    else:
+        # A price of 0 has no place on a logarithmic scale.
+        panel.set_ylim(0, 1.08 * max(prices) or 1.0)
+    fastest_first = sorted(points, key=lambda point: point[1])
+    panel.set_xlabel("a whole run, s (loading the framework included)", loc="right")
+    panel.set_ylabel("price of a run (unit of price_per_hour)")
+    if len(panel.lines) > 1:
+        legend(figure, *panel.get_legend_handles_labels())
+    label_points(figure, panel, [(fitted(standing.label(cell), 24), x, y) for cell, x, y in fastest_first])
+    return figure
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The completed runs of a cell, and how many optimiser steps its epoch has."""
+
+    processes: Sequence[Process]
+    steps: int
+
+    def seconds(self, epochs: float) -> list[float]:
+        """What a job of so many epochs takes, by each of them."""
+        return [process.seconds(epochs * self.steps) for process in self.processes]
+
+    @property
+    def steady(self) -> float:
+        """Seconds an epoch, in the long run."""
+        return fmean(process.steady for process in self.processes) * self.steps
+
+    @property
+    def settled(self) -> float:
+        """Epochs as long as what is paid once."""
+        return fmean(process.once for process in self.processes) / self.steady
+
+
+def crossover(standing: Standing) -> Figure:
+    """Times as fast as the baseline, by the length of the job, with the 95 % interval as a band.
+
+    What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
+
+    Raises:
+        NothingToShowError: nothing is compared, or no run has completed.
+    """
+    pairs = _pairs(standing)
+    if not pairs:
+        raise NothingToShowError("no cell has a baseline to be compared with")
+    figure, (panel, *_) = new(3.2)
+    longest = max(100.0, 30 * max(side.settled for _, *sides in pairs for side in sides))
+    lengths = [longest ** (place / 60) for place in range(61)]
+    panel.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    every = [1.0]
+    curves = [[speedup(base.seconds(n), other.seconds(n)) for n in lengths] for _, base, other in pairs]
+    ratios = [[each.ratio for each in found if each] for found in curves]
+    known = [1.0, *chain(*ratios)]
+    # As far as an interval may stretch the page: two runs far apart have one that says nothing.
+    room = max(1.15, (max(known) / min(known)) ** 0.5)
+    page = (min(known) / room, max(known) * room)
+    every = list(known)
+    for (cell, *_), look, found, mine in zip(
+        pairs, looks(standing, [cell for cell, *_ in pairs]), curves, ratios, strict=True
+    ):
+        colour, marker, dash = look
+        style: dict[str, Any] = {"color": colour, "linestyle": dash}
+        marked: dict[str, Any] = {"marker": marker, "markevery": 15, "markersize": 4, "linewidth": 1.3}
+        panel.plot(lengths, mine, label=standing.label(cell), **style, **marked)
+        ends = [(each.low, each.high) for each in found if each and each.low is not None and each.high is not None]
+        if len(ends) == len(lengths) and (page[0] < ends[-1][0] or ends[-1][1] < page[1]):
+            low, high = zip(*ends, strict=True)
+            panel.fill_between(lengths, low, high, color=colour, alpha=0.1, linewidth=0)
+            for edge in (low, high):
+                panel.plot(lengths, edge, linewidth=0.5, **style)
+            every += [end for end in (*low, *high) if page[0] < end < page[1]]
+    log(panel, 1, longest)
+    if not log_where_wide(panel, every, "y"):
+        room = 0.1 * ((max(every) - min(every)) or 1.0)
+        panel.set_ylim(max(0.0, min(every) - room), max(every) + room)
+    panel.set_xlabel("length of the job, epochs", loc="right")
+    panel.set_ylabel("times as fast (×)")
+    legend(figure, *panel.get_legend_handles_labels(), handlelength=3.2)
+    return figure
+
+
+def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
+    """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
+    sides = [_side(standing, cell) for cell in standing.cells]
+    found: list[tuple[PlannedCell, _Side, _Side]] = []
+    for number, origin in enumerate(origins(standing.cells, standing.compared_with)):
+        cell, mine = standing.cells[number], sides[number]
+        base = sides[origin] if origin is not None and origin != number else None
+        if mine and base and not cell.again:
+            found.append((cell, base, mine))
+    if len(found) <= LINES:
+        return found
+    best: dict[str, tuple[PlannedCell, _Side, _Side]] = {}
+    for pair in sorted(found, key=lambda pair: pair[2].steady):
+        best.setdefault(str(pair[0].axes.get("device")), pair)
+    return list(best.values())[:LINES]
+
+
+def _side(standing: Standing, cell: PlannedCell) -> _Side | None:
+    processes = processes_of(standing.completed(cell))
+    steps = standing.steps(cell)
+    return _Side(processes, steps) if processes and steps else None

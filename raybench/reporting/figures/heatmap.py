@@ -1,0 +1,142 @@
+"""The map: what each batch size and each weight decay came to on each device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.grid_results import Standing, worded
+from raybench.planning.plan import short
+from raybench.reporting.figures.style import NothingToShowError, fitted, new
+from raybench.reporting.text import phrase
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BATCH, DECAY = "batch_size", "weight_decay"
+PANELS = 12
+COLUMNS, ROWS = 8, 24
+"""Values along the two sides of a map whose numbers can still be read."""
+
+DARKEST = 0.4
+"""Of matplotlib's greys: black numbers are read on it as well as on white."""
+
+TROUBLE = "////"
+"""The hatch of a cell that has no number."""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An axis of the grid along a side of the map."""
+
+    axis: str
+    values: Sequence[Any]
+    label: str
+
+    def place(self, cell: PlannedCell) -> int:
+        return self.values.index(cell.axes.get(self.axis))
+
+    @property
+    def ticks(self) -> tuple[list[float], list[str]]:
+        words = [short(value) if value is not None else "" for value in self.values]
+        return [place + 0.5 for place in range(len(words))], words
+
+
+def accuracy_map(standing: Standing) -> Figure:
+    """The last epoch's metric by batch size and weight decay, a panel for each device, with ± its standard deviation.
+
+    What ran out of memory, diverged, was skipped or has not run is hatched and says so; what the grid does not ask for
+    is empty.
+
+    Raises:
+        NothingToShowError: neither varies, no run has completed, or there are too many cells.
+    """
+    batches, decays = standing.axes.get(BATCH), standing.axes.get(DECAY)
+    if not batches and not decays:
+        raise NothingToShowError("neither batch size nor weight decay varies")
+    values = {cell.cell_id: standing.values(cell) for cell in standing.cells}
+    every = [fmean(found) for found in values.values() if found]
+    if not every:
+        raise NothingToShowError(f"no completed run has told of {standing.metric}")
+    others = [axis for axis in standing.axes if axis not in (BATCH, DECAY)]
+    panels: dict[str, list[PlannedCell]] = {}
+    for cell in standing.cells:
+        if not cell.again and cell.axes:
+            title = " ".join(worded(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
+            panels.setdefault(title, []).append(cell)
+    rows, columns = _side(standing, BATCH, "batch size"), _side(standing, DECAY, "weight decay λ")
+    if len(columns.values) > COLUMNS:
+        rows, columns = columns, rows
+    if len(panels) > PANELS or len(columns.values) > COLUMNS or len(rows.values) > ROWS:
+        raise NothingToShowError("there are more cells than a map can show")
+    across = 2 if len(columns.values) <= 2 and len(panels) > 1 else 1
+    down = -(-len(panels) // across)
+    figure, axes = new(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)
+    scale = (min(every), max(every) if max(every) > min(every) else min(every) + 1e-9)
+    for panel, (title, cells) in zip(axes, panels.items(), strict=False):
+        _map(panel, standing, cells, values, rows, columns, scale)
+        panel.set_title(fitted(title, 26 if across > 1 else 56), loc="left")
+    for panel in axes[len(panels) :]:
+        panel.set_visible(False)
+    figure.supxlabel(columns.label, fontsize=9.5)
+    figure.supylabel(rows.label, fontsize=9.5)
+    return figure
+
+
+def _map(
+    panel: Axes,
+    standing: Standing,
+    cells: Sequence[PlannedCell],
+    values: dict[str, list[float]],
+    rows: _Side,
+    columns: _Side,
+    scale: tuple[float, float],
+) -> None:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    greys = colormaps["Greys"]
+    for cell in cells:
+        place = columns.place(cell), rows.place(cell)
+        found = values[cell.cell_id]
+        share = (fmean(found) - scale[0]) / (scale[1] - scale[0]) if found else 0.0
+        box: dict[str, Any] = {
+            "facecolor": greys(0.05 + DARKEST * share) if found else "white",
+            "edgecolor": "black",
+            "linewidth": 0.6,
+        }
+        panel.add_patch(Rectangle(place, 1, 1, hatch="" if found else TROUBLE, **box))
+        words = _words(found) if found else phrase("run_troubles", standing.counts(cell)) or "–"
+        more = f"\n{trouble}" if found and (trouble := phrase("run_troubles", standing.counts(cell))) else ""
+        panel.text(
+            place[0] + 0.5,
+            place[1] + 0.5,
+            words + more,
+            ha="center",
+            va="center",
+            fontsize=8.5 if not more else 7,
+            linespacing=1.05,
+            bbox=None if found else {"facecolor": "white", "edgecolor": "none", "pad": 1.2},
+        )
+    panel.set_xlim(0, len(columns.values))
+    panel.set_ylim(len(rows.values), 0)
+    panel.set_xticks(*columns.ticks)
+    panel.set_yticks(*rows.ticks)
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+
+
+def _side(standing: Standing, axis: str, label: str) -> _Side:
+    """A side of a map, sorted where its values are numbers; without a label where it does not vary."""
+    values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
+    ordered = sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
+    return _Side(axis, ordered, label if axis in standing.axes else "")
+
+
+def _words(found: Sequence[float]) -> str:
+    more = f" ±{stdev(found):.3f}".replace("±0.", "±.") if len(found) > 1 else ""
+    return f"{fmean(found):.3f}{more}"

@@ -1,0 +1,34 @@
+"""Which line is whose: a cell has one look in all figures of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.grid_results import Standing
+from raybench.reporting.figures.style import MARKERS, marks
+
+
+def devices(standing: Standing) -> list[str]:
+    """The devices of a grid, in order."""
+    return list(dict.fromkeys(str(cell.axes.get("device")) for cell in standing.cells))
+
+
+def looks(standing: Standing, cells: Sequence[PlannedCell]) -> list[tuple[str, str, Any]]:
+    """A colour, a marker and a dash for the line of each of some cells (`raybench.reporting.figures.style.marks`).
+
+    Where each has a device of its own it is the device's, else that of the cell's place in the grid; in a grid of more
+    cells than there are markers, that of its place among these.
+    """
+    mine = [str(cell.axes.get("device")) for cell in cells]
+    every = devices(standing)
+    if len(set(mine)) == len(mine):
+        places = [every.index(device) for device in mine]
+    elif len(standing.cells) <= len(MARKERS):
+        order = [cell.cell_id for cell in standing.cells]
+        places = [order.index(cell.cell_id) for cell in cells]
+    else:
+        places = list(range(len(cells)))
+    made = marks(max(places, default=0) + 1)
+    return [made[place] for place in places]

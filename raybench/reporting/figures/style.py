@@ -1,0 +1,200 @@
+"""How every figure looks, and the two forms it leaves in: readable on a phone, on paper and without colours."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO, StringIO
+from itertools import cycle, islice
+from typing import IO, TYPE_CHECKING, Any
+
+from raybench.errors import RaybenchError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 4.9
+"""Inches: on a phone of 360 points the letters are still some 9 pixels high, and two stand side by side on a desk."""
+
+COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#8a2be2", "#7f7f7f")
+"""Told apart by most people who see few colours; what carries the meaning is always the mark, the dash or the hatch."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
+
+GREY = "#666666"
+
+LETTERS: Mapping[str, Any] = {
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.formatter.useoffset": False,
+    "hatch.linewidth": 0.6,
+    # A name from a file is text, whatever dollars are in it.
+    "text.parse_math": False,
+    # Letters as letters: small files, whose text can be searched and read aloud.
+    "svg.fonttype": "none",
+}
+
+
+class NothingToShowError(RaybenchError):
+    """A figure has nothing to show; the message says why, for the reader of the report."""
+
+
+@contextmanager
+def styled(salt: str) -> Iterator[None]:
+    """Draw and save in here: matplotlib's settings are ours, whatever a person's own file says, and his again after.
+
+    Args:
+        salt: of the names inside an SVG; figures on one page need different ones.
+    """
+    # Without a home folder it makes its font cache elsewhere, and would say so in two long lines.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib as mpl
+    from matplotlib import rcParamsDefault
+
+    # The backend is no business of ours: figures here are made and saved without one.
+    plain: dict[str, Any] = {name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")}
+    settings: Any = {**plain, **LETTERS, "svg.hashsalt": salt}
+    with mpl.rc_context(settings):
+        yield
+
+
+def new(height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of so many inches in height, and its panels row by row; it belongs to nobody but who asks for it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, **how)
+    return figure, list(panels.ravel())
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """The figure as an `<svg>` element to stand in a page: no prolog, and nothing that a browser would ask for."""
+    page = StringIO()
+    with styled(salt):
+        _save(figure, page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = page.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    # matplotlib names its parts alike in every figure (`axes_1`), and an id is to be there once in a page.
+    return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)
+
+
+def png(figure: Figure, dpi: int = 160) -> bytes:
+    """The figure as a PNG on white."""
+    page = BytesIO()
+    with styled(""):
+        _save(figure, page, format="png", dpi=dpi, facecolor="white")
+    return page.getvalue()
+
+
+def _save(figure: Figure, page: IO[Any], **how: Any) -> None:
+    """Save a figure; of a person's names what no font can draw becomes a space, or a box without a word."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        words = text.get_text()
+        shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in words)
+        if shown != words:
+            text.set_text(shown)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        figure.savefig(page, **how)
+
+
+def marks(number: int) -> list[tuple[str, str, Any]]:
+    """A colour, a marker and a dash for each of so many lines; no two of the first thirty are alike without colour."""
+    found = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
+    return list(islice(found, number))
+
+
+def fitted(name: str, most: int = 34) -> str:
+    """A name no longer than a figure has room for: what is left out lies before its end, which tells cells apart.
+
+    Args:
+        most: letters.
+    """
+    if len(name) <= most:
+        return name
+    tail = most * 2 // 5
+    return f"{name[: most - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+
+
+def log_where_wide(panel: Axes, values: Sequence[float], which: str = "x", times: float = 8.0) -> bool:
+    """A logarithmic scale where values lie so many times apart, else one that begins at 0; whether it is that."""
+    positive = [value for value in values if value > 0]
+    if not positive or max(positive) / min(positive) < times:
+        getattr(panel, f"set_{which}lim")(0, max(positive, default=1) * 1.08)
+        return False
+    log(panel, min(positive) / 1.25, max(positive) * 1.25, which)
+    return True
+
+
+def log(panel: Axes, low: float, high: float, which: str = "x") -> None:
+    """A logarithmic scale with numbers as people write them: 0.05, 2, 500."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(panel, f"set_{which}scale")("log")
+    getattr(panel, f"set_{which}lim")(low, high)
+    axis = panel.xaxis if which == "x" else panel.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+    """A name at each point, as far as there is room: one that would stand on another is left out.
+
+    Args:
+        figure: with its legend and its labels, for they decide where the panel lies.
+        panel: with its scales and limits as they are to be.
+        points: name, x and y, the most important first.
+    """
+    figure.draw_without_rendering()
+    to_page = panel.transData.transform
+    marks_at = [to_page((x, y)) for _, x, y in points]
+    begin, end = (float(panel.transAxes.transform((share, 0))[0]) for share in (0, 1))
+    taken: list[tuple[float, float, float]] = []
+    for (name, x, y), (at_x, at_y) in zip(points, marks_at, strict=True):
+        wide = LETTER * len(name)
+        for left in (at_x + GAP, at_x - GAP - wide):
+            inside = left > begin and left + wide < end
+            box = (left, left + wide, at_y)
+            free = all(
+                abs(at_y - mark_y) > 7 or not box[0] - MARK < mark_x < box[1] + MARK for mark_x, mark_y in marks_at
+            )
+            if inside and free and all(abs(at_y - b[2]) > 10 or b[1] < box[0] or box[1] < b[0] for b in taken):
+                taken.append(box)
+                ha = "left" if left > at_x else "right"
+                shift = (GAP if left > at_x else -GAP, 0)
+                panel.annotate(name, (x, y), xytext=shift, textcoords="offset pixels", ha=ha, va="center", fontsize=7.5)
+                break
+
+
+GAP, LETTER, MARK = 7.0, 6.3, 5.0
+"""Pixels of a figure at its own 100 to the inch: from a mark to its name, a letter of that name, half a mark."""
+
+
+ROWS, ROW = 2, 0.18
+"""Rows of a legend for which a figure has room, and inches for each further one."""
+
+
+def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **how: Any) -> None:
+    """A legend above the panels, in as many columns as its names leave room for."""
+    names = list(map(fitted, names))
+    columns = max(1, min(len(names), int(60 / (max(map(len, names)) + 8))))
+    more = -(-len(names) // columns) - ROWS
+    if more > 0:
+        figure.set_figheight(figure.get_figheight() + more * ROW)
+    figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False, **how)

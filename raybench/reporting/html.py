@@ -1,0 +1,69 @@
+"""The report as one HTML page that stands alone: no script, nothing from elsewhere; for a desk, a phone and paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from raybench.reporting.comparison_table import Columns, columns
+from raybench.reporting.report import NOTE, Report
+from raybench.reporting.text import as_html, environment
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from raybench.reporting.figures import Picture
+    from raybench.reporting.published import PublishedReport
+
+TEMPLATE, PUBLISHED = "report.html.j2", "published.html.j2"
+
+COMPARISONS = 60
+"""Cells whose verdicts are all written out; of more, the data have them."""
+
+
+def with_code(text: str) -> Markup:
+    """Text of ours or of anybody, escaped; what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str, str] | None = None) -> str:
+    """The page.
+
+    Args:
+        report: the report.
+        pictures: its figures (`raybench.reporting.figures.pictures`).
+        left_out: from a figure's title to why it has nothing to show.
+    """
+    from markupsafe import Markup
+
+    standing = report.standing
+    kept, notes = columns(standing.rows, standing.metric)
+    head: Columns = kept
+    return (
+        environment()
+        .get_template(TEMPLATE)
+        .render(
+            report=report,
+            told=report.told,
+            standing=standing,
+            columns=head,
+            notes=notes,
+            rows=range(len(standing.rows)),
+            pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
+            left_out=left_out or {},
+            doubted=sum(doubt.kind != NOTE for doubt in report.doubts) + len(report.troubles),
+            comparisons=report.comparisons[:COMPARISONS],
+            html=as_html,
+            with_code=with_code,
+        )
+    )
+
+
+def published_page(report: PublishedReport) -> str:
+    """The page of a published result."""
+
+    of = report.publication
+    return environment().get_template(PUBLISHED).render(report=report, of=of, html=as_html)

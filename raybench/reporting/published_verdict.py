@@ -1,0 +1,217 @@
+"""What a published result shows, by the numbers that its source reports, as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from raybench.analysis.fact import Fact
+from raybench.analysis.pairs import differences
+from raybench.analysis.statistics.time_to_target import NEVER, Try, expected
+from raybench.analysis.verdict import DifferencesFact
+from raybench.core.job import Target
+from raybench.planning.plan import short
+from raybench.reporting.published_comparison import CPU, OTHER_RULES, RATE, SECONDS, Compared, Told, by_other_rules
+from raybench.sources.published_results import Claim, Publication
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A number that a source reports of a machine: the mean of its runs.
+
+    Attributes:
+        unit: "s" or "examples/s".
+        runs: how many numbers there are.
+        label: what the source calls the run; may be empty.
+    """
+
+    value: float
+    unit: str
+    runs: int
+    label: str
+
+
+@dataclass(frozen=True)
+class PublishedSpeedupFact(Fact):
+    """How many times as fast one machine is as another, by the source's own rule.
+
+    Attributes:
+        workload: empty if the source does not name it.
+        decimals: of the ratio, as many as the source states; 0 for three digits.
+        low, high: the 95 % interval of the ratio; None without repeats.
+        one_run_each: whether each number is of one run, as the source says.
+    """
+
+    other: str
+    baseline: str
+    workload: str
+    ratio: float
+    decimals: int
+    low: float | None
+    high: float | None
+    other_reported: Reported
+    baseline_reported: Reported
+    one_run_each: bool
+
+
+@dataclass(frozen=True)
+class ClaimFact(Fact):
+    """A ratio that a source states, or that its data give."""
+
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class OpenClaimFact(Fact):
+    """A ratio that does not follow from the numbers that the source reports."""
+
+    claim: Claim
+    other: str
+    baseline: str
+
+
+@dataclass(frozen=True)
+class RunPriceFact(Fact):
+    """What a whole run costs on each machine."""
+
+    other: str
+    baseline: str
+    other_price: float
+    baseline_price: float
+
+
+@dataclass(frozen=True)
+class OtherRulesFact(Fact):
+    """The ratios that other rules give for the same runs."""
+
+    ratios: dict[str, float]
+
+
+@dataclass(frozen=True)
+class ProcessorTimeFact(Fact):
+    """The ratio by processor time."""
+
+    ratio: float
+
+
+@dataclass(frozen=True)
+class PublishedTargetFact(Fact):
+    """How many runs reached the target, and what a success takes if the others are repeated.
+
+    Attributes:
+        seconds: that a successful run took.
+        expected: seconds with restarts, with their 95 % interval; None if no run missed.
+    """
+
+    name: str
+    target: Target
+    hits: int
+    runs: int
+    share_low: float
+    share_high: float
+    seconds: float
+    expected: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class PublishedTimeFact(Fact):
+    """How long a machine took that is compared with none; `accuracy` is a share, None if not reported."""
+
+    name: str
+    workload: str
+    reported: Reported
+    runs: int | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class PublishedAccuraciesFact(Fact):
+    """The accuracies of a source that reports no times: each a share, with its machine and the run's label."""
+
+    accuracies: tuple[tuple[float, str, str], ...]
+
+
+def published_verdict(told: Sequence[Told], pairs: Sequence[Compared], publication: Publication) -> list[list[Fact]]:
+    """Paragraphs of facts, each with what matters most first.
+
+    Args:
+        told: what the source reports, by cell and machine.
+        pairs: what is compared.
+        publication: the source.
+    """
+    verdict = [_comparison(pair, publication) for pair in pairs]
+    verdict += [[fact] for one in told if (fact := _target(one))]
+    for claim in publication.claims:
+        if all(claim not in pair.claims for pair in pairs):
+            models = [str(publication.machines[each].get("device_model", each)) for each in (claim.machine, claim.over)]
+            verdict.append([OpenClaimFact(claim, *models)])
+    return verdict if pairs else [*verdict, *_without_comparison(told, publication)]
+
+
+def _comparison(pair: Compared, publication: Publication) -> list[Fact]:
+    other, baseline, found = pair.other, pair.baseline, pair.found
+    reported = [_reported(side, pair.measure) for side in (other, baseline)]
+    counts = [len(side.seconds(pair.measure, publication.rule)) for side in (other, baseline)]
+    repeated = min(counts) > 1
+    facts: list[Fact] = [
+        PublishedSpeedupFact(
+            other=other.model,
+            baseline=baseline.model,
+            workload=other.workload,
+            ratio=found.ratio,
+            decimals=max((len(short(claim.ratio).partition(".")[2]) for claim in pair.claims), default=0),
+            low=found.low,
+            high=found.high,
+            other_reported=reported[0],
+            baseline_reported=reported[1],
+            one_run_each=not repeated and all(side.first("runs") == 1 for side in (other, baseline)),
+        ),
+        *map(ClaimFact, pair.claims),
+    ]
+    if apart := differences(baseline.cell, other.cell, ()):
+        facts.append(DifferencesFact(apart))
+    prices = [side.first("total_price") for side in (other, baseline)]
+    if all(prices):
+        facts.append(RunPriceFact(other.model, baseline.model, *prices))
+    ratios = by_other_rules(pair, publication.rule)
+    if others := {rule: ratios[rule] for rule in OTHER_RULES if rule in ratios}:
+        facts.append(OtherRulesFact(others))
+    if (clock := f"{publication.rule}{CPU}") in ratios:
+        facts.append(ProcessorTimeFact(ratios[clock]))
+    return facts
+
+
+def _reported(side: Told, measure: str) -> Reported:
+    values = [float(each[measure]) for each in side.known if each.get(measure)]
+    return Reported(fmean(values), "examples/s" if measure == RATE else "s", len(values), side.label)
+
+
+def _target(told: Told) -> PublishedTargetFact | None:
+    """What a success takes if some runs miss their target; None if the source does not tell."""
+    runs, hits, seconds = (told.first(column) for column in ("runs", "target_runs", "time_to_target_s"))
+    if not runs or not seconds or hits is None or runs == 1:
+        return None
+    target = Target(*(told.first(f"target_{part}") for part in ("metric", "at_least", "at_most")))
+    found = expected([Try(seconds)] * hits + [Try(seconds, NEVER)] * (runs - hits))
+    assert found is not None
+    known = found.seconds is not None and found.low is not None and found.high is not None and hits < runs
+    again = (found.seconds, found.low, found.high) if known else (None, None, None)
+    return PublishedTargetFact(told.model, target, hits, runs, found.share_low, found.share_high, seconds, *again)
+
+
+def _without_comparison(told: Sequence[Told], publication: Publication) -> list[list[Fact]]:
+    """What each machine took or, if the source reports no time, how well it learned."""
+    timed: list[Fact] = [
+        PublishedTimeFact(
+            each.model, each.label or each.workload, _reported(each, SECONDS), each.first("runs"), each.accuracy
+        )
+        for each in told
+        if each.seconds(SECONDS, publication.rule)
+    ]
+    if timed:
+        return [timed]
+    shares = tuple((each.accuracy, each.model, each.label) for each in told if each.accuracy)
+    return [[PublishedAccuraciesFact(shares)]] if shares else []

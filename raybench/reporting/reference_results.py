@@ -1,0 +1,159 @@
+"""What others have reported of a grid's workload, beside the grid's own numbers by the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from raybench.analysis.grid_results import Standing
+from raybench.core.identity import leaves
+from raybench.core.status import TrialStatus
+from raybench.reporting.tables import Record
+from raybench.results.attempt import Attempt
+from raybench.results.timing import PUBLISHED
+from raybench.sources import tables
+from raybench.sources.published_results import RULES, SHIPPED, Publication, Run, of_name
+
+PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch", "settings.compile")
+"""What a cell of the grid has to share with a source, where that tells it, for its number to stand beside."""
+
+WHOLE_RUN = "settings.epochs"
+"""And that too, where the number is of a whole run and not of an epoch or a step."""
+
+SECONDS, THROUGHPUT, ACCURACY = "reported_s", "examples_per_s", "val/accuracy"
+ACCURACIES = {"last_val_accuracy": "after the last epoch", "best_val_accuracy": "after the best epoch"}
+
+
+class Quantity(NamedTuple):
+    """Something that a source reports, and how one's own is had.
+
+    Attributes:
+        name: of the rule, as raybench calls it; None where it has none.
+        unit: of the number.
+        counts: what it counts.
+        rule: from an attempt to the number.
+        value: what the source reports; None where it ran out of memory.
+        whole: whether it is of a whole run.
+    """
+
+    name: str | None
+    unit: str
+    counts: str
+    rule: Callable[[Attempt], float | None] | None
+    value: float | None
+    whole: bool = True
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether the best is the highest."""
+        return self.unit in (PUBLISHED["tutorial_throughput"].unit, ACCURACY)
+
+    @property
+    def place(self) -> tuple[bool, bool, float]:
+        """Where it stands: times first, the fastest first; then what is better the higher it is; then what is none."""
+        value = self.value or 0.0
+        return self.value is None, self.more_is_better, -value if self.more_is_better else value
+
+
+def beside(standing: Standing) -> list[Record]:
+    """A record for each number that a published source reports of a setting on a machine.
+
+    Of the sources that trained the same workload, or one of which nobody says what it was and that a reader would take
+    for it. `mine` and `cell` are the same by the source's rule, median over runs, and the label of the grid's best cell
+    that keeps to the source's protocol; both are missing where there is none, or where raybench has no such rule.
+    """
+    found = []
+    for file in sorted(SHIPPED.iterdir(), key=lambda file: file.name):
+        # Most sources are about something else, and need not be read as a whole.
+        if file.name.endswith(".yaml") and standing.workload in file.read_text(encoding="utf-8"):
+            name = file.name.removesuffix(".yaml")
+            found += _of(standing, name, of_name(name))
+    return found
+
+
+def _of(standing: Standing, name: str, source: Publication) -> list[Record]:
+    groups: dict[str, list[tuple[Run, tables.Record]]] = {}
+    for run, row in zip(source.runs, source.records(name), strict=True):
+        if standing.workload in (source.like, row.attempt.cell.get("workload", {}).get("name")):
+            groups.setdefault(row.attempt.cell_id, []).append((run, row))
+    told = [(quantity, group[0]) for group in groups.values() for quantity in _reported(source, group)]
+    records: list[Record] = []
+    for quantity, (run, row) in sorted(told, key=lambda pair: pair[0].place):
+        cell = dict(leaves(row.attempt.cell))
+        mine = None if cell.get("workload.version") else _mine(standing, quantity, cell)
+        records.append(
+            {
+                "source": source.source,
+                "machine": _machine(run, cell),
+                "reported": quantity.value,
+                "unit": quantity.unit,
+                "counts": quantity.counts,
+                "rule": quantity.name,
+                "caveats": list(source.caveats),
+                "origin": source.origin(run),
+                "mine": mine[0] if mine else None,
+                "cell": mine[1] if mine else None,
+            }
+        )
+    return records
+
+
+def _reported(source: Publication, group: Sequence[tuple[Run, tables.Record]]) -> Iterator[Quantity]:
+    """What a source reports of the runs of one setting on one machine; of several, their median."""
+
+    def middle(column: str) -> float:
+        return float(median(row.known[column] for _, row in group))
+
+    run, row = group[0]
+    name = row.known.get("reported_rule")
+    rule = RULES.get(name or "")
+    unit = PUBLISHED[name].unit if name in PUBLISHED else "s"
+    whole = unit == "s"
+    if row.known.get(SECONDS) is not None:
+        yield Quantity(name, unit, source.counts, rule, middle(SECONDS), whole)
+    if THROUGHPUT in run.says:
+        yield Quantity(name, PUBLISHED["tutorial_throughput"].unit, source.counts, rule, middle(THROUGHPUT), False)
+    for column, counts in ACCURACIES.items():
+        if column in run.says:
+            yield Quantity(column, ACCURACY, counts, _accuracy(column), middle(column))
+    if run.says.get("status") == TrialStatus.OOM:
+        yield Quantity(None, "out of memory", source.counts, None, None)
+
+
+def _accuracy(column: str) -> Callable[[Attempt], float | None]:
+    """The rule by which the table of trials has an accuracy."""
+
+    def rule(attempt: Attempt) -> float | None:
+        seen = [epoch.metrics[ACCURACY] for epoch in attempt.epochs if ACCURACY in epoch.metrics]
+        return None if not seen else max(seen) if column.startswith("best") else seen[-1]
+
+    return rule
+
+
+def _machine(run: Run, cell: Mapping[str, Any]) -> str:
+    """What it ran on, and what tells the run from others there."""
+    batch = f"batch {run.settings['batch_size']}" if "batch_size" in run.settings else ""
+    parts = (cell.get("device.model") or run.machine, run.label or cell.get("workload.version"), batch)
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _mine(standing: Standing, quantity: Quantity, theirs: Mapping[str, Any]) -> tuple[float, str] | None:
+    """The number and the label of the grid's best cell by a rule, of those with the same protocol."""
+    names = (*PROTOCOL, WHOLE_RUN) if quantity.whole else PROTOCOL
+    wanted = {name: theirs[name] for name in names if theirs.get(name) is not None}
+    numbers = []
+    for cell in standing.cells:
+        runs = standing.completed(cell)
+        same = runs and wanted.items() <= {key: v for key, v in _protocol(runs[0]).items() if key in wanted}.items()
+        found = [value for run in runs if quantity.rule and (value := quantity.rule(run)) is not None]
+        if wanted and same and found and not cell.again:
+            numbers.append((median(found), standing.label(cell)))
+    best = max if quantity.more_is_better else min
+    return best(numbers, key=lambda pair: pair[0]) if numbers else None
+
+
+def _protocol(run: Attempt) -> dict[str, Any]:
+    """What is told of a run's cell, with the steps of an epoch as they were taken."""
+    steps = {"settings.steps_per_epoch": run.epochs[0].steps} if run.epochs else {}
+    return dict(leaves(run.cell)) | steps

@@ -1,0 +1,237 @@
+"""The report of a grid: the verdict first, then the evidence, then what to doubt, then what was run on what.
+
+A `Report` is data; `raybench.reporting.html` makes a page of it, `as_json` a file that programs read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from raybench.analysis.caveats import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, caveats, finding_facts
+from raybench.analysis.fact import Fact
+from raybench.analysis.grid_results import Standing
+from raybench.analysis.learning import what_decides
+from raybench.analysis.pairs import UNKNOWN, Pair, pairs
+from raybench.analysis.smoke import smoke_cuts
+from raybench.analysis.summary import of_cell, summarize
+from raybench.checks.canary.judge import Drift
+from raybench.core import memory
+from raybench.core.status import TrialStatus
+from raybench.reporting.tables import Record, Section, published, sections
+from raybench.reporting.text import phrase, plain, remedy
+from raybench.results.attempt import Attempt
+
+VERSION = 1
+"""Of the form of `as_json`; raised when a field changes its meaning. New fields may come at any time."""
+
+
+FINDING, NOTE = "finding", "note"
+"""Kinds of doubts that are shown in their own way."""
+
+NOTES = (PerExampleCellsFact, OtherTrialsFact, FurtherRepeatsFact)
+"""Caveats that change no verdict."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that the numbers have to be read with.
+
+    Attributes:
+        kind: `smoke`, how cells were cut; `finding`, about runs; `warning` or `drift`; `note`, which changes no
+            verdict; or `doubt`, any other.
+        says: what was seen, in the worst run where it was in several.
+        remedy: what to do about it; empty where nothing is known.
+        runs: of how many completed runs; None where it is not about runs.
+    """
+
+    kind: str
+    says: str
+    remedy: str = ""
+    runs: int | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a grid beside its results; all of it may be missing.
+
+    Attributes:
+        description: what the grid is for, in its own words.
+        text: the grid file.
+        warnings: what a person should know that is no result, such as a decay proof that failed.
+        drifts: devices that were not the same all the time, and the trials which that touches.
+        notes: what a person should know that changes no verdict, such as what was left out.
+        published: what others reported of the same workload (`raybench.reporting.tables.published`).
+        made: when the report was made, UTC.
+    """
+
+    description: str = ""
+    text: str = ""
+    warnings: Sequence[str] = ()
+    drifts: Sequence[Drift] = ()
+    notes: Sequence[str] = ()
+    published: Sequence[Record] = ()
+    made: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A grid's report.
+
+    Attributes:
+        standing: the grid, and its rows.
+        told: what is known beside its results.
+        verdict: paragraphs of facts, the most important first in each.
+        comparisons: label and facts of each cell.
+        deciding: what decides how well it learns: the device, a setting or luck; empty where it cannot be told.
+        sections: tables of evidence.
+        doubts: what to doubt, what touches verdicts first.
+        troubles: trials that did not complete: label, status, error in a line.
+        machines: what it ran on: a record for each kind of device on each host.
+        versions: from a program to its versions, most often used first.
+    """
+
+    standing: Standing
+    told: Told
+    verdict: Sequence[Sequence[Fact]]
+    comparisons: Sequence[tuple[str, Sequence[Fact]]]
+    deciding: Sequence[Fact]
+    sections: Sequence[Section]
+    doubts: Sequence[Doubt]
+    troubles: Sequence[Record]
+    machines: Sequence[Record]
+    versions: Mapping[str, Sequence[str]]
+
+
+def make_report(standing: Standing, told: Told | None = None) -> Report:
+    """The report of a grid as it stands; nothing is read and nothing is drawn."""
+    told = told or Told()
+    # The target of the file as it is now, whatever runs were told when they began.
+    aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
+    found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
+    found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
+    every = [(standing.label(cell), of_cell(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
+    examples = next((each.examples for each in found if each.examples), None)
+    others = published(standing, told.published)
+    own = [run for cell in standing.cells for run in standing.runs(cell)]
+    return Report(
+        standing=standing,
+        told=told,
+        verdict=summarize(standing, found),
+        comparisons=[] if standing.smoke else every,
+        deciding=[] if standing.smoke else what_decides(standing.accuracies, examples),
+        sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
+        doubts=list(_doubts(standing, told, found)),
+        troubles=[_trouble(run) for run in own if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)],
+        machines=_machines(own),
+        versions=_versions(own),
+    )
+
+
+def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[Doubt]:
+    if cuts := smoke_cuts(cell.content for cell in standing.cells):
+        yield Doubt("smoke", plain(cuts))
+    findings = finding_facts(standing.rows)
+    yield from (Doubt(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
+    yield from (Doubt("warning", warning) for warning in told.warnings)
+    # What touches a run of the table is among its findings.
+    touched = {
+        standing.latest[trial].key
+        for row in standing.rows
+        for trial, some in row.findings.items()
+        if "machine_drift" in {finding.code for finding in some}
+    }
+    yield from (Doubt("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.excess))
+    for fact in caveats(standing, found):
+        yield Doubt(NOTE if isinstance(fact, NOTES) else "doubt", plain(fact), remedy(fact))
+    yield from (Doubt(NOTE, note) for note in told.notes)
+    yield from (Doubt(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
+
+
+def _trouble(run: Attempt) -> Record:
+    error = run.error or {}
+    lines = str(error.get("message") or "").strip().splitlines()
+    words = memory.in_words(error) if run.status == TrialStatus.OOM else ""
+    words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
+    return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
+
+
+def _machines(runs: Sequence[Attempt]) -> list[Record]:
+    """A record for each device on each host, with how many runs it had."""
+    counted: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    for run in runs:
+        device = run.cell.get("device")
+        if isinstance(device, Mapping) and run.host:
+            told = {
+                "host": run.host.get("name"),
+                "device": run.profile or device.get("kind"),
+                "kind": device.get("kind"),
+                "model": device.get("model"),
+                "count": device.get("count"),
+                "threads": run.fairness.get("threads", device.get("threads")),
+                "framework": run.cell.get("framework"),
+            }
+            plain_values = (
+                (key, value if isinstance(value, (int, float)) else str(value)) for key, value in told.items()
+            )
+            counted[tuple(plain_values)] += 1
+    return [{**dict(told), "runs": count} for told, count in counted.items()]
+
+
+def _versions(runs: Sequence[Attempt]) -> dict[str, list[str]]:
+    found: dict[str, Counter[str]] = {}
+    for run in runs:
+        for name, version in run.versions.items():
+            if isinstance(version, (str, int, float)):
+                found.setdefault(str(name), Counter())[str(version)] += 1
+    return {name: [version for version, _ in counts.most_common()] for name, counts in sorted(found.items())}
+
+
+def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The report as plain data, for programs.
+
+    - `v`: the version of this form, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`, `target`
+    - `verdict`: sentences, in order; `comparisons`: a `cell` and its `sentences` each
+    - `deciding`: sentences on what decides the accuracy
+    - `cells`: the comparison, a row a cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
+      `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds an epoch: `value`, `low`, `high`,
+      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95 %), `bound`, `findings`, prices
+    - `sections`: from a table's name to its `title`, `says` and `records`; seconds and shares are numbers
+    - `doubts` (`kind`, `says`, `remedy`, `runs`), `troubles`, `machines`, `versions`, `grid_file`
+    - `figures_left_out`: from a figure's name to the reason
+
+    Args:
+        report: the report.
+        left_out: figures that had nothing to show (`raybench.reporting.figures.pictures`).
+    """
+    standing, told = report.standing, report.told
+    labels = {cell.cell_id: standing.label(cell) for cell in standing.cells}
+    return {
+        "v": VERSION,
+        "grid": standing.name,
+        "workload": standing.workload,
+        "description": told.description,
+        "made": told.made,
+        "metric": standing.metric,
+        "baseline": dict(standing.compared_with),
+        "target": asdict(standing.target) if standing.target else None,
+        "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
+        "comparisons": [{"cell": label, "sentences": list(map(plain, said))} for label, said in report.comparisons],
+        "deciding": list(map(plain, report.deciding)),
+        "cells": [
+            {"cell": labels[row.cell_id], "status": phrase("run_counts", row.counts), **asdict(row)}
+            for row in standing.rows
+        ],
+        "sections": {
+            section.name: {"title": section.title, "says": section.says, "records": list(section.records)}
+            for section in report.sections
+        },
+        "doubts": [asdict(doubt) for doubt in report.doubts],
+        "troubles": list(report.troubles),
+        "machines": list(report.machines),
+        "versions": dict(report.versions),
+        "grid_file": told.text,
+        "figures_left_out": dict(left_out or {}),
+    }

@@ -1,0 +1,348 @@
+"""The evidence behind a verdict, as tables of data: each knows its columns, how to write them and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from raybench.analysis.comparison import PlannedCell, origins
+from raybench.analysis.grid_results import PLACE, Standing
+from raybench.analysis.pairs import Pair
+from raybench.analysis.statistics import break_even, time_to_target
+from raybench.analysis.statistics.break_even import Process, crossover, speedup_at
+from raybench.analysis.statistics.speedup import Speedup
+from raybench.analysis.target import mean_accuracy
+from raybench.analysis.verdict import Outcome
+from raybench.core.ledger import STEP_SECTIONS
+from raybench.reporting.text import digits, end, phrase, times
+
+Record = Mapping[str, Any]
+
+NOTHING = "–"
+
+EPOCHS = 100
+"""The length of the job that every device is asked about."""
+
+
+EXACT = 10_000
+"""From here on a published number is written without digits after the point."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the name of its value in a record, its head with its unit, and how a value is written."""
+
+    key: str
+    head: str
+    show: Callable[[Any], str] = str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the report.
+
+    Attributes:
+        name: what data calls it; the macro `…_table` of this name has its title, and says how to read it.
+        columns: of which those without any value are left out.
+        records: a row each, plain values by the columns' keys and what else belongs to it.
+        known: arguments of the macro.
+    """
+
+    name: str
+    columns: Sequence[Column]
+    records: Sequence[Record]
+    known: Sequence[Any] = ()
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        return self._lines[0]
+
+    @property
+    def says(self) -> str:
+        """How to read it."""
+        return " ".join(self._lines[1:])
+
+    @property
+    def _lines(self) -> list[str]:
+        lines = phrase(f"{self.name}_table", *self.known, of="tables.html.j2").strip().split("\n")
+        return [line.strip() for line in lines if line.strip()]
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns in which something stands."""
+        return [column for column in self.columns if any(record.get(column.key) is not None for record in self.records)]
+
+    def cells(self, record: Record) -> list[tuple[Column, str]]:
+        """A row as people read it."""
+        values = ((column, record.get(column.key)) for column in self.shown)
+        return [(column, NOTHING if value is None else column.show(value)) for column, value in values]
+
+
+def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
+    """Every table that the grid has something for, in the order of a report."""
+    made = (
+        to_target(standing, pairs),
+        job_lengths(standing, pairs),
+        jobs(standing, pairs),
+        best(standing),
+        steps(standing),
+    )
+    return [section for section in made if section and section.records]
+
+
+def between(ends: tuple[float | None, float | None] | None) -> str:
+    """The ends of an interval as they stand in a column of their own."""
+    low, high = ends or (None, None)
+    return NOTHING if low is None or high is None else f"{end(low)}–{end(high)}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def _as_told(value: float) -> str:
+    """A number with no more digits than publications have: 74, 0.9942, 39868."""
+    return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
+
+
+def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
+    """Which settings reach the target on which device, and what that takes; None without a target."""
+    wanted = standing.target
+    if wanted is None:
+        return None
+    records: list[Record] = []
+    for cell, pair in zip(standing.cells, pairs, strict=True):
+        found = time_to_target.expected(pair.other.tries)
+        if found and not cell.again:
+            epochs = [each.epochs for each in pair.other.tries if each.reached and each.epochs]
+            records.append(
+                {
+                    "cell": standing.label(cell),
+                    "reached": found.successes,
+                    "runs": found.tries,
+                    "of": f"{found.successes} of {found.tries}",
+                    "censored": found.censored,
+                    "share_95": (found.share_low, found.share_high),
+                    "epochs": fmean(epochs) if epochs else None,
+                    "half": time_to_target.reached_by_half(pair.other.tries),
+                    "seconds": found.seconds,
+                    "seconds_95": (found.low, found.high) if found.high is not None else None,
+                    "price": _price(cell, found.seconds),
+                    **_on_average(pair),
+                }
+            )
+    records.sort(key=lambda record: (record["seconds"] is None, record["seconds"] or 0.0))
+    return Section(
+        "target",
+        (
+            Column("cell", "setting", right=False),
+            Column("of", "runs that reached it"),
+            Column("share_95", "share, 95 %", lambda ends: f"{_share(ends[0])}–{_share(ends[1])}"),
+            Column("epochs", "epochs", digits),
+            Column("half", "half by, s", digits),
+            Column("seconds", "expected, s", digits),
+            Column("seconds_95", "95 %", between),
+            Column("price", "price", digits),
+            Column("mean", "mean accuracy", "{:.4f}".format),
+            Column("proof", f"{phrase('goal', wanted)} on average", right=False),
+        ),
+        records,
+        (wanted, any("mean" in record for record in records)),
+    )
+
+
+def _on_average(pair: Pair) -> Record:
+    """Whether the mean accuracy over runs is shown to reach the target."""
+    found = mean_accuracy(pair)
+    if found is None:
+        return {}
+    shown = found.outcome == Outcome.HIGHER
+    return {"mean": found.mean, "mean_95": (found.low, found.high), "shown": shown, "proof": phrase("proof", found)}
+
+
+def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
+    """What a job of many epochs would take and cost on each device, framework and precision, at its fastest setting."""
+    fastest: dict[str, tuple[float, Record]] = {}
+    for cell, pair in zip(standing.cells, pairs, strict=True):
+        steps = standing.steps(cell)
+        found = break_even.job(pair.other.processes, EPOCHS * steps) if steps else None
+        if found is None or cell.again:
+            continue
+        device = standing.places[cell.cell_id] or NOTHING
+        record = {
+            "device": device,
+            "cell": standing.label(cell, PLACE) or None,
+            "seconds": found.value,
+            "seconds_95": (found.low, found.high),
+            "once": fmean(process.once for process in pair.other.processes),
+            "price": _price(cell, found.value),
+        }
+        if device not in fastest or found.value < fastest[device][0]:
+            fastest[device] = (found.value, record)
+    return Section(
+        "jobs",
+        (
+            Column("device", "device", right=False),
+            Column("cell", "setting", right=False),
+            Column("once", "paid once, s", digits),
+            Column("seconds", f"{EPOCHS} epochs, s", digits),
+            Column("seconds_95", "95 %", between),
+            Column("price", "price", digits),
+        ),
+        [record for _, record in sorted(fastest.values(), key=lambda pair: pair[0])],
+        (EPOCHS,),
+    )
+
+
+def best(standing: Standing) -> Section:
+    """For each device, framework and precision the setting that learned best, and the one that was fastest."""
+    devices: dict[str, list[PlannedCell]] = {}
+    for cell in standing.cells:
+        if not cell.again:
+            devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
+    rows = {row.cell_id: row for row in standing.rows}
+    records: list[Record] = []
+    sign = -1 if standing.less_is_better else 1
+    for device, cells in devices.items():
+        # Runs that stop at their target have learned enough, and not what they could.
+        whole = [cell for cell in cells if not any(run.stops for run in standing.completed(cell))]
+        learned = [(fmean(values), cell) for cell in whole if (values := standing.values(cell))]
+        timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
+        if learned and timed and len(cells) > 1:
+            value, top = max(learned, key=lambda pair: sign * pair[0])
+            seconds, quick = min(timed, key=lambda pair: pair[0])
+            records.append(
+                {
+                    "device": device,
+                    "best": standing.label(top, PLACE) or NOTHING,
+                    "value": value,
+                    "fastest": standing.label(quick, PLACE) or NOTHING,
+                    "seconds": seconds,
+                }
+            )
+    return Section(
+        "best",
+        (
+            Column("device", "device", right=False),
+            Column("best", "learned best", right=False),
+            Column("value", standing.metric, lambda value: f"{value:.3f}"),
+            Column("fastest", "fastest", right=False),
+            Column("seconds", "s/epoch", digits),
+        ),
+        records,
+    )
+
+
+def steps(standing: Standing) -> Section:
+    """Milliseconds of a training step by section, of the cells that were profiled."""
+    records = [
+        {"cell": standing.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
+        for cell, row in zip(standing.cells, standing.rows, strict=True)
+        if row.step_profile
+    ]
+    return Section(
+        "steps",
+        (
+            Column("cell", "setting", right=False),
+            *(Column(name, f"{name}, ms", digits) for name in STEP_SECTIONS),
+            Column("whole", "together, ms", digits),
+        ),
+        records,
+    )
+
+
+def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
+    """What others have reported of the same workload; None where nobody has.
+
+    Args:
+        standing: the grid.
+        reports: source, machine, the number, its unit and rule, and what is said of them (`raybench.sources`).
+    """
+    records = list(reports)
+    if not records:
+        return None
+    sources = list(dict.fromkeys(str(record["source"]) for record in records))
+    caveats = list(dict.fromkeys(caveat for record in records for caveat in record["caveats"]))
+    return Section(
+        "published",
+        (
+            *([Column("source", "source", right=False)] if len(sources) > 1 else []),
+            Column("machine", "on", right=False),
+            Column("reported", "reported", _as_told),
+            Column("unit", "in", right=False),
+            Column("counts", "counting", right=False),
+            Column("origin", "claimed or derived", right=False),
+            Column("mine", "here", _as_told),
+            Column("cell", "on", right=False),
+        ),
+        records,
+        (standing.workload, caveats, sources[0] if len(sources) == 1 else None),
+    )
+
+
+def _price(cell: PlannedCell, seconds: float | None) -> float | None:
+    return None if cell.price_per_hour is None or seconds is None else cell.price_per_hour * seconds / 3600
+
+
+JOB_LENGTHS = (1, 10, 100)
+"""Epochs of the jobs that the table of job lengths has, besides a single step and the long run."""
+
+
+def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
+    """The speed-up of each comparison for jobs of several lengths, with what is paid once.
+
+    An epoch has on each side as many steps as its batch needs, and is compared where it has as many examples. A single
+    step, and the number of steps from which on the verdict holds, are told where a step is the same work on both.
+    """
+    records: list[Record] = []
+    for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.compared_with), strict=True):
+        if pair.baseline is None or origin is None or cell.again or pair.baseline.from_warmup or pair.other.from_warmup:
+            continue
+        sides = [
+            (pair.baseline.processes, standing.steps(standing.cells[origin])),
+            (pair.other.processes, standing.steps(cell)),
+        ]
+        baseline, other = (_in_epochs(processes, steps) for processes, steps in sides)
+        if not baseline or not other:
+            continue
+        record: dict[str, Any] = {"cell": standing.label(cell)}
+        if pair.even:
+            record["long_run"] = _told(pair.speedup)
+            record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
+        if pair.same_steps:
+            record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
+            found = crossover(pair.baseline.processes, pair.other.processes)
+            if found and found.long_run.differs:
+                record |= {"turns_at": found.turns_at, "sure_from": found.sure_from}
+        if len(record) > 1:
+            records.append(record)
+    return Section(
+        "lengths",
+        (
+            Column("cell", "setting", right=False),
+            Column("step", "one step", _shown),
+            *(Column(f"epochs_{n}", "1 epoch" if n == 1 else f"{n} epochs", _shown) for n in JOB_LENGTHS),
+            Column("long_run", "long run", _shown),
+            Column("turns_at", "wins from step", "{:,}".format),
+            Column("sure_from", "surely from step", "{:,}".format),
+        ),
+        records,
+        (any("turns_at" in record for record in records),),
+    )
+
+
+def _in_epochs(processes: Sequence[Process], steps: int | None) -> list[Process]:
+    """Processes that repeat epochs instead of optimiser steps; none where nobody told how many an epoch has."""
+    return [replace(each, steady=each.steady * steps) for each in processes] if steps else []
+
+
+def _told(found: Speedup | None) -> Record | None:
+    return None if found is None else {"ratio": found.ratio, "low": found.low, "high": found.high}
+
+
+def _shown(told: Record) -> str:
+    return times(told["ratio"], told["low"], told["high"])

@@ -1,0 +1,146 @@
+"""Facts as sentences, for a terminal, Markdown and HTML, and numbers as people write them.
+
+The English of a fact is the macro of its class's name in one of the `SENTENCES`. A macro writes HTML: `<em>` for
+names from users' files, `<code>` for words of a grid file, `<strong>` for what matters most. Values are escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from raybench.analysis.fact import Fact
+
+SENTENCES = (
+    "verdict.html.j2",
+    "target.html.j2",
+    "learning.html.j2",
+    "summary.html.j2",
+    "caveats.html.j2",
+    "publication.html.j2",
+)
+"""Templates with the sentences, in `templates/`."""
+
+NAME, CODE, STRONG = "em", "code", "strong"
+
+LEAST, MOST = 0.001, 9999
+"""Ends of an interval of a ratio that are written out."""
+
+ROUNDING = 1e-9
+"""Seconds, ratios and points below this are what rounding of binary numbers leaves."""
+
+_TAGS = re.compile(r"<(/?)(em|code|strong)>")
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+@cache
+def environment() -> Environment:
+    """The templates of reports; everything in them is escaped, because names come from users' files."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from raybench.core.memory import size
+    from raybench.core.settings import label
+    from raybench.core.text import listed
+    from raybench.planning.plan import short
+
+    loader = PackageLoader("raybench.reporting", "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    filters = (digits, end, listed, plural, label, short, size, times)
+    made.filters.update({each.__name__: each for each in filters})
+    return made
+
+
+@cache
+def _macros() -> dict[str, Callable[[Fact], Markup]]:
+    modules = [environment().get_template(name).module for name in SENTENCES]
+    kinds = ("Fact", "Remedy")
+    return {name: macro for module in modules for name, macro in vars(module).items() if name.endswith(kinds)}
+
+
+def as_html(fact: Fact) -> Markup:
+    """A fact as a sentence in HTML, everything escaped."""
+    return _written(_macros()[type(fact).__name__], fact)
+
+
+def remedy(fact: Fact) -> str:
+    """What to do about a caveat, in plain text; empty if nothing is known."""
+    macro = _macros().get(type(fact).__name__.removesuffix("Fact") + "Remedy")
+    return _written(macro, fact).unescape() if macro else ""
+
+
+def _written(macro: Callable[[Fact], Markup], fact: Fact) -> Markup:
+    from markupsafe import Markup
+
+    # A line of a template ends where a space stands in the sentence.
+    return Markup(re.sub(r"\s*\n\s*", " ", macro(fact)).strip())
+
+
+def spans(fact: Fact) -> list[tuple[str, str]]:
+    """A fact as a sentence: each part with its mark, which is empty for plain words."""
+    from html import unescape
+
+    text, *rest = _TAGS.split(as_html(fact))
+    # Of each tag: whether it closes, its name, and the text behind it.
+    parts = [
+        ("", text),
+        *(("" if closing else tag, text) for closing, tag, text in zip(*[iter(rest)] * 3, strict=True)),
+    ]
+    return [(unescape(text), mark) for mark, text in parts if text]
+
+
+def plain(fact: Fact) -> str:
+    """A fact as a sentence in plain text."""
+    return "".join(text for text, _ in spans(fact))
+
+
+def markdown(fact: Fact) -> str:
+    """A fact as a sentence in Markdown: names in italics, code between backticks, what matters most in bold."""
+    return "".join(_markdown(text, mark) for text, mark in spans(fact))
+
+
+def _markdown(text: str, mark: str) -> str:
+    if mark == CODE:
+        fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+        space = " " if "`" in text else ""
+        return f"{fence}{space}{text}{space}{fence}"
+    escaped = _SIGNS.sub(r"\\\1", text)
+    return {NAME: f"*{escaped}*", STRONG: f"**{escaped}**"}.get(mark, escaped)
+
+
+def phrase(name: str, *args: object, of: str = "phrases.html.j2") -> str:
+    """A macro of a template in plain text, with its lines."""
+    from markupsafe import Markup
+
+    return Markup(getattr(environment().get_template(of).module, name)(*args)).unescape()
+
+
+def digits(value: float, count: int = 3) -> str:
+    """A number with so many significant digits, as people write it: 3.92, 0.0178; all digits before the point: 2331."""
+    if abs(value) >= 10**count:
+        return f"{value:.0f}"
+    return f"{Decimal(f'{value:.{count - 1}e}'):f}" if abs(value) > ROUNDING else "0"
+
+
+def end(value: float) -> str:
+    """An end of an interval: two runs far apart leave it nearly open, and then its digits say nothing."""
+    if value < LEAST:
+        return f"<{LEAST:g}"
+    return f">{MOST:g}" if value > MOST else digits(value)
+
+
+def times(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio as it stands in a table, with its 95 % interval where it has one."""
+    return f"{digits(ratio)} ×" + ("" if low is None or high is None else f" ({end(low)}–{end(high)})")
+
+
+def plural(count: float, noun: str) -> str:
+    """A number of things: "1 run", "3 runs"."""
+    return f"{count:g} {noun}" if count == 1 else f"{count:g} {noun}s"

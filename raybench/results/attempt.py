@@ -1,0 +1,267 @@
+"""From events to what they tell: one record for every attempt at a trial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.core.job import Target
+from raybench.core.status import TrialStatus
+from raybench.results.epoch import Epoch, epoch_of
+from raybench.results.parsing import (
+    cell_in,
+    error_in,
+    flat_in,
+    mapping_in,
+    number_in,
+    seconds_in,
+    sound_in,
+    target_in,
+    text_in,
+    whole_in,
+)
+
+Key = tuple[str, int]
+"""What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
+
+_NAME = re.compile(r"\w[\w.-]{0,99}")
+"""What a trial may be called in a journal: that becomes the name of a folder."""
+
+_OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
+_ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
+
+
+@dataclass
+class Attempt:
+    """One try at a trial, as far as its events tell.
+
+    A field that no event has told keeps its empty value: an attempt whose start was lost still has its epochs.
+
+    Attributes:
+        attempt: from 1; 0 where the trial was skipped and never ran.
+        cell: everything that can change the result (`raybench.core.identity`).
+        run: a UUID, so that the same repeat on two machines is two attempts; None if it is not known.
+        label: what a person calls it.
+        grid: the grid it was run for.
+        profile: the device profile's name.
+        machine: `cores`: how many the node has for trials, of which this one may have had a part.
+        target: the quality to reach, where one was asked for.
+        decay_proof: what the proof of its weight decay came to (`raybench.checks.weight_decay.schedule`); empty where
+            none was made.
+        roofline: what its device and its model were found to do and to need (`raybench.checks.roofline.schedule`);
+            empty likewise.
+        started, ended: when, UTC, as in the journal.
+        status: how it ended; None while it runs, or where nobody told.
+        ledger: seconds in each section, over the whole process.
+        cpu: processor seconds of all its threads in each section.
+        wall: seconds from the start of the process to its end.
+        template_import: seconds that loading the framework took before the process began.
+        hardware: `memory_bytes` of its device, and `driver` where it has one.
+        precision: the types that its weights have and its model computes in, as its epochs tell them.
+        audit: what the conditions around it came to (`raybench.monitoring`); None where nobody looked.
+        step_profile: seconds of each section of a training step (`raybench.core.ledger.STEP_SECTIONS`), measured
+            after training; empty if the run was not profiled.
+        profile_steps: over how many steps.
+        gaps: the epochs after each of which another process went on, from a checkpoint.
+        error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
+    """
+
+    trial: str
+    attempt: int
+    cell: Mapping[str, Any] = field(default_factory=dict)
+    run: str | None = None
+    seed: int | None = None
+    label: str | None = None
+    grid: str | None = None
+    profile: str | None = None
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    target: Target | None = None
+    decay_proof: Mapping[str, Any] = field(default_factory=dict)
+    roofline: Mapping[str, Any] = field(default_factory=dict)
+    host: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    hardware: Mapping[str, Any] = field(default_factory=dict)
+    fairness: Mapping[str, Any] = field(default_factory=dict)
+    precision: Mapping[str, Any] = field(default_factory=dict)
+    audit: Mapping[str, Any] | None = None
+    started: str | None = None
+    ended: str | None = None
+    status: str | None = None
+    ledger: Mapping[str, float] = field(default_factory=dict)
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    wall: float | None = None
+    template_import: float | None = None
+    warnings: list[str] = field(default_factory=list)
+    error: Mapping[str, Any] | None = None
+    step_profile: Mapping[str, float] = field(default_factory=dict)
+    profile_steps: int | None = None
+    gaps: tuple[int, ...] = ()
+    _epochs: dict[int, Epoch] = field(default_factory=dict, repr=False)
+
+    @property
+    def key(self) -> Key:
+        """What names it."""
+        return self.trial, self.attempt
+
+    @property
+    def cell_id(self) -> str:
+        """The identity of its cell, read off the trial's."""
+        return self.trial.rpartition("-r")[0] or self.trial
+
+    @property
+    def repeat(self) -> int:
+        """The repeat (from 0), read off the trial's identity."""
+        number = self.trial.rpartition("-r")[2]
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """Its epochs, in order; one that was told twice counts once, as told last."""
+        return [self._epochs[number] for number in sorted(self._epochs)]
+
+    @property
+    def warmup_epochs(self) -> int:
+        """How many epochs at the beginning do not count as steady."""
+        told = whole_in(self.cell.get("warmup_epochs"))
+        return 1 if told is None else told
+
+    @property
+    def steady(self) -> list[Epoch]:
+        """Its steady epochs: whole, after the warm-up and, where another process went on, after its own."""
+        warmup = self.warmup_epochs
+        again = max(1, warmup)
+        return [
+            epoch
+            for epoch in self.whole
+            if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + again for gap in self.gaps)
+        ]
+
+    @property
+    def whole(self) -> list[Epoch]:
+        """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
+        asked = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
+        parted = asked is not None and asked % 1 > 0
+        return [epoch for epoch in self.epochs if epoch.epoch <= asked] if parted and asked else self.epochs
+
+    @property
+    def stops(self) -> bool:
+        """Whether it ends where it reaches its target, so that its last accuracy says only that it got there."""
+        return bool(mapping_in(self.cell.get("settings")).get("stop_at_target"))
+
+    def metric(self, name: str) -> float | None:
+        """A metric of the last epoch; None if there is none."""
+        return self.epochs[-1].metrics.get(name) if self._epochs else None
+
+    def best(self, name: str) -> float | None:
+        """The highest value of a metric over all epochs; None if there is none."""
+        known = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
+        return max(known, default=None)
+
+    def take(self, event: Event) -> None:
+        """Take in one of its events; what this version does not know is left aside."""
+        kind = event.get("event")
+        if kind == "trial_started":
+            self._start(event)
+        elif kind == "trial_resumed":
+            told = event.get("gaps")
+            self.gaps = tuple(sorted(set(filter(whole_in, told)))) if isinstance(told, list) else ()
+        elif kind == "epoch_ended":
+            self._epoch(event)
+        elif kind == "trial_audited":
+            self.audit = {name: value for name, value in sound_in(event).items() if name not in _ENVELOPE}
+        elif kind == "trial_ended" and self.status is None:
+            self._end(event)
+        elif kind == "trial_skipped":
+            self.status, self.ended = TrialStatus.SKIPPED, text_in(event.get("t"))
+            self.error = {"type": "Skipped", "message": text_in(event.get("reason")) or ""}
+
+    def _start(self, event: Event) -> None:
+        self.cell = cell_in(event.get("cell"))
+        self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
+        self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
+        self.profile, self.machine = text_in(event.get("profile")), sound_in(event.get("machine"))
+        settings = mapping_in(self.cell.get("settings"))
+        self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
+        self.decay_proof, self.roofline = sound_in(event.get("decay_proof")), sound_in(event.get("roofline"))
+        self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
+        self.hardware, self.fairness = sound_in(event.get("hardware")), sound_in(event.get("fairness"))
+        self.started = text_in(event.get("t"))
+
+    def _epoch(self, event: Event) -> None:
+        number = whole_in(event.get("epoch")) or 0
+        if number < 1:
+            return
+        self.precision = mapping_in(event.get("precision")) or self.precision
+        self._epochs[number] = epoch_of(number, event)
+
+    def _end(self, event: Event) -> None:
+        self.status = text_in(event.get("status")) or TrialStatus.FAILED
+        self.ended = text_in(event.get("t"))
+        self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
+        self.wall, self.template_import = number_in(event.get("wall")), number_in(event.get("template_import"))
+        told = event.get("warnings")
+        self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
+        self.error = error_in(event.get("error")) or None
+        profile = mapping_in(event.get("step_profile"))
+        self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
+
+
+def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
+    """Take one event into the records.
+
+    Returns:
+        The attempt it belongs to; None for an event of another kind, which changes nothing.
+    """
+    kind, trial = event.get("event"), event.get("trial")
+    number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
+    known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
+    if not isinstance(trial, str) or not _NAME.fullmatch(trial) or not known_kind:
+        return None
+    attempt = known.setdefault((trial, number), Attempt(trial, number))
+    attempt.take(event)
+    return attempt
+
+
+def attempts(told: Iterable[Event]) -> dict[Key, Attempt]:
+    """Every attempt that events tell of, in the order in which it is first named.
+
+    Events and fields this version does not know are left aside, and so is a value of the wrong type: a journal that
+    a newer version wrote, or that lost a line, is read as far as it goes.
+    """
+    known: dict[Key, Attempt] = {}
+    for event in told:
+        fold(known, event)
+    return known
+
+
+def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
+    """The metric of quality: `val/accuracy`, or the target's, or another of validation, the loss last of these.
+
+    Args:
+        names: of the metrics there are.
+        target: the quality to reach, if one was asked for.
+    """
+    others = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
+    wanted = ["val/accuracy", *([target.metric] if target else []), *others]
+    return next((name for name in wanted if name in names), None)
+
+
+def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
+    """The attempt that stands for each trial: the last that came to an end of its own, or else the last of all.
+
+    So a second try that was killed or lost hides no result. That a trial was skipped counts only where it never ran.
+    """
+    found: dict[str, Attempt] = {}
+    for record in records:
+        if record.trial not in found or standing(record) > standing(found[record.trial]):
+            found[record.trial] = record
+    return found
+
+
+def standing(record: Attempt) -> tuple[bool, int]:
+    """By what attempts at a trial are ordered: the highest stands for it."""
+    known = TrialStatus.parse(record.status)
+    return record.status is not None and not (known and known.is_rerun), record.attempt

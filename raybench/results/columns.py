@@ -1,0 +1,175 @@
+"""The columns of the tables that `raybench.load` gives: name, type, unit and meaning, each said here and nowhere else.
+
+Where nothing is known a column has no value: NaN in a column of float64, <NA> in any other. Nothing is ever filled in
+with a 0. Seconds are wall time unless a column says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from raybench.core.ledger import STEP_SECTIONS
+from raybench.core.settings import TRAINING, Setting
+from raybench.results import timing
+from raybench.results.epoch import QUANTITIES, Combine, Kind, Quantity
+
+
+class Column(NamedTuple):
+    """One column.
+
+    Attributes:
+        dtype: pandas' name of its type.
+        unit: of its numbers; empty where they have none.
+        meaning: what it says, in a line.
+        leaf: where in a cell it stands, by its dotted name; empty for what is no part of a cell.
+    """
+
+    name: str
+    dtype: str
+    unit: str
+    meaning: str
+    leaf: str = ""
+
+
+TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "datetime64[ms, UTC]"
+
+_IDENTITY = [
+    Column("grid", TEXT, "", "the grid it was run for; of other sources, what the source is called"),
+    Column("smoke", YES_NO, "", "whether it was cut to see that the grid runs, so that no number of it is a result"),
+    Column("trial", TEXT, "", "what names the trial: its cell and its repeat"),
+    Column("cell", TEXT, "", "what names its cell: the same for all repeats"),
+    Column("repeat", WHOLE, "", "the number of the repeat, from 0"),
+    Column("attempt", WHOLE, "", "the number of the attempt, from 1; 0 where the trial was skipped"),
+    Column("status", TEXT, "", "how it ended, such as completed, oom, diverged; none while it runs"),
+    Column("requested", YES_NO, "", "whether the grid, as it was run last, asks for this trial; none if not known"),
+    Column("label", TEXT, "", "a short name; where cells share it, with the settings in which they differ"),
+    Column("runs", WHOLE, "runs", "how many runs the row stands for: 1, and more only in published means and counts"),
+    Column("started", TIME, "UTC", "when its process was up"),
+    Column("ended", TIME, "UTC", "when it was over"),
+    Column("host", TEXT, "", "the name of the machine it ran on"),
+]
+
+MODEL = "model"
+"""The setting of which each part has a column of its own: options have names and types by their workload."""
+
+
+def _setting_column(setting: Setting) -> Column:
+    """The column of a setting; one that is no number, name or yes and no is JSON."""
+    kinds = [TEXT if kind is None else kind for kind in map(_KINDS.get, setting.types)]
+    kind = NUMBER if NUMBER in kinds else kinds[0]
+    return Column(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))
+
+
+_KINDS = {bool: YES_NO, int: WHOLE, float: NUMBER}
+_CELL = [
+    Column("workload", TEXT, "", "what was trained", "workload.name"),
+    Column("workload_version", TEXT, "", "the version of a shipped workload", "workload.version"),
+    Column("data", TEXT, "", "the data set", "data.name"),
+    Column("data_digest", TEXT, "", "what was in it", "data.digest"),
+    Column("train_examples", WHOLE, "examples", "how many there are to train on", "data.examples.train"),
+    Column("val_examples", WHOLE, "examples", "how many there are to evaluate on", "data.examples.val"),
+    Column("framework", TEXT, "", "torch, torch_xla, tensorflow or, published, another", "framework"),
+    Column("framework_version", TEXT, "", "its major and minor version", "engine.framework_version"),
+    Column("engine_version", WHOLE, "", "the version of raybench's training loop in it", "engine.version"),
+    Column("device", TEXT, "", "the device's name in the grid: the axis `device`"),
+    Column("device_kind", TEXT, "", "its kind, such as cpu or cuda", "device.kind"),
+    Column("device_model", TEXT, "", "the hardware, as it names itself", "device.model"),
+    Column("device_count", WHOLE, "", "how many accelerators, or cores of a CPU, it had", "device.count"),
+    Column("replicas", WHOLE, "", "copies of the model that share each batch", "device.replicas"),
+    Column("replication", TEXT, "", "how replicas were made: grouped, devices or spmd", "device.replication"),
+    Column("devices", WHOLE, "", "devices that share the replicas", "device.devices"),
+    Column("threads", WHOLE, "threads", "the framework computed with on the CPU", "device.threads"),
+    *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
+    Column("warmup_epochs", WHOLE, "epochs", "at the beginning that do not count as steady", "warmup_epochs"),
+    Column("seed", WHOLE, "", "of this trial"),
+    Column("again", TEXT, "", "the cell that this one is once more under another name, for an A/A check", "again"),
+]
+
+
+def _column(quantity: Quantity) -> Column:
+    dtype = WHOLE if quantity.kind in (Kind.WHOLE, Kind.COUNT) else NUMBER
+    return Column(quantity.column, dtype, quantity.unit, quantity.meaning)
+
+
+def _total(quantity: Quantity) -> Column:
+    """The column of all epochs of a run together."""
+    most = quantity.over_epochs is Combine.MAX
+    meaning = f"{quantity.meaning}{': the highest of its epochs' if most else ', over all its epochs'}"
+    return _column(quantity)._replace(name=quantity.total, meaning=meaning)
+
+
+_SECTIONS = [
+    *(_total(quantity) for quantity in QUANTITIES if quantity.key and quantity.over_epochs),
+    Column("setup_s", NUMBER, "s", "from the start of its process to its data"),
+    Column("data_s", NUMBER, "s", "loading and preparing the data"),
+    Column("build_s", NUMBER, "s", "making the model and the optimiser"),
+    Column("other_s", NUMBER, "s", "in its process and in no other section"),
+    Column("wall_s", NUMBER, "s", "from the start of its process to its end"),
+    Column("template_import_s", NUMBER, "s", "loading the framework, before its process began"),
+]
+
+_RULES = {
+    "steady": "The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch",
+    "mean_steady": "As `steady`, with the mean instead of the median",
+    "first": "The first, cold epoch: its compile + train + input_wait",
+    "epochs": "Training alone: compile + train + input_wait of every epoch",
+    "total": "Everything: loading the framework, and the process from its start to its end",
+    "airbench": "As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no "
+    "loading",
+    "dawnbench": "As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation",
+    "mlperf": "As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out",
+}
+"""Each rule in a line: docstrings are not there under `python -OO`."""
+
+_TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}") for name in timing.RULES]
+
+_RESULTS = [
+    Column("steady_cpu_s", NUMBER, "s", "processor time of a steady epoch, the mean: a cross-check"),
+    Column("examples_per_s", NUMBER, "examples/s", "trained on in steady epochs"),
+    Column("epochs_done", WHOLE, "epochs", "that came to their end"),
+    *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
+    Column("best_val_accuracy", NUMBER, "fraction", "the highest of its epochs"),
+    Column("last_val_accuracy", NUMBER, "fraction", "of the last epoch"),
+    Column("last_val_loss", NUMBER, "", "of the last epoch"),
+    Column("last_train_accuracy", NUMBER, "fraction", "of the last epoch"),
+    Column("last_train_loss", NUMBER, "", "of the last epoch"),
+    Column("target_metric", TEXT, "", "the metric that the target is of; none where no target was set"),
+    Column("target_at_least", NUMBER, "", "reached with this or more"),
+    Column("target_at_most", NUMBER, "", "reached with this or less"),
+    Column("target_reached", YES_NO, "", "whether an epoch reached it; none where no target was set"),
+    Column("target_runs", WHOLE, "runs", "how many of the row's runs reached the target; none where none was set"),
+    Column("time_to_target_s", NUMBER, "s", "of training until the target; none where it was not reached"),
+    Column("epochs_to_target", WHOLE, "epochs", "until the target"),
+    Column("bound_by", TEXT, "", "what held it up: compute, memory, input or overhead"),
+    Column("compute_share", NUMBER, "fraction", "of what probes of arithmetic reached on its device"),
+    Column("memory_share", NUMBER, "fraction", "of what a probe of memory reached on its device"),
+    Column("input_share", NUMBER, "fraction", "of the steady time in which it waited for input"),
+    Column("findings", TEXT, "", "codes of what there is to doubt of it or to note, with commas between"),
+    Column("decay_proof", TEXT, "", "what the proof of its weight decay came to"),
+    Column("decay_factor", NUMBER, "", "the multiple of the declared decay that acts"),
+    Column("profile_steps", WHOLE, "steps", "after training, in which the sections of a step were timed"),
+    *(Column(f"profile_{name}_s", NUMBER, "s", f"in {name}, of a step: the median of those") for name in STEP_SECTIONS),
+    Column("price_per_hour", NUMBER, "currency/h", "of its device, in the one currency of its grid"),
+    Column("total_price", NUMBER, "currency", "of the whole run"),
+    Column("reported_s", NUMBER, "s", "what the source itself reported; none for runs of raybench"),
+    Column("reported_rule", TEXT, "", "by which rule it did, as raybench calls it; none where it has none"),
+    Column("error", TEXT, "", "its type and message, or why it was skipped"),
+    Column("warnings", TEXT, "", "what its results have to be read with, a line each"),
+]
+
+TRIALS = (*_IDENTITY, *_CELL, *_SECTIONS, *_TIMES, *_RESULTS)
+"""A row for each trial. Whatever else is in a cell has a column too, by its dotted name, with text as JSON has it."""
+
+EPOCHS = (
+    Column("grid", TEXT, "", "as in the table of trials"),
+    Column("trial", TEXT, "", "as in the table of trials"),
+    Column("attempt", WHOLE, "", "as in the table of trials"),
+    Column("epoch", WHOLE, "", "from 1"),
+    Column("ended", TIME, "UTC", "when it was over"),
+    Column("steady", YES_NO, "", "whether it comes after the warm-up"),
+    *(_column(quantity) for quantity in QUANTITIES if quantity.key and quantity.missing is not None),
+    Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
+    Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
+    *(_column(quantity) for quantity in QUANTITIES if not quantity.key or quantity.missing is None),
+)
+"""A row for each epoch. Its metrics have columns by their own names, such as `val/accuracy`, of float64."""

@@ -1,0 +1,275 @@
+"""One epoch of an attempt, with the only declaration of each of its measured fields.
+
+A field of `Epoch` that is made by `measured` is read from events, combined over ranks, and shown in tables and MLflow
+as its declaration says. A new measurement is one more field here, and its value in the event (`raybench.trial.run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from statistics import fmean
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.results.parsing import number_in, numbers_in, seconds_in, sequence_in, text_in, whole_in
+
+
+class Combine(Enum):
+    """How several values of one field become one."""
+
+    FIRST = "the first"
+    SUM = "the sum"
+    MAX = "the highest"
+    MEAN = "the mean"
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        """The combined value; None if all are."""
+        known = [value for value in values if value is not None]
+        if not known or self is Combine.FIRST:
+            return known[0] if known else None
+        if self is Combine.MAX:
+            return max(known)
+        value = sum(known) if self is Combine.SUM else fmean(known)
+        return round(value, 9) if isinstance(value, float) else value
+
+
+class Kind(Enum):
+    """The type of a field in an event. Of a damaged value nothing is kept."""
+
+    WHOLE = "a whole number"
+    COUNT = "a whole number; 0 if not known"
+    NUMBER = "a finite number"
+    NUMBERS = "a map of names to finite numbers"
+    SECONDS = "a map of names to times"
+    SEQUENCE = "a list of numbers"
+
+    @property
+    def is_map(self) -> bool:
+        """Whether it has numbers by their names."""
+        return self in (Kind.NUMBERS, Kind.SECONDS)
+
+
+_PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
+    Kind.WHOLE: whole_in,
+    Kind.COUNT: lambda value: whole_in(value) or 0,
+    Kind.NUMBER: number_in,
+    Kind.NUMBERS: numbers_in,
+    Kind.SECONDS: seconds_in,
+    Kind.SEQUENCE: sequence_in,
+}
+_EMPTY: Mapping[Kind, Callable[[], Any]] = {
+    Kind.COUNT: int,
+    Kind.NUMBERS: dict,
+    Kind.SECONDS: dict,
+    Kind.SEQUENCE: tuple,
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of an epoch, as the tables and MLflow show it.
+
+    Attributes:
+        column: its column in the table of epochs.
+        unit: of the number; empty if it has none.
+        meaning: what it says, in a line.
+        key: its name in a field that is a map.
+        missing: its value if the map lacks it.
+        metric: its metric in MLflow; empty if it has none.
+        over_epochs: how those of a run become one number of the table of trials; None if that has no such column.
+        total: the name of that column.
+        field: the field of `Epoch` that has it.
+        dtype: of its columns.
+    """
+
+    column: str
+    unit: str
+    meaning: str
+    key: str = ""
+    missing: float | None = None
+    metric: str = ""
+    over_epochs: Combine | None = None
+    total: str = ""
+    field: str = ""
+    kind: Kind = Kind.NUMBER
+
+    def of(self, epoch: Epoch) -> Any:
+        """Its value in an epoch; None if it is not known."""
+        value = getattr(epoch, self.field)
+        if self.key:
+            return value.get(self.key, self.missing)
+        return value or None if self.kind is Kind.COUNT else value
+
+
+@dataclass(frozen=True)
+class EpochField:
+    """The declaration of a measured field.
+
+    Attributes:
+        name: in the event and of the attribute.
+        meaning: what it says.
+        over_ranks: how the values of a trial's ranks become one.
+        quantities: the numbers in it that tables and MLflow show.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    over_ranks: Combine
+    quantities: tuple[Quantity, ...]
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        """One value of those of all ranks; of a map, by its names."""
+        if not self.kind.is_map or self.over_ranks is Combine.FIRST:
+            return self.over_ranks(values)
+        return {name: self.over_ranks([value.get(name) for value in values]) for name in values[0]}
+
+
+def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combine = Combine.FIRST) -> Any:
+    """Declare a measured field of `Epoch`."""
+    declared = EpochField("", kind, meaning, over_ranks, quantities)
+    return field(default_factory=_EMPTY.get(kind, lambda: None), metadata={"declared": declared})
+
+
+def _section(name: str, meaning: str, metric: bool = True) -> Quantity:
+    """A section of the ledger; one that an epoch's ledger lacks took no time."""
+    return Quantity(
+        column=f"{name}_s",
+        unit="s",
+        meaning=meaning,
+        key=name,
+        missing=0.0,
+        metric=f"time/{name}_s" if metric else "",
+        over_epochs=Combine.SUM,
+    )
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of an attempt, as its `epoch_ended` event has it.
+
+    Attributes:
+        epoch: its number, from 1.
+        t: when it ended, UTC, as in the journal.
+    """
+
+    epoch: int
+    t: str | None
+    steps: int = measured(Kind.COUNT, "optimiser steps taken", Quantity("steps", "steps", "of the optimiser"))
+    examples: int = measured(
+        Kind.COUNT,
+        "examples trained on",
+        # MLflow has it as the throughput.
+        Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
+    )
+    ledger: Mapping[str, float] = measured(
+        Kind.SECONDS,
+        "seconds in each section",
+        _section("train", "in steps of training"),
+        _section("input_wait", "waiting for the next batch", metric=False),  # the rest of `time/epoch_s`
+        _section("compile", "in the first step of each new shape beyond a steady one"),
+        _section("evaluate", "in evaluation"),
+        _section("compile_evaluate", "compiling for evaluation"),
+    )
+    cpu_s: float | None = measured(
+        Kind.NUMBER,
+        "processor seconds of all threads of the process: the sum of `cpu`",
+        Quantity("cpu_s", "s", "processor time of the process"),
+        over_ranks=Combine.SUM,
+    )
+    metrics: Mapping[str, float] = measured(Kind.NUMBERS, "such as `val/accuracy`; each has a column and a metric")
+    memory_peak_bytes: int | None = measured(
+        Kind.WHOLE,
+        "peak memory of the device since the trial began",
+        Quantity(
+            "peak_memory_bytes",
+            "bytes",
+            "peak memory of the device since the trial began; of the process if the device is the CPU",
+            metric="memory/peak_bytes",
+            over_epochs=Combine.MAX,
+        ),
+        over_ranks=Combine.MAX,
+    )
+    recompiles: int | None = measured(
+        Kind.WHOLE,
+        "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; in "
+        "PyTorch without a compiler, tensor shapes that were new in this epoch",
+        Quantity("recompiles", "", "shapes that were new", over_epochs=Combine.SUM),
+    )
+    cpu: Mapping[str, float] = measured(
+        Kind.SECONDS, "processor seconds of all threads in each section of `ledger`", over_ranks=Combine.SUM
+    )
+    device_s: Mapping[str, float] = measured(
+        Kind.SECONDS,
+        "seconds of `train` and of `evaluate` by the device's own clock, from the first mark in its stream to the "
+        "last, with what it waited for in between and with compilation; empty if it has no such clock",
+        Quantity("device_train_s", "s", "train_s by the device's own clock, if it has one", key="train"),
+        Quantity("device_evaluate_s", "s", "evaluate_s by the device's own clock, if it has one", key="evaluate"),
+    )
+    settle_s: Mapping[str, float] = measured(
+        Kind.SECONDS,
+        "seconds that fetching a value which depends on the last training step took after `train` was closed: "
+        "microseconds if the clock had waited for the work, the rest of the queue if it had not; evaluation has none, "
+        "because its sums are fetched inside its section",
+    )
+    step_s: tuple[float, ...] = measured(
+        Kind.SEQUENCE,
+        "mean seconds of a step (forward, backward and update) in each of at most 64 consecutive blocks of steps of "
+        "equal length, the last of which may be shorter, without the first step of a new shape; empty if single steps "
+        "are not timed",
+    )
+
+
+def _fields() -> tuple[EpochField, ...]:
+    named = []
+    for each in fields(Epoch):
+        if declared := each.metadata.get("declared"):
+            quantities = tuple(
+                replace(
+                    quantity,
+                    field=each.name,
+                    kind=declared.kind,
+                    total=quantity.total or quantity.column,
+                )
+                for quantity in declared.quantities
+            )
+            named.append(replace(declared, name=each.name, quantities=quantities))
+    return tuple(named)
+
+
+EPOCH_FIELDS = _fields()
+"""Every measured field of an epoch."""
+
+QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
+"""Every number of an epoch that tables and MLflow show, besides its own metrics and what is computed from these."""
+
+_READERS = tuple((each.name, _PARSERS[each.kind]) for each in EPOCH_FIELDS)
+
+
+def epoch_of(number: int, event: Event) -> Epoch:
+    """The epoch of that number from its event."""
+    return Epoch(number, text_in(event.get("t")), **{name: parse(event.get(name)) for name, parse in _READERS})
+
+
+def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
+    """An epoch from a row of the table of epochs; columns with a slash in their names are its metrics."""
+    values: dict[str, Any] = {"metrics": {name: row[name] for name in row if "/" in name and row[name] is not None}}
+    for quantity in QUANTITIES:
+        value = row.get(quantity.column)
+        if value is not None and quantity.key:
+            values.setdefault(quantity.field, {})[quantity.key] = value
+        elif value is not None:
+            values[quantity.field] = value
+    return Epoch(number, t, **values)
+
+
+def over_ranks(events: Sequence[Event]) -> Event:
+    """One event of those of all ranks: rank 0's, with the measured fields of all of them combined."""
+    combined = {
+        each.name: each.combine([event[each.name] for event in events])
+        for each in EPOCH_FIELDS
+        if each.name in events[0] and each.over_ranks is not Combine.FIRST
+    }
+    return events[0] | combined

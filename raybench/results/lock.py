@@ -1,0 +1,65 @@
+"""The lock of a results folder: one driver at a time."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from raybench.core.events import now
+from raybench.errors import ResultsLockedError, UsageError
+
+LOCK = ".lock"
+HOLDER = ".lock-holder"
+"""A text file that says who holds the lock; only read for the message to a driver that is refused."""
+
+REMEDY = "wait for it, or name another folder with --results"
+
+
+@contextmanager
+def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
+    """Lock a results folder, created if missing.
+
+    The system releases the lock when its holder ends, also if it is killed.
+
+    Args:
+        results: the folder.
+        purpose: what runs on it, for the message to a second driver.
+
+    Raises:
+        ResultsLockedError: another driver holds the lock; the message names it.
+        UsageError: the folder cannot be written or its file system has no locks.
+    """
+    folder = results.absolute()
+    lock = FileLock(folder / LOCK)
+    holder = folder / HOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise ResultsLockedError(f"{folder}: {_description(holder)}; {REMEDY}") from None
+    # NotImplementedError: filelock's own on a file system without flock.
+    except (OSError, NotImplementedError) as error:
+        raise UsageError(f"{folder}: cannot keep results there: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        with suppress(OSError):  # a full disk: the journal reports it
+            process = f"process {os.getpid()} on {platform.node()}"
+            holder.write_text(f"{purpose} is running here since {now()} ({process})", encoding="utf-8")
+        yield
+    finally:
+        # The folder may have been removed or have become read-only.
+        with suppress(OSError):
+            holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _description(holder: Path) -> str:
+    with suppress(OSError, ValueError):
+        if text := holder.read_text(encoding="utf-8"):
+            return text
+    # The holder writes its name just after it has taken the lock.
+    return "another raybench command is running here"

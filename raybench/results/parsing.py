@@ -1,0 +1,100 @@
+"""What an event has under a name, of the type that it should be; nothing where it is of another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.core.job import Target
+
+LARGEST = 2**63
+"""A whole number in a journal is smaller than this; a longer one is damage."""
+
+
+CELL_PARTS = ("workload", "data", "device", "engine", "settings")
+"""What of a cell is a map, where it is there."""
+
+
+def mapping_in(value: Any) -> Mapping[str, Any]:
+    """A map; empty where there is none."""
+    # A journal's maps are dicts, and asking for the exact type first is ten times as fast.
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
+
+
+def sound_in(value: Any) -> Mapping[str, Any]:
+    """A map; empty where a number in it, however deep, is damage."""
+    return value if isinstance(value, Mapping) and _is_sound(value) else {}
+
+
+def _is_sound(value: Any) -> bool:
+    if isinstance(value, (Mapping, list)):
+        return all(map(_is_sound, value.values() if isinstance(value, Mapping) else value))
+    return not isinstance(value, (int, float)) or isinstance(value, bool) or number_in(value) is not None
+
+
+def flat_in(value: Any) -> Mapping[str, Any]:
+    """What in a map is a text or a whole number."""
+    return {
+        name: told for name, told in mapping_in(value).items() if isinstance(told, str) or whole_in(told) is not None
+    }
+
+
+ERROR_TEXTS = ("type", "message", "phase", "where", "traceback", "output")
+"""What of an error is a text, where it is there."""
+
+
+def error_in(value: Any) -> Mapping[str, Any]:
+    """An error, without what should be a text and is none."""
+    return {name: told for name, told in mapping_in(value).items() if name not in ERROR_TEXTS or isinstance(told, str)}
+
+
+def cell_in(value: Any) -> Mapping[str, Any]:
+    """A cell; empty where one of its parts is not what it should be, for then the start of its trial is damaged."""
+    told = sound_in(value)
+    parts = [told.get(name, {}) for name in CELL_PARTS]
+    parts.append(mapping_in(told.get("data")).get("examples", {}))
+    return told if all(isinstance(part, Mapping) for part in parts) else {}
+
+
+def text_in(value: Any) -> str | None:
+    """A text."""
+    return value if isinstance(value, str) else None
+
+
+def whole_in(value: Any) -> int | None:
+    """A whole number that is not damage."""
+    return value if type(value) is int and abs(value) < LARGEST else None
+
+
+def number_in(value: Any) -> float | None:
+    """A finite number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    whole = whole_in(value)
+    return None if whole is None else float(whole)
+
+
+def numbers_in(value: Any) -> dict[str, float]:
+    """A map of names to finite numbers, without what is none."""
+    told = mapping_in(value).items()
+    return {str(name): number for name, text in told if (number := number_in(text)) is not None}
+
+
+def seconds_in(value: Any) -> dict[str, float]:
+    """A map of names to times, of which none is negative."""
+    return {name: told for name, told in numbers_in(value).items() if told >= 0}
+
+
+def sequence_in(value: Any) -> tuple[float, ...]:
+    """Numbers in their order; none where one of them is damaged, for each tells of its place."""
+    found = [number_in(number) for number in value] if isinstance(value, list) else []
+    whole = [number for number in found if number is not None]
+    return tuple(whole) if len(whole) == len(found) else ()
+
+
+def target_in(value: Any) -> Target | None:
+    """A target."""
+    told = mapping_in(value)
+    metric = text_in(told.get("metric"))
+    return Target(metric, number_in(told.get("at_least")), number_in(told.get("at_most"))) if metric else None

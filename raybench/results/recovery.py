@@ -1,0 +1,114 @@
+"""Attempts whose driver went away: what their own record still tells, and then their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from raybench.core import events
+from raybench.core.events import EVENTS, Event
+from raybench.core.status import TrialStatus
+from raybench.errors import UsageError
+from raybench.results.attempt import Attempt, Key, attempts
+from raybench.results.journal import JOURNAL, Journal, attempt_folder, attempts_in, is_own, read
+
+GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
+
+
+def recover(journal: Journal, known: Mapping[Key, Attempt]) -> list[Event]:
+    """Give every attempt that has no end one, so that nothing looks as if it were still running.
+
+    A trial writes its events where it runs before anyone else hears of them: what the driver did not live to write
+    comes from there, and so does an attempt of which it wrote nothing. Where that record has no end either, the attempt
+    was lost. Call it while holding the results folder (`raybench.results.lock`), when nothing can be running.
+
+    Returns:
+        The events that were added to the journal.
+    """
+    added = []
+    for attempt, missing in _missing_events(journal.path.parent, known):
+        told = attempts(missing).get(attempt.key)
+        if told is None or told.status is None:
+            missing.append(events.trial_ended(*attempt.key, TrialStatus.LOST, error=GONE))
+        added += missing
+    for event in added:
+        journal.append(event)
+    return added
+
+
+def complete_events(journal: Path, damaged: list[int] | None = None) -> list[Event]:
+    """Every event of a journal and, behind them, those that only the trials' own records have; nothing is written.
+
+    An attempt without an end gets none, as it may still be running.
+
+    Args:
+        journal: the journal, which may be missing.
+        damaged: gets the numbers (from 1) of the lines left out; without it they are logged as a warning.
+
+    Raises:
+        UsageError: it is no file, or cannot be read.
+    """
+    told = list(read_journal(journal, damaged))
+    if journal.name != JOURNAL:
+        return told
+    return [*told, *(event for _, missing in _missing_events(journal.parent, attempts(told)) for event in missing)]
+
+
+def read_journal(journal: Path, damaged: list[int] | None = None) -> Iterator[Event]:
+    """Every event of a journal; none if it is missing.
+
+    Raises:
+        UsageError: it is no file, or cannot be read.
+    """
+    check_journal(journal)
+    try:
+        if journal.exists():
+            yield from read(journal, damaged)
+    except OSError as error:
+        raise UsageError(f"{journal}: cannot be read: {error.strerror or error}") from None
+
+
+def check_journal(journal: Path) -> None:
+    """Refuse what cannot be a journal.
+
+    Raises:
+        UsageError: a folder or a device is in its place.
+    """
+    if journal.exists() and not journal.is_file():
+        what = "a folder" if journal.is_dir() else "not a regular file"
+        raise UsageError(f"{journal}: is {what}, and no journal of raybench; move it away, and run the command again")
+
+
+def _missing_events(grid: Path, known: Mapping[Key, Attempt]) -> Iterator[tuple[Attempt, list[Event]]]:
+    """Each attempt without an end in the journal, with the events that only its own record has."""
+    for attempt in known.values():
+        if attempt.status is None:
+            yield attempt, _missing(attempt, _own(grid, attempt.key))
+    for key in attempts_in(grid):
+        if key not in known and (own := _own(grid, key)):
+            yield Attempt(*key), _missing(Attempt(*key), own)
+
+
+def _missing(attempt: Attempt, own: list[Event]) -> list[Event]:
+    there = {epoch.epoch for epoch in attempt.epochs}
+    return [
+        event
+        for event in own
+        if (event["event"] == "trial_started" and attempt.started is None)
+        or (event["event"] == "trial_resumed" and not attempt.gaps)
+        or (event["event"] == "epoch_ended" and event.get("epoch") not in there)
+        or (event["event"] == "trial_audited" and attempt.audit is None)
+        or event["event"] == "trial_ended"
+    ]
+
+
+def _own(grid: Path, key: Key) -> list[Event]:
+    """What an attempt has told of itself."""
+    record = attempt_folder(grid, *key) / EVENTS
+    return list(_of(record, key)) if is_own(record, grid) else []
+
+
+def _of(record: Path, key: Key) -> Iterator[Event]:
+    for event in read(record, []):
+        if (event.get("trial"), event.get("attempt")) == key and "event" in event:
+            yield event

@@ -1,0 +1,239 @@
+"""From an attempt's ledgers to a time: one function for each rule by which training times are published.
+
+Every rule takes an `Attempt` and returns seconds, or None if the attempt does not have what the rule counts. Rules in
+`PUBLISHED`, by which others reported their results, may have another unit, which the table names. Rules over epochs
+also count the epochs of an attempt that did not finish. Ledgers are kept to the microsecond; results are rounded to the
+nanosecond, so that sums carry no noise of binary floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from statistics import fmean, median
+from typing import NamedTuple
+
+from raybench.core.job import Target
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import Epoch
+
+Rule = Callable[[Attempt], float | None]
+
+MLPERF_LEFT_OUT = 1200.0
+"""Seconds of preparation and compilation that MLPerf's training rules leave out at most: twenty minutes."""
+
+
+def epoch_seconds(epoch: Epoch) -> float:
+    """What an epoch of training takes: compile + train + input_wait."""
+    get = epoch.ledger.get  # written out: a long journal has hundreds of thousands of epochs
+    return _clean(get("compile", 0.0) + get("train", 0.0) + get("input_wait", 0.0))
+
+
+def steady_seconds(epoch: Epoch) -> float:
+    """The same without compilation: train + input_wait."""
+    return _clean(epoch.ledger.get("train", 0.0) + epoch.ledger.get("input_wait", 0.0))
+
+
+def steady_epochs(attempt: Attempt) -> list[Epoch]:
+    """The epochs after the warm-up or, where none comes after it, the last one.
+
+    Where the epochs asked for are no whole number, such as 9.9, the last one is shorter than the others, and its time
+    is no epoch's: it does not count, unless there is no other.
+    """
+    return attempt.steady or attempt.whole[-1:] or attempt.epochs[-1:]
+
+
+def steady(attempt: Attempt) -> float | None:
+    """The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch.
+
+    Where no epoch comes after the warm-up it is the last epoch's, and `steady_from_warmup` says so.
+    """
+    counted = list(map(steady_seconds, steady_epochs(attempt)))
+    return _clean(median(counted)) if counted else None
+
+
+def mean_steady(attempt: Attempt) -> float | None:
+    """As `steady`, with the mean instead of the median."""
+    counted = list(map(steady_seconds, steady_epochs(attempt)))
+    return _clean(fmean(counted)) if counted else None
+
+
+def steady_from_warmup(attempt: Attempt) -> bool:
+    """Whether `steady` had to be taken from a warm-up epoch, for want of any other."""
+    return bool(attempt.epochs) and not attempt.steady
+
+
+def first(attempt: Attempt) -> float | None:
+    """The first, cold epoch: its compile + train + input_wait."""
+    opening = attempt.epochs[:1]
+    return epoch_seconds(opening[0]) if opening and opening[0].epoch == 1 else None
+
+
+def epochs(attempt: Attempt) -> float | None:
+    """Training alone: compile + train + input_wait of every epoch."""
+    return _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None
+
+
+def total(attempt: Attempt) -> float | None:
+    """Everything: loading the framework, and the process from its start to its end."""
+    return None if attempt.wall is None else _sum((attempt.template_import or 0.0, attempt.wall))
+
+
+def airbench(attempt: Attempt) -> float | None:
+    """As airbench reports: train + input_wait of every epoch, and the last evaluation; no compilation, no loading."""
+    if not attempt.epochs:
+        return None
+    return _sum((*map(steady_seconds, attempt.epochs), attempt.epochs[-1].ledger.get("evaluate", 0.0)))
+
+
+def dawnbench(attempt: Attempt) -> float | None:
+    """As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation."""
+    if not attempt.epochs or "data" not in attempt.ledger:
+        return None
+    return _sum((attempt.ledger["data"], *map(steady_seconds, attempt.epochs)))
+
+
+def mlperf(attempt: Attempt) -> float | None:
+    """As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out."""
+    if attempt.wall is None:
+        return None
+    before = _sum(attempt.ledger.get(name, 0.0) for name in ("setup", "build", "compile"))
+    return _clean(attempt.wall - min(before, MLPERF_LEFT_OUT))
+
+
+RULES: dict[str, Rule] = {
+    rule.__name__: rule for rule in (steady, mean_steady, first, epochs, total, airbench, dawnbench, mlperf)
+}
+"""Every rule by its name."""
+
+
+RESNET63_CALLS = (3, 4)
+"""The calls of which that protocol takes the mean; the first two are its warm-up."""
+
+
+def resnet63(attempt: Attempt) -> float | None:
+    """Seconds of a call, the mean of calls 3 and 4, where each call is one training step (`steps_per_epoch: 1`).
+
+    Each call is timed alone by the wall clock, with whatever it still compiles; evaluation is no part of it.
+    """
+    calls = _resnet63_calls(attempt)
+    return _clean(fmean(map(epoch_seconds, calls))) if calls else None
+
+
+def resnet63_cpu(attempt: Attempt) -> float | None:
+    """The same calls by the processor time of all threads of the process: what its second clock showed."""
+    calls = [epoch.cpu for epoch in _resnet63_calls(attempt) if epoch.cpu]
+    if len(calls) < len(RESNET63_CALLS):
+        return None
+    return _clean(fmean(_sum(cpu.get(name, 0.0) for name in ("compile", "train", "input_wait")) for cpu in calls))
+
+
+def _resnet63_calls(attempt: Attempt) -> list[Epoch]:
+    """Calls 3 and 4; none where one of them is missing or is more than one step."""
+    calls = [epoch for epoch in attempt.epochs if epoch.epoch in RESNET63_CALLS and epoch.steps == 1]
+    return calls if len(calls) == len(RESNET63_CALLS) else []
+
+
+def with_validation(epoch: Epoch) -> float:
+    """Seconds of an epoch with validation inside: compile + train + input_wait + evaluate + compile_evaluate."""
+    evaluation = (epoch.ledger.get(name, 0.0) for name in ("evaluate", "compile_evaluate"))
+    return _sum((epoch_seconds(epoch), *evaluation))
+
+
+def katnoria_cnn(attempt: Attempt) -> float | None:
+    """Seconds of all epochs, the first one's compilation and every validation inside; no loading, no building."""
+    return _sum(map(with_validation, attempt.epochs)) if attempt.epochs else None
+
+
+def keras_epoch(attempt: Attempt) -> float | None:
+    """Seconds of an epoch as Keras's progress line has them: its clock stops when validation is over; the median line.
+
+    Waiting for input is in it, and compilation in the first line.
+    """
+    return _median(with_validation(epoch) for epoch in attempt.epochs)
+
+
+def keras_step(attempt: Attempt) -> float | None:
+    """The same for one step: the epoch's seconds over its steps."""
+    return _median(with_validation(epoch) / epoch.steps for epoch in attempt.epochs if epoch.steps)
+
+
+def keras_example(attempt: Attempt) -> float | None:
+    """The same for one example: what older Keras printed as a step."""
+    return _median(with_validation(epoch) / epoch.examples for epoch in attempt.epochs if epoch.examples)
+
+
+def tutorial_throughput(attempt: Attempt) -> float | None:
+    """Examples a second, steady: those of the epochs after the warm-up over their train + input_wait."""
+    counted = steady_epochs(attempt)
+    seconds = sum(map(steady_seconds, counted))
+    return _clean(sum(epoch.examples for epoch in counted) / seconds) if seconds else None
+
+
+def tutorial_end_to_end(attempt: Attempt) -> float | None:
+    """Examples a second end to end: all that were trained on over `total`, with loading, compiling and evaluating."""
+    seconds = total(attempt)
+    return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
+
+
+class Published(NamedTuple):
+    """A rule by which others reported a result.
+
+    Attributes:
+        rule: from an attempt to the number.
+        counts: what it counts, in a few words.
+        unit: of the number.
+    """
+
+    rule: Rule
+    counts: str
+    unit: str
+
+
+PUBLISHED: dict[str, Published] = {
+    "airbench94": Published(airbench, "train + input_wait of every epoch, and the last evaluation", "s"),
+    "davidnet": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
+    "dawnbench": Published(dawnbench, "data, and train + input_wait of every epoch", "s"),
+    "katnoria_cnn": Published(katnoria_cnn, "train + input_wait + evaluate of every epoch, with compilation", "s"),
+    "keras_epoch": Published(keras_epoch, "an epoch with evaluation and compilation, the median", "s an epoch"),
+    "keras_example": Published(keras_example, "the same over an epoch's examples", "s an example"),
+    "keras_step": Published(keras_step, "the same over an epoch's steps", "s a step"),
+    "mlperf": Published(mlperf, "wall less setup, build and compile", "s"),
+    "resnet63": Published(resnet63, "compile + train + input_wait, the mean of calls 3 and 4", "s a call"),
+    "resnet63_cpu": Published(resnet63_cpu, "processor time of the same", "CPU s a call"),
+    "resunet": Published(first, "compile + train + input_wait of the first epoch", "s an epoch"),
+    "tutorial_end_to_end": Published(tutorial_end_to_end, "every example over template_import + wall", "examples/s"),
+    "tutorial_throughput": Published(
+        tutorial_throughput, "examples over train + input_wait after the warm-up", "examples/s"
+    ),
+}
+"""The rules of the seeds' protocols and of the public contests, by name.
+
+`keras_epoch` and the two after it are those of the IMDB examples; `tutorial_throughput` and `tutorial_end_to_end` those
+of the tutorial with MNIST and DavidNet on a TPU and a GPU; `davidnet`'s 79 s, 24 epochs, are DAWNBench's.
+"""
+
+
+def time_to_target(attempt: Attempt, target: Target) -> float | None:
+    """Training time until the target: compile + train + input_wait up to the end of the first epoch that reaches it.
+
+    Evaluation is left out, for how often one looks is no part of the training. None if the target is never reached.
+    """
+    spent: list[float] = []
+    for epoch in attempt.epochs:
+        spent.append(epoch_seconds(epoch))
+        if target.metric in epoch.metrics and target.reached(epoch.metrics):
+            return _sum(spent)
+    return None
+
+
+def _sum(seconds: Iterable[float]) -> float:
+    return _clean(sum(seconds))
+
+
+def _median(numbers: Iterable[float]) -> float | None:
+    found = list(numbers)
+    return _clean(median(found)) if found else None
+
+
+def _clean(seconds: float) -> float:
+    return round(seconds, 9)

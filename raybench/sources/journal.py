@@ -1,0 +1,101 @@
+"""A results folder, a grid's folder or a journal, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.errors import UsageError
+from raybench.results.attempt import Attempt, attempts
+from raybench.results.executions import EFFECTIVE, ENDED, PLAN, recall
+from raybench.results.journal import JOURNAL, grids_in, has_journal
+from raybench.results.recovery import complete_events
+from raybench.sources.tables import Record
+from raybench.tracking.mapping import read_json, requested_repeats
+
+
+def of_folder(folder: Path, grid: str | None) -> list[Record]:
+    """The trials of a grid's folder, or of one grid or all grids of a results folder.
+
+    Raises:
+        UsageError: there is no journal in it.
+        OSError: a journal cannot be read.
+    """
+    if has_journal(folder):
+        return of_journal(folder / JOURNAL)
+    found = {name: folder / name / JOURNAL for name in grids_in(folder)}
+    if not found:
+        raise UsageError(f"{folder}: no {JOURNAL} in it, nor in a folder in it: no results of raybench")
+    chosen = [found[grid]] if grid in found else list(found.values())
+    return [record for path in chosen for record in of_journal(path)]
+
+
+def of_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
+    """Every attempt in a journal, with what the last execution beside it says of prices and of what was asked for.
+
+    Args:
+        path: the journal.
+        grid: the grid's name, where the events do not say it; by default the folder's.
+        source: what a message calls the journal; by default its path.
+
+    Raises:
+        UsageError: nothing in it is an event, it is no file, or cannot be read.
+    """
+    damaged: list[int] = []
+    name = grid or path.absolute().parent.name
+    executions: list[Event] = []
+    found = attempts(_collecting(complete_events(path, damaged), executions)).values()
+    if not found and damaged:
+        raise UsageError(f"{source or path}:{damaged[0]}: no event of a journal, which is one JSON object a line")
+    last = LastExecution(_last_files(path.parent, executions))
+    return [Record(attempt, name, last.columns(attempt)) for attempt in found]
+
+
+def _collecting(events: Iterable[Event], executions: list[Event]) -> Iterator[Event]:
+    """The same events; those of executions are added to a list."""
+    for event in events:
+        if event.get("event") == ENDED:
+            executions.append(event)
+        yield event
+
+
+def _last_files(folder: Path, executions: Sequence[Event]) -> dict[str, Any]:
+    """The data that the last execution of a grid left, by file; empty if there is none that can be read."""
+    for event in reversed(executions):
+        summary = recall(folder, event)
+        if summary and summary.files:
+            return {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
+    return {}
+
+
+class LastExecution:
+    """What the files of a grid's last execution say of its trials.
+
+    Args:
+        files: from a file's name to its data; empty if there was no execution.
+    """
+
+    def __init__(self, files: Mapping[str, Any]) -> None:
+        self._prices, self._repeats = prices(files.get(EFFECTIVE)), requested_repeats(files.get(PLAN))
+
+    def columns(self, attempt: Attempt) -> dict[str, Any]:
+        """The price of an attempt's device and whether the grid asks for the trial, as far as they are known."""
+        known: dict[str, Any] = {}
+        if attempt.profile in self._prices:
+            known["price_per_hour"] = self._prices[attempt.profile]
+        if self._repeats is not None:
+            known["requested"] = attempt.repeat < self._repeats.get(attempt.cell_id, 0)
+        return known
+
+
+def prices(grid: Any) -> dict[str | None, float]:
+    """What an hour of each device of an effective grid costs, where it says so."""
+    devices = grid.get("devices") if isinstance(grid, Mapping) else None
+    found: dict[str | None, float] = {}
+    for name, profile in (devices if isinstance(devices, Mapping) else {}).items():
+        price = profile.get("price_per_hour") if isinstance(profile, Mapping) else None
+        if isinstance(price, (int, float)):
+            found[name] = float(price)
+    return found

@@ -1,0 +1,285 @@
+"""Tidy tables of results: a row for each trial, and a row for each epoch (`raybench.results.columns`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.diagnostics import findings
+from raybench.analysis.labels import distinct_labels
+from raybench.checks.roofline.judge import roofline
+from raybench.core.identity import is_smoke, leaves
+from raybench.core.settings import TRAINING
+from raybench.results import columns as c
+from raybench.results import timing
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import QUANTITIES, Epoch
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
+_AFTER_ALL = {f"settings.{name}": setting.default for name, setting in TRAINING.items() if setting.optional}
+_TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
+_MAPS = ("settings.stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
+"""What columns of their own tell, and leaves below."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the table of trials, with its epochs: an attempt, and what is known of it beside its events.
+
+    Attributes:
+        grid: what its grid is called, where its own events do not say so.
+        known: values of columns that its events do not give, or give less well.
+    """
+
+    attempt: Attempt
+    grid: str | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results as tables.
+
+    Attributes:
+        trials: a row for each trial.
+        epochs: a row for each epoch; `grid`, `trial` and `attempt` say whose.
+    """
+
+    trials: DataFrame
+    epochs: DataFrame
+
+    @property
+    def columns(self) -> DataFrame:
+        """What every column means: table, name, dtype, unit, meaning."""
+        from pandas import DataFrame
+
+        told = [("trials", one) for one in c.TRIALS] + [("epochs", one) for one in c.EPOCHS]
+        return DataFrame(
+            [
+                {"table": table, "name": one.name, "dtype": one.dtype, "unit": one.unit, "meaning": one.meaning}
+                for table, one in told
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.trials)} trials, {len(self.epochs)} epochs)"
+
+
+def tables(records: Iterable[Record]) -> Results:
+    """Both tables, in the order of the records."""
+    epochs = []
+    records = list(records)
+    rows = [_trial(record) for record in records]
+    _make_labels_distinct(rows, records)
+    for record, row in zip(records, rows, strict=True):
+        elapsed = 0.0
+        steady = {epoch.epoch for epoch in record.attempt.steady}
+        for epoch in record.attempt.epochs:
+            elapsed = round(elapsed + timing.epoch_seconds(epoch), 9)
+            epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed))
+    return Results(_frame(rows, c.TRIALS), _frame(epochs, c.EPOCHS))
+
+
+def _make_labels_distinct(rows: Sequence[dict[str, Any]], records: Sequence[Record]) -> None:
+    """Put what differs into labels that several cells of a grid share."""
+    grids: dict[str | None, list[int]] = {}
+    for number, row in enumerate(rows):
+        grids.setdefault(row["grid"], []).append(number)
+    for numbers in grids.values():
+        cells = [(str(rows[number]["cell"]), records[number].attempt.cell) for number in numbers]
+        labels = distinct_labels([rows[number]["label"] for number in numbers], cells)
+        for number, label in zip(numbers, labels, strict=True):
+            rows[number]["label"] = label
+
+
+def _trial(record: Record) -> dict[str, Any]:
+    attempt, epochs = record.attempt, record.attempt.epochs
+    row: dict[str, Any] = {
+        "grid": attempt.grid or record.grid,
+        "smoke": is_smoke(attempt.grid or record.grid),
+        "trial": attempt.trial,
+        "cell": attempt.cell_id,
+        "repeat": attempt.repeat,
+        "attempt": attempt.attempt,
+        "status": attempt.status,
+        "label": attempt.label,
+        "runs": 1,
+        "started": attempt.started,
+        "ended": attempt.ended,
+        "host": attempt.host.get("name"),
+        "device": attempt.profile or _of(attempt.cell, "device", "kind"),
+        "seed": attempt.seed,
+        "wall_s": attempt.wall,
+        "template_import_s": attempt.template_import,
+        "epochs_done": len(epochs),
+        "error": _error(attempt),
+        "warnings": "\n".join(attempt.warnings) or None,
+        "findings": findings.codes(attempt),
+        "decay_proof": attempt.decay_proof.get("says"),
+        "decay_factor": attempt.decay_proof.get("factor"),
+        "profile_steps": attempt.profile_steps,
+        **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
+    }
+    row |= cell_columns(attempt.cell)
+    row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}
+    row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "data", "build", "other")}
+    if epochs:
+        row |= _sums(attempt, epochs)
+    row |= _roofline(attempt)
+    row |= _target(attempt)
+    row |= record.known
+    price, total = row.get("price_per_hour"), row.get("total_s")
+    if price is not None and total is not None:
+        row.setdefault("total_price", price * total / 3600)
+    return row
+
+
+def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
+    """What only an attempt with epochs has."""
+    found: dict[str, Any] = {
+        quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
+        for quantity in QUANTITIES
+        if quantity.over_epochs
+    }
+    steady = timing.steady_epochs(attempt)
+    seconds = sum(map(timing.steady_seconds, steady))
+    if seconds > 0:
+        found["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+    cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
+    if len(cpu) == len(steady):
+        found["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
+    found["best_val_accuracy"] = attempt.best("val/accuracy")
+    found |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
+    return found
+
+
+def _roofline(attempt: Attempt) -> dict[str, Any]:
+    found = roofline(attempt) if attempt.roofline else None
+    if found is None:
+        return {}
+    return {
+        "bound_by": found.bound_by,
+        "compute_share": found.compute,
+        "memory_share": found.memory,
+        "input_share": found.input,
+    }
+
+
+def _target(attempt: Attempt) -> dict[str, Any]:
+    target = attempt.target
+    if target is None:
+        return {}
+    seconds = timing.time_to_target(attempt, target)
+    at = [epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)]
+    return {
+        "target_metric": target.metric,
+        "target_at_least": target.at_least,
+        "target_at_most": target.at_most,
+        "target_reached": bool(at),
+        "target_runs": int(bool(at)),
+        "time_to_target_s": seconds,
+        "epochs_to_target": at[0] if at else None,
+    }
+
+
+def _error(attempt: Attempt) -> str | None:
+    if not attempt.error:
+        return None
+    told = (attempt.error.get("type"), attempt.error.get("message"))
+    return ": ".join(str(part) for part in told if part) or None
+
+
+def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a cell: those there are, and whatever else it holds by its dotted name.
+
+    A setting that came later and is not in the cell has the value that cells without it always had.
+    """
+    told = dict(leaves(cell))
+    row = {column.name: told.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()}
+    settings = cell.get("settings", {})
+    row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
+    row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
+    return row | {
+        leaf: value if isinstance(value, str) or value is None else as_json(value)
+        for leaf, value in told.items()
+        if leaf not in _TOLD and not leaf.startswith(_MAPS)
+    }
+
+
+def cell_of(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell that has these columns: the other way of `cell_columns`.
+
+    Raises:
+        LookupError: one of them is no column of a cell.
+    """
+    leaf = {column.name: column.leaf for column in LEAVES.values()}
+    cell: dict[str, Any] = {}
+    for name, value in columns.items():
+        *path, last = leaf[name].split(".")
+        place = cell
+        for step in path:
+            place = place.setdefault(step, {})
+        place[last] = value
+    return cell
+
+
+def _of(tree: Mapping[str, Any], *path: str) -> Any:
+    found: Any = tree
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, keys sorted, with the spaces that people write."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -> dict[str, Any]:
+    return {
+        **epoch.metrics,
+        "grid": row["grid"],
+        "trial": row["trial"],
+        "attempt": row["attempt"],
+        "epoch": epoch.epoch,
+        "ended": epoch.t,
+        "steady": steady,
+        **{quantity.column: quantity.of(epoch) for quantity in QUANTITIES},
+        "epoch_s": timing.epoch_seconds(epoch),
+        "elapsed_s": elapsed,
+    }
+
+
+def _frame(rows: list[dict[str, Any]], described: Iterable[c.Column]) -> DataFrame:
+    """A frame with every described column, of its type, and behind them whatever else the rows have."""
+    from pandas import DataFrame
+
+    types = {column.name: column.dtype for column in described}
+    for name in dict.fromkeys(name for row in rows for name in row if name not in types):
+        types[name] = c.TEXT if any(isinstance(row.get(name), str) for row in rows) else c.NUMBER
+    return DataFrame({name: _series([row.get(name) for row in rows], dtype) for name, dtype in types.items()})
+
+
+def _series(values: list[Any], dtype: str) -> Series:
+    """A column; what is not of its type, as in a journal that somebody has changed, is as good as missing."""
+    from pandas import Series, to_datetime, to_numeric
+
+    made = Series(values, dtype=object)
+    if dtype == c.TIME:
+        return to_datetime(made, format="ISO8601", utc=True, errors="coerce").astype(dtype)
+    try:
+        return made.astype(dtype)
+    except (ValueError, TypeError, OverflowError):
+        if dtype == c.YES_NO:
+            return Series([value if isinstance(value, bool) else None for value in values], dtype=dtype)
+        numbers = to_numeric(made, errors="coerce").astype("float64")
+        return numbers if dtype == c.NUMBER else numbers.where(numbers % 1 == 0).astype(dtype)

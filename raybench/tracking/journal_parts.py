@@ -1,0 +1,189 @@
+"""Parts of a grid's journal, as an MLflow store keeps them: ranges of whole lines, which make up the journal again.
+
+A part is named for its range of bytes and its digest: `000000000000-000000057344-1f2e3d4c5b6a7980.jsonl`. So the names
+alone say what a store lacks, also if one results folder was copied and both copies went on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from raybench.results.journal import is_own
+
+FOLDER = "journal"
+"""The folder of the parts among the artifacts of a run."""
+
+LONGEST = 16 * 2**20
+"""Bytes of a part, at most by one line more: each is one upload, which has a deadline."""
+
+BLOCK = 2**16
+
+_NAME = re.compile(r"(?:.*/)?(\d{12})-(\d{12})-([0-9a-f]{16})\.jsonl")
+
+Range = tuple[int, int]
+
+
+class Part(NamedTuple):
+    """A range of bytes of a journal, from the start of a line to the end of one, and the digest of its content."""
+
+    start: int
+    end: int
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return f"{self.start:012}-{self.end:012}-{self.digest}.jsonl"
+
+
+@dataclass(frozen=True)
+class JoinedJournal:
+    """A journal put together from its parts.
+
+    Attributes:
+        text: its lines, without those of parts that are not there.
+        damaged: number of parts that are not as they were written; their sound lines are in the text.
+        missing: number of bytes that no part has.
+    """
+
+    text: bytes
+    damaged: int
+    missing: int
+
+
+def part_named(name: str) -> Part | None:
+    """The part whose file has this name or path; None for another file."""
+    match = _NAME.fullmatch(name)
+    return Part(int(match[1]), int(match[2]), match[3]) if match and int(match[1]) < int(match[2]) else None
+
+
+def journal_id(journal: Path) -> str | None:
+    """The id of a journal, which never changes: a digest of its first line. None if it has no whole line yet."""
+    if not is_own(journal, journal.parent):
+        return None
+    with journal.open("rb") as file:
+        first = file.readline()
+    return _digest(first)[:12] if first.endswith(b"\n") else None
+
+
+def end_of_lines(journal: Path) -> int:
+    """The position behind the last whole line of a journal; the line behind it may be half written."""
+    with journal.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - BLOCK)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+    return 0
+
+
+def missing_parts(journal: Path, known: Iterable[Part], start: int, end: int) -> Iterator[tuple[Part, bytes]]:
+    """Yield what a store lacks of a range of whole lines of a journal: parts with their content.
+
+    Args:
+        journal: the journal, to which somebody may be writing.
+        known: the parts that the store has; those with another content than this journal's do not count.
+        start, end: the range.
+    """
+    with journal.open("rb") as file:
+        own = [
+            (part.start, part.end) for part in known if part.end > start and _digest(_read(file, part)) == part.digest
+        ]
+        for first, last in _gaps([(0, start), *own], end):
+            while first < last:
+                file.seek(first)
+                text = file.read(min(LONGEST, last - first))
+                if not text.endswith(b"\n"):
+                    text += file.readline()
+                if not text:  # somebody has cut it off
+                    return
+                yield Part(first, first + len(text), _digest(text)), text
+                first += len(text)
+
+
+def join(parts: Iterable[tuple[Part, bytes]], size: int) -> JoinedJournal:
+    """Put a journal together; a line that several parts have counts once.
+
+    Args:
+        parts: each with its content as it was read.
+        size: bytes that the journal should have.
+    """
+    sound: list[tuple[Part, bytes]] = []
+    others: list[tuple[Part, bytes]] = []
+    for part, text in sorted(parts):
+        (sound if _digest(text) == part.digest else others).append((part, text))
+    ranges = [(part.start, part.end) for part, _ in sound]
+    # Of a part that is there twice, one may be sound.
+    gaps = _gaps(ranges, max([size, *(part.end for part, _ in others)]))
+    damaged = [
+        (part, text) for part, text in others if any(part.start < end and start < part.end for start, end in gaps)
+    ]
+    lines = dict.fromkeys(line for _, text in sorted([*sound, *damaged]) for line in text.split(b"\n") if line)
+    missing = _gaps([*ranges, *((part.start, part.end) for part, _ in damaged)], size)
+    return JoinedJournal(
+        b"".join(line + b"\n" for line in lines), len(damaged), sum(end - start for start, end in missing)
+    )
+
+
+def merged(journals: Sequence[bytes]) -> bytes:
+    """One journal of those of several results folders, the one with the latest event last.
+
+    Attempts at the same trial are numbered on from journal to journal: each stays an attempt of its own.
+    """
+    if len(journals) == 1:
+        return journals[0]
+    highest: dict[str, int] = {}
+    lines: list[bytes] = []
+    read = [[(line, _event(line)) for line in text.splitlines(keepends=True)] for text in journals]
+    for journal in sorted(read, key=lambda each: max((str(event.get("t")) for _, event in each), default="")):
+        before = dict(highest)
+        for line, event in journal:
+            trial, attempt = event.get("trial"), event.get("attempt")
+            if isinstance(trial, str) and isinstance(attempt, int):
+                highest[trial] = max(highest.get(trial, 0), attempt + before.get(trial, 0))
+                if before.get(trial):
+                    line = json.dumps(_renumbered(event, before[trial]), ensure_ascii=False).encode() + b"\n"
+            lines.append(line)
+    return b"".join(lines)
+
+
+def _renumbered(event: Mapping[str, Any], by: int) -> dict[str, Any]:
+    numbers = {name: event[name] for name in ("attempt", "of_attempt") if isinstance(event.get(name), int)}
+    return {**event, **{name: number + by for name, number in numbers.items()}}
+
+
+def _event(line: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):  # damaged: left to whoever reads the journal
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _gaps(ranges: Iterable[Range], size: int) -> list[Range]:
+    """The ranges from 0 to a size that no range covers."""
+    position, found = 0, []
+    for start, end in [*sorted(ranges), (size, size)]:
+        if position < min(start, size):
+            found.append((position, min(start, size)))
+        position = max(position, end)
+    return found
+
+
+def _read(file: BinaryIO, part: Part) -> bytes:
+    file.seek(part.start)
+    return file.read(part.end - part.start)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]

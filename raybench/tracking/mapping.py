@@ -1,0 +1,328 @@
+"""What a grid looks like as an MLflow experiment, and one attempt as one run of it: names, parameters, metrics, tags,
+status. It needs no MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from raybench.analysis.diagnostics.finding import is_caution
+from raybench.analysis.diagnostics.findings import Finding, codes, findings
+from raybench.checks.roofline.judge import roofline
+from raybench.core.identity import SMOKE, is_smoke, leaves, shown_name
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import short
+from raybench.results import timing
+from raybench.results.attempt import Attempt
+from raybench.results.epoch import QUANTITIES, Epoch
+
+TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybench.status", "raybench.grid"
+SUMMARY, FINDINGS, DESCRIPTION = "raybench.summary", "raybench.findings", "mlflow.note.content"
+PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
+SMOKE_RUN = "raybench.smoke"
+BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
+RESUMED = "raybench.resumed_after"
+
+ATTEMPT_ID = "raybench.attempt_id"
+"""The attempt of a run (`attempt_id`). Two results folders of one grid have trials of the same name, and their own
+runs."""
+
+EPOCH_TIME = "time/epoch_s"
+"""Every epoch that is in MLflow has this metric."""
+
+THROUGHPUT = "throughput/examples_per_s"
+METRICS = tuple(quantity for quantity in QUANTITIES if quantity.metric)
+"""The measured quantities of an epoch that are metrics of every run."""
+TIMES = tuple(quantity.key for quantity in METRICS if quantity.field == "ledger")
+"""Ledger sections of an epoch that are metrics, as `time/NAME_s`."""
+MEMORY = next(quantity.metric for quantity in METRICS if quantity.field == "memory_peak_bytes")
+STEP_PROFILE = "step_profile/"
+"""The beginning of the names of the metrics of a step profile."""
+PROFILE_STEPS = f"{STEP_PROFILE}steps"
+
+EFFECTIVE, PLAN = "grid.json", "plan.json"
+"""What an execution leaves of its grid beside the file: every setting as it held, and the cells that it asked for."""
+
+JOURNAL, JOURNAL_BYTES = "raybench.journal", "raybench.journal_bytes"
+"""Tags of the run of an execution: the id of the journal whose parts it has, and where the last of them ends."""
+
+REQUESTED = "raybench.requested"
+"""Whether the grid as it was run last asks for a run's trial: "true" or "false"."""
+
+RUNNING = "running"
+
+DEVICE_NAME = "device.name"
+"""Parameter: the name of the device in the grid file."""
+
+PARAMETER_LENGTH, TAG_LENGTH = 6000, 8000
+NAME_LENGTH = 250
+DIGEST_LENGTH = 36
+
+NOTE = """Training runs of the raybench grid {grid}: one run for each attempt at a trial, \
+and one run “grid {grid}” for each execution of the grid, whose artifacts are the grid file, the plan, the report and \
+parts of the journal (`journal/`), which `raybench.load` and `raybench report` read.
+
+Each epoch (step = epoch, from 1):
+- `time/epoch_s`: seconds of the epoch = compile + train + waiting for input; evaluation is not in it
+- `throughput/examples_per_s`: training examples ÷ `time/epoch_s`
+- `train/*`, `val/*`: loss and accuracy (a fraction) on the training and the validation data
+{metrics}
+
+Each sample, about one a second (step = its number), of what went on around the trial; `samples.jsonl` has all of it:
+- `system/own_cpu`, `system/other_cpu`: how many of its cores its own processes kept busy, and how many others did
+- `system/mhz`, `system/rss_bytes`: the frequency of its cores, the memory of its processes
+- `system/gpu_*`: clock, power and temperature of each of its GPUs
+
+Each run that ended:
+- `summary/steady_epoch_s`: the headline, the median epoch (train + waiting for input) after the warm-up epochs
+- `summary/total_s`: seconds from nothing to the end, with the loading of the framework
+- `summary/best_val_accuracy`, and `summary/time_to_target_s` where the grid has a target
+- `oom/asked_bytes`, `oom/peak_bytes`, `oom/limit_bytes`: where memory ran out, what was asked for then, the most that \
+was held, and the limit on the process; the tag `raybench.error_phase` says what the trial was doing
+- `summary/decay_factor`: the multiple of the declared weight decay that acts, measured before the trials (1 where \
+nothing is wrong); the tag `raybench.decay_proof` says it in words
+- `roofline/*`: the work of one example in a step of training (`train_flops_per_example`, \
+`train_bytes_per_example`), what steady epochs achieve of it a second, that beside what probes of the device reach \
+(`compute_share`, `memory_share`), and the part of the time that waits for input (`input_share`); the tag \
+`raybench.bound_by` says what held the run up, `overhead` that it was not the device
+- `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
+step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
+- the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
+- the tag `raybench.findings` names what there is to doubt of a run; the run's description says it, with remedies, and \
+`comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
+"""
+"""The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
+
+SMOKE_NOTE = """**Smoke runs**: the grid {grid}, cut to a few steps on a CPU to see that it runs; no run of it \
+says how fast or how well anything learns. The parameters `smoke.*` of a run say what it stands for.
+
+"""
+
+VIEW = "raybench"
+SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
+VIEW_NAME = "Times and accuracy"
+VIEW_PARAMETERS = (DEVICE_NAME, "settings.batch_size", "settings.weight_decay")
+VIEW_METRICS = ("summary/steady_epoch_s", "summary/best_val_accuracy", "summary/total_s")
+
+
+def experiment_tags(grid: str, now: int) -> dict[str, str]:
+    """What makes MLflow's pages fit a grid: a description, training runs as what to open on, and a saved view.
+
+    The table of runs shows no parameters and no metrics unless it is told to, which the view does: fastest first, what
+    most grids vary, and what came of it. It is in the list of views, and opens with `?viewStateShareKey=raybench`.
+
+    Args:
+        grid: the grid's name.
+        now: milliseconds since 1970, when the view is made.
+    """
+    names = {f"params.`{name}`": name for name in VIEW_PARAMETERS} | {
+        f"metrics.`{name}`": name for name in VIEW_METRICS
+    }
+    # Pixels for whole names: by default what tells the runs of a grid apart is cut off.
+    widths = {"attributes.`Run Name`": 270, "runDateAndNestInfo": 130}
+    widths |= {column: 12 + 7 * len(name) for column, name in names.items()}
+    state = {
+        "orderByKey": f"metrics.`{VIEW_METRICS[0]}`",
+        "orderByAsc": True,
+        "selectedColumns": list(names),
+        "columnOrder": list(widths),
+        "columnWidths": widths,
+    }
+    view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
+    smoke = SMOKE_NOTE.format(grid=grid.removesuffix(SMOKE)) if is_smoke(grid) else ""
+    return smoke_tags(grid) | {
+        DESCRIPTION: smoke + NOTE.format(grid=grid, metrics=_metric_lines()),
+        "mlflow.experimentKind": "custom_model_development",
+        SAVED_VIEW: json.dumps(view),
+    }
+
+
+def _metric_lines() -> str:
+    """What the metrics of `METRICS` are, a line each."""
+    return "\n".join(
+        f"- `{quantity.metric}`{f' ({quantity.unit})' if quantity.unit else ''}: {quantity.meaning}"
+        for quantity in METRICS
+    )
+
+
+def smoke_tags(grid: str) -> dict[str, str]:
+    """What marks the experiment and every run of a grid that was cut to see that it runs."""
+    return {SMOKE_RUN: "true"} if is_smoke(grid) else {}
+
+
+def run_name(attempt: Attempt) -> str:
+    """`katnoria_cnn cpu torch b256 wd5e-4 r0`, or the label the driver gave it; `a2` behind it is a second attempt."""
+    again = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
+    if attempt.label or not attempt.cell:
+        return (attempt.label or attempt.trial) + again
+    cell = dict(leaves(attempt.cell))
+    parts = [
+        shown_name(attempt.cell),
+        attempt.profile or cell.get("device.kind"),
+        cell.get("framework"),
+        f"b{cell.get('settings.batch_size')}",
+        f"wd{short(cell.get('settings.weight_decay'))}",
+        f"r{attempt.repeat}",
+    ]
+    return " ".join(str(part) for part in parts if part) + again
+
+
+def attempt_id(attempt: Attempt) -> str:
+    """Globally unique id of an attempt: 16 hex digits.
+
+    It is a digest of its trial, its number, its first event's time and its process: the same from each reading of its
+    journal, and another one in another results folder.
+    """
+    process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
+    identity = json.dumps([*attempt.key, _first_time(attempt), *process], default=str)
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def is_identifiable(attempt: Attempt) -> bool:
+    """Whether an attempt's `attempt_id` is final.
+
+    An attempt that was killed before it had started has only an end, which its audit may precede.
+    """
+    return attempt.status is not None or _first_time(attempt) is not None
+
+
+def _first_time(attempt: Attempt) -> str | None:
+    return attempt.started or (attempt.epochs[0].t if attempt.epochs else attempt.ended)
+
+
+def parameters(attempt: Attempt) -> dict[str, str]:
+    """Every leaf of the cell by its dotted name, the device's name, the repeat and the seed; all but texts as JSON."""
+    told: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
+    if name := attempt.profile or told.get("device.kind"):
+        told[DEVICE_NAME] = name
+    if attempt.seed is not None:
+        told["seed"] = attempt.seed
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+    return {_name(name): text[:PARAMETER_LENGTH] for name, text in texts.items()}
+
+
+def epoch_metrics(epoch: Epoch) -> dict[str, float]:
+    """An epoch's metrics, throughput and measured quantities; `EPOCH_TIME` comes last."""
+    seconds = timing.epoch_seconds(epoch)
+    found = {_name(name): value for name, value in epoch.metrics.items()}
+    if seconds > 0:
+        found[THROUGHPUT] = epoch.examples / seconds
+    found |= {q.metric: float(value) for q in METRICS if (value := q.of(epoch)) is not None}
+    return found | {EPOCH_TIME: seconds}
+
+
+def summary_metrics(attempt: Attempt) -> dict[str, float]:
+    """What an ended attempt comes to; what it did not live to see is left out."""
+    found = {
+        "summary/steady_epoch_s": timing.steady(attempt),
+        "summary/total_s": timing.total(attempt),
+        "summary/best_val_accuracy": attempt.best("val/accuracy"),
+        "summary/time_to_target_s": timing.time_to_target(attempt, attempt.target) if attempt.target else None,
+        "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
+    }
+    if attempt.status == TrialStatus.OOM and attempt.error:
+        sizes = {name: attempt.error.get(f"{name}_bytes") for name in ("asked", "peak", "limit")}
+        found |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
+    found |= {f"{STEP_PROFILE}{name}_s": seconds for name, seconds in attempt.step_profile.items()}
+    found[PROFILE_STEPS] = attempt.profile_steps
+    return {name: value for name, value in found.items() if value is not None} | roofline_metrics(attempt)
+
+
+def roofline_metrics(attempt: Attempt) -> dict[str, float]:
+    """What an attempt asked of its device and what it got; nothing where that is not known."""
+    found = roofline(attempt)
+    if found is None:
+        return {}
+    return {
+        "roofline/train_flops_per_example": found.train_flops,
+        "roofline/train_bytes_per_example": found.train_bytes,
+        "roofline/flops_per_s": found.flops_per_s,
+        "roofline/bytes_per_s": found.bytes_per_s,
+        "roofline/compute_share": found.compute,
+        "roofline/memory_share": found.memory,
+        "roofline/input_share": found.input,
+    } | {f"roofline/probe_{name}_per_s": rate for name, rate in attempt.roofline["probes"].items()}
+
+
+def tags(attempt: Attempt, grid: str) -> dict[str, str]:
+    """What runs are found by."""
+    cell = dict(leaves(attempt.cell))
+    found = {
+        GRID: attempt.grid or grid,
+        "raybench.cell_id": attempt.cell_id,
+        TRIAL: attempt.trial,
+        ATTEMPT: str(attempt.attempt),
+        ATTEMPT_ID: attempt_id(attempt),
+        STATUS: attempt.status or RUNNING,
+        REQUESTED: "true",
+    }
+    further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
+    further |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
+    further[DECAY_PROOF] = attempt.decay_proof.get("says")
+    further["raybench.error_phase"] = (attempt.error or {}).get("phase")
+    further["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
+    further[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
+    further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
+    if attempt.status is not None and (found_out := roofline(attempt)):
+        further[BOUND_BY] = found_out.bound_by
+    if attempt.status is not None and (doubts := findings(attempt)):
+        further |= {FINDINGS: codes(attempt), DESCRIPTION: description(doubts)}
+    return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}
+
+
+def description(doubts: Sequence[Finding]) -> str:
+    """Findings in Markdown, as the run's page shows them."""
+    return "\n".join(
+        f"- {'note' if is_caution(finding.code) else 'doubt'}: **{finding.name}**: {finding.says}; {finding.remedy}"
+        for finding in doubts
+    )
+
+
+def state(status: str) -> str:
+    """MLflow's own status of a run that ended so; FAILED for a word of another program."""
+    known = TrialStatus.parse(status)
+    return known.mlflow_status if known else "FAILED"
+
+
+def data_set(attempt: Attempt) -> tuple[str, str] | None:
+    """Name and digest of what it trained on; None where its start was lost."""
+    cell = dict(leaves(attempt.cell))
+    name = cell.get("data.name")
+    return (str(name)[:NAME_LENGTH], str(cell.get("data.digest") or "unknown")[:DIGEST_LENGTH]) if name else None
+
+
+def read_json(text: str | None) -> Any:
+    """The value of a JSON text; None if it is none."""
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        return None
+
+
+def requested_repeats(plan: Any) -> dict[str, int] | None:
+    """From the id of each cell that an execution asked for to its repeats; None if its plan does not say."""
+    try:
+        return {str(cell["cell_id"]): int(cell["repeats"]) for cell in plan["wanted"]["cells"]}
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def milliseconds(*times: str | None) -> int | None:
+    """The first of these times of a journal that is one, in milliseconds since 1970; None where none is."""
+    for told in times:
+        try:
+            return round(datetime.fromisoformat(told or "").timestamp() * 1000)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _name(name: str) -> str:
+    """A name MLflow takes: what it does not allow becomes `_`, and what a path would make of it is gone."""
+    parts = re.sub(r"[^\w.\- /]", "_", name).split("/")
+    return "/".join(part for part in parts if part not in ("", ".", ".."))[:NAME_LENGTH] or "_"

@@ -1,0 +1,80 @@
+"""A trial's samples as time series in its MLflow run: what went on around it while it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from raybench.monitoring import SAMPLES
+from raybench.results.journal import read
+from raybench.tracking.mapping import milliseconds
+
+MOST = 200
+"""Points of one series: of more samples, neighbours are averaged. A page could not show them, and a store keeps all."""
+
+OF_GPUS = ("clock_mhz", "power_w", "temperature_c")
+
+
+class Point(NamedTuple):
+    """One value of a series: its name, milliseconds since 1970, and the number (from 1) of its last sample."""
+
+    name: str
+    value: float
+    t: int
+    step: int
+
+
+def points(folder: Path) -> list[Point]:
+    """The series of the samples in an attempt's folder; none where there are none, or nothing that can be read.
+
+    `system/own_cpu` and `system/other_cpu` are in cores: 1.5 is one core and a half. MLflow shows what begins with
+    `system/` on a page of its own.
+    """
+    try:
+        samples = [sample for sample in read(folder / SAMPLES, []) if _usable(sample)]
+    except OSError:
+        return []
+    size = -(-len(samples) // MOST) or 1
+    found = []
+    for first in range(0, len(samples), size):
+        block = samples[first : first + size]
+        t = milliseconds(block[-1]["t"]) or 0
+        found += [Point(f"system/{name}", value, t, first + len(block)) for name, value in _values(block)]
+    return found
+
+
+def _usable(sample: Mapping[str, Any]) -> bool:
+    t, seconds = sample.get("t"), sample.get("seconds")
+    return isinstance(t, str) and milliseconds(t) is not None and isinstance(seconds, float) and seconds > 0
+
+
+def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """The mean over time of each quantity that every sample of a block has."""
+    own, busy = _rate(block, "own_cpu_s"), _rate(block, "busy_s")
+    if own is not None:
+        yield "own_cpu", own
+        if busy is not None:
+            yield "other_cpu", max(0.0, busy - own)
+    for name in ("mhz", "rss_bytes"):
+        if all(name in sample for sample in block):
+            yield name, _mean([(sample[name], sample["seconds"]) for sample in block])
+    told: dict[str, list[tuple[float, float]]] = {}
+    for sample in block:
+        for gpu in sample.get("gpus", ()):
+            for name in OF_GPUS:
+                if name in gpu:
+                    told.setdefault(f"gpu_{gpu['id']}_{name}", []).append((gpu[name], sample["seconds"]))
+    for name, values in told.items():
+        yield name, _mean(values)
+
+
+def _rate(block: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Processor seconds a second."""
+    if not all(name in sample for sample in block):
+        return None
+    return float(sum(sample[name] for sample in block) / sum(sample["seconds"] for sample in block))
+
+
+def _mean(values: Sequence[tuple[float, float]]) -> float:
+    return sum(value * seconds for value, seconds in values) / sum(seconds for _, seconds in values)

@@ -1,0 +1,196 @@
+"""The ranks of a trial: processes that train one model together, each on a device of its own.
+
+The trial's process forks one for each device before any device is touched, and then only follows them. Every rank does
+the same work and tells the same events; what comes out is one trial's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from raybench.core import events
+from raybench.core.events import Event
+from raybench.core.job import DEVICES
+from raybench.core.process_guard import die_with_parent, watch
+from raybench.core.rank import Rank, become
+from raybench.engines import RANKED
+from raybench.results.epoch import over_ranks
+
+GRACE = 1.0
+"""Seconds for the other ranks to end after one has told an error: it may be the same one, or follow from a death."""
+
+
+def ranks_of(cell: Mapping[str, Any]) -> int:
+    """How many processes train a cell's model together."""
+    device = cell["device"]
+    ranked = device.get("replication") == DEVICES and cell["framework"] in RANKED
+    return int(device["devices"]) if ranked else 1
+
+
+def spread(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
+    """Do the work in so many processes, and yield its events as if one had done it.
+
+    An error in any rank ends all of them, and is the trial's. Where a rank dies without a word, this process dies of
+    the same, once the others are ended, so that its supervisor finds what it would have found without ranks.
+
+    Args:
+        count: how many ranks; for one, the work is done in this process.
+        folder: where they meet, on a file system of this host.
+        work: what each of them does; its last event is one of `events.ENDS`.
+    """
+    if count == 1:
+        yield from work()
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    meeting = folder / "ranks"
+    held, lifeline = os.pipe()  # open at its other end for as long as this process lives
+    processes: list[_Process] = []
+    try:
+        for number in range(count):
+            processes.append(_start(Rank(number, count, str(meeting)), work, held, lifeline))
+        code = yield from _follow(processes)
+    finally:
+        for process in processes:
+            process.end()
+        os.close(held)
+        os.close(lifeline)
+        meeting.unlink(missing_ok=True)
+    if code is not None:
+        _die_of(code)
+
+
+@dataclass
+class _Process:
+    """A rank, as the process that started it sees it."""
+
+    number: int
+    pid: int
+    pipe: int
+    told: deque[tuple[int, Event]] = field(default_factory=deque)
+    code: int | None = None
+    _rest: bytes = b""
+
+    def read(self) -> bool:
+        """Take in what it has told; False when it is gone."""
+        got = os.read(self.pipe, 1 << 16)
+        *lines, self._rest = (self._rest + got).split(b"\n")
+        self.told.extend((message["at"], message["event"]) for message in map(json.loads, lines))
+        if not got:
+            self._reap()
+        return bool(got)
+
+    @property
+    def last(self) -> tuple[int, Event] | None:
+        """When and how its work ended, if it has."""
+        return self.told[-1] if self.told and self.told[-1][1]["event"] in events.ENDS else None
+
+    def _reap(self) -> None:
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def end(self) -> None:
+        """End it, if it has not ended, and forget it."""
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self._reap()
+        os.close(self.pipe)
+
+
+def _start(rank: Rank, work: Callable[[], Iterator[Event]], held: int, lifeline: int) -> _Process:
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # The one other thread of this process only waits for the end of a pipe.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        os.close(lifeline)
+        _be(rank, work, writing, held)
+    os.close(writing)
+    return _Process(rank.number, pid, reading)
+
+
+def _be(rank: Rank, work: Callable[[], Iterator[Event]], writing: int, held: int) -> NoReturn:
+    """Be a rank: do the work, tell its events, and stay until all have ended.
+
+    A rank that left would break its connections, and the others would tell of that instead of what it told.
+    """
+    try:
+        die_with_parent()
+        watch(held)
+        become(rank)
+        with os.fdopen(writing, "wb") as out:
+            for event in work():
+                out.write(json.dumps({"at": time.perf_counter_ns(), "event": event}).encode() + b"\n")
+                out.flush()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            threading.Event().wait()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
+    """Yield what all ranks have told, and how it ended; return the exit code of one that died without a word.
+
+    A death is looked at before any error: it breaks the connections of the others, which then tell of that.
+    """
+    deadline: float | None = None
+    with selectors.DefaultSelector() as selector:
+        for process in processes:
+            selector.register(process.pipe, selectors.EVENT_READ, process)
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = selector.select(left)
+            for key, _ in ready:
+                if not key.data.read():
+                    selector.unregister(key.fd)
+            while all(process.told and process.told[0] is not process.last for process in processes):
+                yield over_ranks([process.told.popleft()[1] for process in processes])
+            dead = [process for process in processes if process.code is not None and not process.last]
+            if dead:
+                number, code = dead[0].number, dead[0].code
+                sys.stderr.write(f"rank {number} of {len(processes)} ended without a word, with exit code {code}\n")
+                sys.stderr.flush()
+                return code
+            ended = {process.number: process.last for process in processes if process.last}
+            if len(ended) == len(processes) or (deadline and not ready):
+                yield _end_of_all(ended, len(processes))
+                return None
+            if deadline is None and any(event["error"] for _, event in ended.values()):
+                deadline = time.monotonic() + GRACE
+
+
+def _end_of_all(ended: Mapping[int, tuple[int, Event]], count: int) -> Event:
+    """The end that all ranks have told, or the first error that one of them has, with its number."""
+    errors = {number: event["error"] or {} for number, (_, event) in ended.items()}
+    kinds = {(error.get("type"), error.get("message")) for error in errors.values()}
+    if len(ended) == count and len(kinds) == 1:
+        return over_ranks([ended[number][1] for number in sorted(ended)])
+    first = min((number for number, error in errors.items() if error), key=lambda number: ended[number][0])
+    return ended[first][1] | {"error": {**errors[first], "rank": first}}
+
+
+def _die_of(code: int) -> NoReturn:
+    """End this process as another one ended: by the same signal, or with its exit status."""
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code or 1)

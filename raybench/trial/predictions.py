@@ -1,0 +1,59 @@
+"""A sheet of predictions: what the trained model makes of the first validation examples, as a picture.
+
+It is made once a run is over and its account is closed, so that no time has it in it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raybench.datasets.base import Array, Split
+from raybench.engines import Engine, open_inspection
+from raybench.engines.images import is_pictures, plain
+from raybench.workloads.base import Workload
+
+SHEET = "predictions.png"
+EXAMPLES = 8
+
+
+def write_sheet(workload: Workload, framework: str, engine: Engine, split: Split, folder: Path) -> None:
+    """Write `predictions.png` into a folder, where the workload has a picture to show.
+
+    Raises:
+        Exception: whatever the model or the workload's own function raises; nothing is written then.
+    """
+    if workload.sheet is None:
+        return
+    inputs, targets = (np.asarray(values[:EXAMPLES]) for values in (split.inputs, split.targets))
+    outputs = open_inspection(framework).outputs(engine.model, as_given(inputs, workload))
+    picture = png(workload.draw(inputs, targets, outputs))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SHEET).write_bytes(picture)
+
+
+def as_given(inputs: Array, workload: Workload) -> Array:
+    """Examples as a model takes them: pictures normalised, other floats float32, integers int64."""
+    if is_pictures(inputs):
+        mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
+        inputs = (inputs.astype(np.float32) - mean) / std
+    return plain(inputs)
+
+
+def png(picture: Any) -> bytes:
+    """A picture, uint8 [height, width, 3], as a PNG file.
+
+    Source: ISO/IEC 15948: a signature, then header, data (each row after a byte 0: unfiltered) and end, with checksums.
+    """
+    height, width, _ = picture.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, -1)], 1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
+    parts = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)

@@ -1,0 +1,30 @@
+"""The workloads that come with raybench: one folder each, found by being there."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from raybench.errors import WorkloadError, nearest
+from raybench.workloads.base import Workload
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of all shipped workloads."""
+    return tuple(sorted(found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)]) if found.ispkg))
+
+
+def get(name: str) -> Workload:
+    """The shipped workload of that name; its framework is not imported.
+
+    Raises:
+        WorkloadError: there is none; the message has the nearest name.
+    """
+    if name not in names():
+        hint = f"{nearest(name, names())} (one of your own is file.py:name)"
+        raise WorkloadError(f"unknown workload {name[:100]!r}; {hint}")
+    workload: Workload = import_module(f"raybench.workloads.{name}").WORKLOAD
+    return workload

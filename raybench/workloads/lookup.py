@@ -1,0 +1,240 @@
+"""From what a grid file calls a workload to what the plan and the trial need of it.
+
+The plan reads a user's file as text (`declaration.py`) and never runs it. It travels with the trial, with the modules
+of its folder that it imports (`own_files.py`), and only the trial's own process runs it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+from raybench.datasets import digests
+from raybench.datasets.folders import user_path
+from raybench.errors import DataError, WorkloadError
+from raybench.workloads import builtin
+from raybench.workloads.base import Workload
+from raybench.workloads.own_files import OwnFiles, check_modules, collect, digest_of, put_on_path, read_regular
+from raybench.workloads.static_declaration import read_declaration
+
+
+@dataclass(frozen=True)
+class WorkloadInfo:
+    """All that is known of a workload without running it; plain values, so that it can travel.
+
+    Attributes:
+        name: how it is called.
+        version: of a shipped workload; None for a person's own.
+        digest: of a user's files, `sha256:` and 16 hex digits; None for a shipped workload.
+        dataset: the data set, or None where it has a data function of its own.
+        data_files: what that function reads, relative to the data folder.
+        defaults: settings for what the grid leaves open.
+        examples: how many examples of each split are used, where not all are.
+        held_out: how many examples at the end of the training set are the validation set; 0: the test set is.
+        frameworks: those it has a model for.
+        options: what a grid may choose of the model, with the defaults.
+        own_loss: whether it has another loss than cross-entropy.
+        parity_tolerance: how far apart its frameworks may be, where that is not the default.
+        metric_names: the metrics beside its loss; empty if only a trial can tell.
+        file: the path of a user's file, as found; None for a shipped workload.
+        attribute: the variable in it.
+        files: what travels with the trial, by path below the file's folder, and the digests.
+        elsewhere: modules outside of that folder that are not installed, and their digests.
+        links: what the trial finds as links, by path below the file's folder, and what they lead to.
+    """
+
+    name: str
+    version: int | None
+    digest: str | None
+    dataset: str | None
+    data_files: tuple[str, ...]
+    defaults: Mapping[str, Any]
+    examples: Mapping[str, int]
+    held_out: int
+    frameworks: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    metric_names: tuple[str, ...] = ("accuracy",)
+    own_loss: bool = False
+    parity_tolerance: Mapping[str, float] = field(default_factory=dict)
+    file: str | None = None
+    attribute: str = "WORKLOAD"
+    files: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def own_files(self) -> OwnFiles | None:
+        """The files of a user's workload; None for a shipped one."""
+        if self.file is None:
+            return None
+        root = Path(self.file).absolute().parent
+        return OwnFiles(root, dict(self.files), dict(self.elsewhere), dict(self.links))
+
+    def identity(self) -> dict[str, Any]:
+        """What of it goes into a cell: its name, and its version or its file's digest."""
+        return {"name": self.name, **({"digest": self.digest} if self.digest else {"version": self.version})}
+
+    def data_digest(self, root: Path) -> str | None:
+        """The digest of `data_files` below the data folder; None where there are none.
+
+        Raises:
+            DataError: one of them is not there.
+        """
+        if not self.data_files:
+            return None
+        try:
+            with digests.Digests() as known:
+                return digests.digest_of([known.of(root / name) for name in self.data_files])
+        except OSError as error:
+            raise DataError(
+                f"workload {self.name}: cannot read {error.filename}: {error.strerror}; "
+                "data_files are relative to the folder that RAYBENCH_DATA names"
+            ) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names")}
+        return cls(**{**value, **lists})
+
+
+def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> WorkloadInfo:
+    """Look a workload up: a shipped one by its name, a user's own as `file.py:name`, relative to `base`.
+
+    Args:
+        text: the reference.
+        base: the folder of the grid file.
+        files: further files of a user's workload, as globs relative to its folder.
+        links: files and folders that are only linked.
+
+    Raises:
+        WorkloadError: there is none, or its declaration cannot be read; one line with file and line.
+    """
+    file, attribute = _parts(text)
+    if file:
+        return _read_file(file, attribute, base, files, links)
+    workload = builtin.get(text)
+    for name, given in (("files", files), ("links", links)):
+        if list(given):
+            raise WorkloadError(f"{name} belong to a workload file of your own, and {text} comes with raybench", name)
+    return WorkloadInfo(
+        name=workload.name,
+        version=workload.version,
+        digest=None,
+        dataset=workload.dataset,
+        data_files=tuple(workload.data_files),
+        defaults=dict(workload.defaults),
+        examples=dict(workload.examples),
+        held_out=workload.held_out,
+        frameworks=workload.frameworks,
+        options=dict(workload.options),
+        metric_names=workload.metric_names,
+        own_loss=workload.loss is not None,
+        parity_tolerance=dict(workload.parity_tolerance),
+    )
+
+
+def metric_names(text: str, base: Path) -> tuple[str, ...]:
+    """The metrics of a workload beside its loss; empty if only a trial can tell.
+
+    Raises:
+        WorkloadError: there is no such workload, or its declaration cannot be read.
+        OSError: its file cannot be read.
+    """
+    file, attribute = _parts(text)
+    if not file:
+        return builtin.get(text).metric_names
+    path = base / user_path(file)
+    return read_declaration(read_regular(path), str(path), attribute).metric_names
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The file and the variable of a reference; both empty for a shipped workload."""
+    file, colon, attribute = text.rpartition(":")
+    if colon and file.endswith(".py"):
+        return file, attribute
+    return (text, "") if text.endswith(".py") else ("", "")
+
+
+def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], links: Iterable[str]) -> WorkloadInfo:
+    path = base / user_path(file)
+    try:
+        declared = read_declaration(read_regular(path), str(path), attribute)
+        own = collect(path, files, links)
+    except OSError as error:
+        near = _near(path) if Path(str(error.filename)) == path else ""
+        raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{near}") from None
+    return WorkloadInfo(
+        name=declared.name or attribute,
+        version=None,
+        digest=own.digest,
+        dataset=declared.dataset,
+        data_files=declared.data_files,
+        defaults=declared.defaults,
+        examples=declared.examples,
+        held_out=declared.held_out,
+        frameworks=declared.frameworks,
+        options=declared.options,
+        metric_names=declared.metric_names,
+        own_loss=declared.own_loss,
+        parity_tolerance=declared.parity_tolerance,
+        file=str(path),
+        attribute=attribute,
+        files=own.shipped,
+        elsewhere=own.elsewhere,
+        links=own.links,
+    )
+
+
+def _near(path: Path) -> str:
+    here = [found.name for found in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, here, 1)
+    return f"; did you mean {near[0]}?" if near and near[0] != path.name else ""
+
+
+def load_workload(info: WorkloadInfo, code: Path) -> Workload:
+    """The workload itself, in the process that trains it. A user's file is run here, as a module of its own.
+
+    Args:
+        info: what `read_reference` found.
+        code: the snapshot of a user's files (`own_files.snapshot`); tracebacks show its lines.
+
+    Raises:
+        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or what the file makes is
+            not a `Workload`.
+        Exception: whatever the user's file raises.
+    """
+    if info.file is None:
+        return builtin.get(info.name)
+    for name, digest in info.files.items():
+        if digest_of((code / name).read_bytes()) != digest:
+            raise WorkloadError(
+                f"{code / name} was changed, and is not {name} of the cell; remove {code} and run again"
+            )
+    before = set(sys.modules)
+    put_on_path(code)
+    module = _run(code / Path(info.file).name, str(info.digest))
+    check_modules(info.elsewhere, code, before)
+    workload = getattr(module, info.attribute, None)
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")
+    return replace(workload, name=info.name)
+
+
+def _run(file: Path, digest: str) -> ModuleType:
+    linecache.checkcache(str(file))
+    module = ModuleType(f"raybench_workload_{digest.removeprefix('sha256:')}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module  # dataclasses and pickles of the file's classes look their module up here
+    exec(compile(file.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 - the user's code is what a trial is for
+    return module

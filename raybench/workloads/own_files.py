@@ -1,0 +1,366 @@
+"""The files of a user's workload: found by reading imports, shipped with the trial, and part of the cell.
+
+The plan follows the imports of the workload file without running it (`collect`). Modules of the file's own folder
+travel with the trial as a snapshot, which is all of that folder that the trial sees; modules elsewhere that are not
+installed (on `PYTHONPATH`, or installed as editable) stay where they are. The digests of both are part of the cell, and
+the trial refuses whatever it imported beyond them (`check_modules`).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import shutil
+import site
+import sys
+import sysconfig
+import tempfile
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import decode_source
+from pathlib import Path, PurePosixPath
+
+from raybench.errors import WorkloadError
+
+DIGEST_DIGITS = 16
+LARGEST_FILE = 10 << 20
+"""Bytes of a file that travels with a trial; larger ones are linked."""
+
+LARGEST_PYTHON = 1 << 20
+"""Bytes of a Python file, which is parsed: that takes seconds and 400 MB of memory for a file of 1 MiB."""
+
+FOLDER = "code"
+"""The folder in a grid's own that has a snapshot for each version of the workload's files."""
+
+
+def digest_of(content: bytes) -> str:
+    """The digest of a file's content: `sha256:` and 16 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
+
+
+@lru_cache(maxsize=1)
+def parse(content: bytes, file: str) -> tuple[str, ast.Module]:
+    """A Python file's text and syntax tree; the last one is kept, as the parts of a plan read the same file in turn.
+
+    Raises:
+        WorkloadError: it is no Python; one line with file and line.
+    """
+    try:
+        source = decode_source(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the trial that runs the file shows them
+            return source, ast.parse(source, file)
+    except SyntaxError as error:
+        raise WorkloadError(f"{file}:{error.lineno or 1}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise WorkloadError(f"{file}: not a text file in its encoding ({error.reason} at byte {error.start})") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise WorkloadError(f"{file}: not readable as Python: {error}") from None
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file of at most 10 MiB, or 1 MiB of Python.
+
+    Raises:
+        OSError: it cannot be read.
+        WorkloadError: it is no regular file, or a larger one.
+    """
+    if path.exists() and not path.is_file():
+        raise WorkloadError(f"cannot read {path}: it is not a file")
+    size = path.stat().st_size
+    if path.suffix == ".py" and size > LARGEST_PYTHON:
+        raise WorkloadError(f"{path} is larger than {LARGEST_PYTHON >> 20} MiB; keep data in files of their own")
+    if size > LARGEST_FILE:
+        raise WorkloadError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; name its folder under `links:` instead")
+    return path.read_bytes()
+
+
+@dataclass
+class OwnFiles:
+    """What belongs to a workload file.
+
+    Attributes:
+        root: the folder of the workload file.
+        shipped: paths below `root`, with `/`, and their digests; the workload file is one of them.
+        elsewhere: modules that are not installed and not below `root`, by their full names, and their digests.
+        links: paths below `root` that the trial finds as links, and what they lead to.
+    """
+
+    root: Path
+    shipped: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that is part of the cell; that of the workload file where it is alone."""
+        if len(self.shipped) == 1 and not self.elsewhere:
+            return next(iter(self.shipped.values()))
+        lines = [f"{name} {each}\n" for part in (self.shipped, self.elsewhere) for name, each in sorted(part.items())]
+        return digest_of("".join(lines).encode())
+
+
+def collect(file: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> OwnFiles:
+    """Find the files of a workload.
+
+    Args:
+        file: the workload file.
+        files: further files: globs and folders relative to the workload file's folder.
+        links: files and folders below it that are linked only, and no part of the cell.
+
+    Raises:
+        OSError: the workload file cannot be read.
+        WorkloadError: a file that is imported or named cannot be used; one line. Its `field` is the grid's field.
+    """
+    root = file.absolute().parent
+    found = OwnFiles(root)
+    found.links = dict(_links(root, links))
+    _Imports(found).follow([file.absolute(), *_named(root, files, found.links)])
+    return found
+
+
+def _links(root: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        path = _below(root, name, "links")
+        if not (root / path).exists():
+            raise WorkloadError(f"there is no {name} in {root}", field="links")
+        yield path.as_posix(), str((root / path).resolve())
+
+
+def _named(root: Path, patterns: Iterable[str], links: Collection[str]) -> Iterator[Path]:
+    for pattern in patterns:
+        _below(root, pattern, "files")
+        try:
+            matches = [root / pattern] if (root / pattern).exists() else sorted(root.glob(pattern))
+        except (ValueError, OSError) as error:  # such as a**, or a name that is too long
+            raise WorkloadError(f"{pattern[:200]!r} is no pattern of file names: {error}", field="files") from None
+        below = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
+        usable = [file for file in below if file.is_file() and not _hidden(file.relative_to(root), links)]
+        if not usable:
+            raise WorkloadError(f"{pattern!r} matches no file in {root}", field="files")
+        yield from usable
+
+
+def _below(root: Path, name: str, of: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise WorkloadError(f"{name!r} is not below the workload's folder, {root}", field=of)
+    return path
+
+
+def _hidden(path: Path, links: Collection[str]) -> bool:
+    own = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+    return own or any(PurePosixPath(path.as_posix()).is_relative_to(link) for link in links)
+
+
+class _Imports:
+    """Follows imports from file to file."""
+
+    def __init__(self, found: OwnFiles) -> None:
+        self._found = found
+        self._roots: dict[str, Path | None] = {}
+
+    def follow(self, files: Sequence[Path]) -> None:
+        """Take in files below the root, and all that they import that is not installed."""
+        root = self._found.root
+        waiting = [(file, root, _module_name(file, root)) for file in files]
+        seen: set[Path] = set()
+        while waiting:
+            file, base, module = waiting.pop()
+            if file in seen:
+                continue
+            seen.add(file)
+            content = read_regular(file)
+            if base == root:
+                self._found.shipped[file.relative_to(root).as_posix()] = digest_of(content)
+            else:
+                self._found.elsewhere[module] = digest_of(content)
+            if file.suffix == ".py":
+                _, tree = parse(content, str(file))
+                for name in _imported(tree, module, file):
+                    waiting += self._files(name)
+        self._found.shipped = dict(sorted(self._found.shipped.items()))
+
+    def _files(self, name: str) -> list[tuple[Path, Path, str]]:
+        """The files of a module: its packages' `__init__.py` and its own, each with its root and its name."""
+        parts = name.split(".")
+        if parts[0] not in self._roots:
+            self._roots[parts[0]] = self._root_of(parts[0])
+        root = self._roots[parts[0]]
+        found = []
+        for count in range(1, len(parts) + 1) if root else ():
+            assert root
+            path, module = root.joinpath(*parts[:count]), ".".join(parts[:count])
+            for file in (path / "__init__.py", path.with_suffix(".py")):
+                if file.is_file():
+                    found.append((file, root, module))
+                    break
+        return found
+
+    def _root_of(self, top: str) -> Path | None:
+        """The folder of a top-level module or package that is not installed; None for any other."""
+        if top in sys.stdlib_module_names or top == "raybench":
+            return None
+        root = self._found.root
+        if (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file() or _has_modules(root / top):
+            return root
+        try:
+            spec = importlib.util.find_spec(top)
+        except (ImportError, ValueError):
+            return None
+        if spec is None:
+            return None
+        packages = list(spec.submodule_search_locations or ())
+        own = packages[0] if packages else spec.origin if spec.has_location else None
+        return None if own is None or _is_installed(Path(own)) else Path(own).parent
+
+
+def _has_modules(folder: Path) -> bool:
+    """Whether a folder without `__init__.py` is a package, as far as it has modules."""
+    return folder.is_dir() and any(folder.glob("*.py"))
+
+
+def _module_name(file: Path, root: Path) -> str:
+    parts = list(file.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
+    """The full names of modules that a file imports, and of what it imports from them: that may be modules, too."""
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".") if package else []
+            if node.level > len(parts):
+                raise WorkloadError(
+                    f"{file}:{node.lineno}: relative import outside of a package; import it by its name"
+                )
+            base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
+            base = base if node.level else node.module or ""
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether a module's file was installed: part of Python, or below one of its folders for packages."""
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return True
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(
+        path.is_relative_to(folder) for folder in (*folders, *site.getsitepackages(), site.getusersitepackages())
+    )
+
+
+def _standard(entry: str) -> bool:
+    """Whether an entry of `sys.path` is of Python's own library."""
+    library = sysconfig.get_path("stdlib")
+    return entry in (library, sysconfig.get_path("platstdlib"), f"{library}/lib-dynload") or entry.endswith(".zip")
+
+
+def snapshot(found: OwnFiles, folder: Path) -> Path:
+    """Copy the files into a folder of a grid's own, if they are not there already; returns the copy's folder.
+
+    Raises:
+        WorkloadError: a file has been changed since the plan was made.
+    """
+    names = "".join(f"{name} {place}\n" for name, place in sorted(found.links.items()))
+    suffix = f"-{digest_of(names.encode()).removeprefix('sha256:')}" if names else ""
+    place = folder / FOLDER / f"{found.digest.removeprefix('sha256:')}{suffix}"
+    if not place.is_dir():
+        contents = {name: (found.root / name).read_bytes() for name in found.shipped}
+        for name, content in contents.items():
+            if digest_of(content) != found.shipped[name]:
+                raise WorkloadError(
+                    f"{found.root / name} was changed after the grid was planned; run the command again"
+                )
+        write(contents, found.links, place)
+    return place
+
+
+def write(contents: Mapping[str, bytes], links: Mapping[str, str], place: Path) -> None:
+    """Make a snapshot's folder; it is there as a whole or not at all."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix=".", dir=place.parent))
+    for name, content in contents.items():
+        (making / name).parent.mkdir(parents=True, exist_ok=True)
+        (making / name).write_bytes(content)
+    for name, target in links.items():
+        if Path(target).exists():  # on another node of a cluster it may not
+            (making / name).parent.mkdir(parents=True, exist_ok=True)
+            (making / name).symlink_to(target)
+    making.chmod(0o755)
+    try:
+        making.rename(place)
+    except OSError:
+        shutil.rmtree(making, ignore_errors=True)
+        if not place.is_dir():  # another process may have made it
+            raise
+
+
+def put_on_path(code: Path) -> None:
+    """Let imports find a snapshot's modules: behind Python's own library, before everything else.
+
+    Modules of an earlier snapshot are forgotten.
+    """
+    for earlier in [entry for entry in sys.path if Path(entry).parent.name == FOLDER and entry != str(code)]:
+        sys.path.remove(earlier)
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(earlier + os.sep):
+                del sys.modules[name]
+    rest = [entry for entry in sys.path if entry not in ("", str(code))]
+    standard = [entry for entry in rest if _standard(entry)]
+    sys.path[:] = [*standard, str(code), *(entry for entry in rest if entry not in standard)]
+    importlib.invalidate_caches()
+
+
+def check_modules(elsewhere: Mapping[str, str], code: Path, before: Collection[str]) -> None:
+    """Check that this process has imported nothing of the user's that is not part of the cell.
+
+    Args:
+        elsewhere: modules that the plan knows, and their digests.
+        code: the snapshot's folder.
+        before: names of the modules that were there before the workload was loaded.
+
+    Raises:
+        WorkloadError: it has, or one of them is another file than the plan knows.
+    """
+    own = Path(__file__).parents[1]
+    for name in sorted(sys.modules.keys() - set(before)):
+        file = getattr(sys.modules[name], "__file__", None)
+        if not file or not file.endswith(".py"):
+            continue
+        path = Path(file).absolute()
+        if path.is_relative_to(code) or path.is_relative_to(own) or _is_installed(path):
+            continue
+        tail = [*name.split("."), *(["__init__"] if path.stem == "__init__" else [])]
+        if list(path.with_suffix("").parts[-len(tail) :]) != tail or str(path.parents[len(tail) - 1]) not in sys.path:
+            continue  # a compiler's generated modules
+        if name not in elsewhere:
+            raise WorkloadError(
+                f"module {name} ({path}) was imported and is not part of the cell, for reading did not find its "
+                f"import; add `import {name}` to the workload file"
+            )
+        if digest_of(path.read_bytes()) != elsewhere[name]:
+            raise WorkloadError(f"module {name} ({path}) is not the file that the grid was planned with")
+
+
+def remedy(error: BaseException, file: str, code: Path) -> str:
+    """What helps against an error about a file of the workload's folder that was not shipped; empty for any other."""
+    root = Path(file).parent
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        path = root.joinpath(*error.name.split("."))
+        names = [name for name in (path.with_suffix(".py"), path) if name.exists()]
+    elif isinstance(error, FileNotFoundError) and error.filename and str(error.filename).startswith(str(code)):
+        names = [root / Path(str(error.filename)).relative_to(code)]
+    else:
+        return ""
+    if not names or not names[0].exists():
+        return ""
+    name = names[0].relative_to(root).as_posix()
+    return f"; {names[0]} did not travel with the trial: add `files: [{name}]` to the grid file"

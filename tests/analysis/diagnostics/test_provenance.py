@@ -1,0 +1,185 @@
+"""Runs that are compared and were made apart: each reason on both sides of its rule, from made-up runs."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.made_up_grids import contract_events
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.diagnostics.provenance import made_apart
+from raybench.analysis.grid_results import Standing
+from raybench.reporting import build
+from raybench.results.attempt import Attempt
+
+BEGIN = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+CELLS = {name: f"{name:0<12}" for name in ("base", "other")}
+
+
+def clock(minutes):
+    return (BEGIN + timedelta(minutes=minutes)).isoformat(timespec="milliseconds")
+
+
+def ran(of, repeat, minutes, framework="torch", version="2.13.0", kind="cpu", driver=None, status="completed", **host):
+    """A run of five minutes; keywords change its host."""
+    cell = {"framework": framework, "device": {"kind": kind}, "engine": {"framework_version": version[:4]}}
+    return Attempt(
+        f"{CELLS[of]}-r{repeat}",
+        1,
+        cell=cell,
+        host={"name": "node", "boot": "one", "kernel": "6.1.0", **host},
+        versions={"python": "3.11.7", framework: version},
+        hardware={"driver": driver},
+        started=clock(minutes),
+        ended=clock(minutes + 5),
+        status=status,
+    )
+
+
+def canary(minutes, framework="torch", kind="cpu", host="node"):
+    subject = {"framework": framework, "device": {"kind": kind}}
+    return {"event": "check_ended", "t": clock(minutes), "subject": subject, "host": host, "visible": []}
+
+
+def found(runs, canaries=(), baseline=None, before=()):
+    """What is found of each run, by its cell and repeat; `before` are attempts that were made again since."""
+    cells = [PlannedCell(CELLS[name], {"device": name}, 3) for name in CELLS]
+    latest = {run.trial: run for run in runs}
+    standing = Standing("made up", "net", cells, latest, {"device": "base"} if baseline is None else baseline)
+    names = {CELLS[name]: name for name in CELLS}
+    return {
+        f"{names[trial.split('-r')[0]]} {trial[-1]}": finding
+        for (trial, _), finding in made_apart(standing, [*before, *runs], canaries).items()
+    }
+
+
+def grid(start=0, names=("base", "other"), repeats=3, **how):
+    """Repeat after repeat, six minutes a run."""
+    return [
+        ran(name, repeat, start + 6 * (repeat * len(names) + place), **how)
+        for repeat in range(repeats)
+        for place, name in enumerate(names)
+    ]
+
+
+def test_an_ordinary_grid_has_none():
+    assert found(grid()) == {}
+
+
+def test_a_long_trial_is_no_pause():
+    base, other = ran("base", 0, 0), ran("other", 0, 905)
+    base.ended = clock(900)
+    assert found([base, other]) == {}
+
+
+@pytest.mark.parametrize(("pause", "times"), [(60, 0), (70, 3)])
+def test_made_again_later_without_a_canary_of_both_times(pause, times):
+    """A pause of an hour, from the end of one run to the beginning of the next, is nothing; a longer one is."""
+    runs = [*grid(names=("base",)), *grid(17 + pause, names=("other",))]
+    told = found(runs, [canary(0, "torch"), canary(17 + pause, "tensorflow")])
+    assert len(told) == times
+    if times:
+        assert told["other 0"].says == (
+            "it began 1 hour after the run it is compared with (2026-11-21 10:27 and 2026-11-21 09:00 UTC), and no "
+            "canary tells whether the machine was the same at both times"
+        )
+        assert told["other 0"].evidence["hours"] == pytest.approx(87 / 60)
+
+
+def test_a_canary_of_both_times_tells_of_the_machine():
+    """That it is slower at one of them is another finding."""
+    later = grid(3 * 24 * 60, names=("other",))
+    assert found([*grid(names=("base",)), *later], [canary(0), canary(18), canary(3 * 24 * 60)]) == {}
+    there = [canary(0), canary(3 * 24 * 60, host="elsewhere")]
+    assert set(found([*grid(names=("base",)), *later], there)) == {"other 0", "other 1", "other 2"}
+
+
+def test_the_machine_was_at_work_in_between():
+    """With what was made again since, or with a cell that is compared with nothing."""
+    runs = [ran("base", 0, 0), ran("other", 0, 120)]
+    assert set(found(runs)) == {"other 0"}
+    assert found(runs, before=[ran("other", 1, 55, status="failed")]) == {}
+    assert found(runs, baseline={}) == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"boot": "two"}, "the machine was started anew"),
+        ({"boot": "two", "kernel": "6.1.2"}, "the kernel changed from 6.1.0 to 6.1.2"),
+        ({"version": "2.13.1"}, "torch changed from 2.13.0 to 2.13.1"),
+        (
+            {"driver": "550.54", "boot": "two"},
+            "the machine was started anew and the driver changed from 535.1 to 550.54",
+        ),
+    ],
+)
+def test_another_boot_kernel_driver_or_patch_version(how, says):
+    canaries = [canary(0), canary(15)]
+    told = found([ran("base", 0, 0, driver="535.1"), ran("other", 0, 10, **{"driver": "535.1", **how})], canaries)
+    assert told["other 0"].says.endswith(f", and {says}")
+    assert told["other 0"].says.startswith("it began 10 min after the run it is compared with (2026-11-21 09:10 and ")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"version": "2.13.0+cu128"},
+        {"framework": "tensorflow", "version": "2.21.0"},
+        {"version": "2.14.0"},
+        {"name": "another", "boot": "two", "kernel": "5.15.0"},
+        {"boot": "", "kernel": None},
+        {"kind": "cuda", "driver": "550.54"},
+    ],
+    ids=["another build", "another framework", "another cell's version", "another host", "not told", "another device"],
+)
+def test_what_is_to_differ_does(how):
+    assert found([ran("base", 0, 0, driver="535.1"), ran("other", 0, 10, **{"driver": "535.1", **how})]) == {}
+
+
+def test_what_changed_for_both_is_in_no_doubt():
+    """Two repeats before another start of the machine and one after it; then one run alone that was made again."""
+    runs = [*grid(repeats=2), *(ran(name, 2, 30 + place, boot="two") for place, name in enumerate(CELLS))]
+    assert found(runs) == {}
+    again = [run for run in runs if run.trial != f"{CELLS['other']}-r0"] + [ran("other", 0, 50, boot="two")]
+    assert set(found(again)) == {"other 0"}
+
+
+def test_before_its_baseline():
+    told = found([ran("base", 0, 2 * 24 * 60, boot="two"), ran("other", 0, 0)])
+    assert told["other 0"].says.startswith("it began 2 days before the run it is compared with (2026-11-21 09:00 and ")
+
+
+def test_the_nearest_run_where_no_repeat_is_the_same():
+    assert found([ran("base", 1, 0, boot="two"), ran("base", 2, 8), ran("other", 0, 14)]) == {}
+
+
+def test_runs_without_a_time_or_that_did_not_complete():
+    lost = ran("other", 0, 5, boot="two")
+    lost.started = None
+    assert found([ran("base", 0, 0), lost]) == {}
+    assert found([ran("base", 0, 0), ran("other", 0, 5, boot="two", status="oom")]) == {}
+    unsaid = {"t": None, "subject": None}
+    assert found(grid(), [unsaid]) == {}
+
+
+def test_the_report_cautions_of_it():
+    """The contract's grid as it was made in one go, and with one device after another start of the machine."""
+    made = contract_events()
+    for event in made:
+        if event["event"] == "trial_started":
+            event["cell"]["settings"]["decay"] = "coupled"
+    assert "made_apart" not in {code for row in build.of_events("g", made, None).standing.rows for code in codes(row)}
+    for event in made:
+        if event["event"] == "trial_started" and event["profile"] == "other":
+            event["host"] = {**event["host"], "boot": "another"}
+    report = build.of_events("g", made, None)
+    base, other = report.standing.rows
+    assert codes(base) == set() and codes(other) == {"made_apart"}
+    assert other.doubts == (), "nobody knows how much it changes: no letter"
+    (doubt,) = [doubt for doubt in report.doubts if doubt.says.startswith("made apart")]
+    assert (doubt.kind, doubt.runs) == ("note", 3) and "made apart: it began " in doubt.says.replace(", at worst", "")
+    assert doubt.remedy == "Run both again in one go, with `--fresh`."
+
+
+def codes(row):
+    return {finding.code for told in row.findings.values() for finding in told}

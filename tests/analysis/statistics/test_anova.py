@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from support.simulated import CALLS, accuracies, covers
+
+from raybench.analysis.statistics.anova import decompose
+
+
+def shown(found):
+    return {source.name for source in found.sources if source.shown}
+
+
+def test_it_is_the_decay():
+    found = decompose(accuracies(np.random.default_rng(0), decay=2.0))
+    assert shown(found) == {"weight_decay"}
+    effect = found.effect("weight_decay", 5e-4, 1e-4)
+    assert effect.low < 2.0 < effect.high
+    assert found.effect("device", "gpu", "cpu").low < 0 < found.effect("device", "gpu", "cpu").high
+    assert found.effect("epochs", 24, 24) is None, "nothing is known of an axis with one value"
+    assert next(source for source in found.sources if source.name == "weight_decay").share > 0.9
+
+
+def test_it_is_the_decay_on_one_device():
+    assert "interplay" in shown(decompose(accuracies(np.random.default_rng(0), both=2.0)))
+
+
+def test_in_a_whole_grid_the_shares_add_up():
+    found = decompose(accuracies(np.random.default_rng(0), device=1.0, decay=0.5))
+    assert sum(source.share for source in found.sources) + found.luck_share == pytest.approx(1)
+
+
+def test_it_is_luck():
+    """Each axis and the interplay are called by chance one time in twenty, and effects cover what they claim."""
+    found = [decompose(accuracies(np.random.default_rng(seed))) for seed in range(1000)]
+    for name in ("device", "weight_decay", "interplay"):
+        assert np.mean([name in shown(each) for each in found]) <= CALLS
+    assert covers([each.effect("device", "gpu", "cpu") for each in found], 0.0) >= 0.935
+    pairs = np.random.default_rng(0).normal(0, 0.15, (1000, 2))
+    reach = np.mean([each.reach for each in found])
+    assert np.mean(np.abs(pairs[:, 0] - pairs[:, 1]) < reach) > 0.94
+
+
+def test_a_grid_with_runs_and_a_cell_missing():
+    whole = accuracies(np.random.default_rng(0), device=1.0, decay=2.0)
+    found = decompose(whole[:2] + whole[3:9])
+    assert shown(found) == {"device", "weight_decay"}
+    assert found.interplay is None, "three cells cannot tell it"
+    effect = found.effect("weight_decay", 5e-4, 1e-4)
+    assert effect.low < 2.0 < effect.high
+
+
+def test_axes_that_the_cells_cannot_tell_apart_are_named():
+    found = decompose([({"device": "cpu", "decay": 1}, 0.92), ({"device": "gpu", "decay": 2}, 0.94)] * 2)
+    assert found.confounded == ("device", "decay")
+    assert found.effect("device", "gpu", "cpu") is None
+    assert found.sources == ()
+
+
+def test_without_repeats_nothing_is_told_from_luck():
+    found = decompose(accuracies(np.random.default_rng(0), decay=2.0, repeats=1))
+    assert found.luck is None
+    assert shown(found) == set()
+    assert found.reach is None
+    assert found.effect("weight_decay", 5e-4, 1e-4).low is None
+
+
+def test_one_cell_and_none():
+    found = decompose([({"device": "cpu"}, 0.9), ({"device": "cpu"}, 0.9)])
+    assert found.sources == ()
+    assert found.luck == 0
+    assert decompose([]) is None
+    with pytest.raises(ValueError, match="the same axes"):
+        decompose([({"device": "cpu"}, 0.9), ({}, 0.9)])
+
+
+def test_runs_of_a_cell_that_agree_to_the_example():
+    runs = [({"device": device}, value) for device, value in (("cpu", 0.90), ("gpu", 0.91)) for _ in range(3)]
+    assert shown(decompose(runs)) == {"device"}
+    assert shown(decompose(runs, floor=0.01**2)) == set(), "one example of a hundred more is luck"
+
+
+@pytest.mark.parametrize("levels", [2, 3, 6])
+def test_the_best_value_against_the_worst_is_covered_though_it_was_picked(levels):
+    random = np.random.default_rng(levels)
+    held = []
+    for _ in range(500):
+        table = [({"decay": level}, x) for level in range(levels) for x in random.normal(0.0, 1.0, 3).tolist()]
+        found = decompose(table)
+        order = sorted(range(levels), key=lambda level: found.effect("decay", level, 0).value)
+        gap = found.effect("decay", order[-1], order[0], chosen=True)
+        held.append(gap.low <= 0 <= gap.high)
+        assert held[-1] or found.sources[0].shown, "what is not shown as a whole is not shown of two values"
+    assert np.mean(held) >= 0.935

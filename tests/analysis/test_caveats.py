@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import pytest
+from support.made_up_grids import cell_of, made_up, told
+from support.report_grids import CPU, GPU, REPORTS, Grid
+
+from raybench.analysis.caveats import (
+    BaselineStandInFact,
+    FurtherRepeatsFact,
+    IdenticalTimesFact,
+    OtherTrialsFact,
+    PerExampleCellsFact,
+    SingleRunCellsFact,
+    WarmupTimesFact,
+    caveats,
+    finding_facts,
+)
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.pairs import pairs
+from raybench.results.attempt import attempts, latest
+
+
+def of(standing):
+    compared = pairs(standing.cells, standing.latest, standing.compared_with)
+    return list(caveats(standing, compared))
+
+
+def with_findings(*found):
+    """A grid of which each run of the CPU has one of these findings."""
+    standing = made_up()
+    own = [run for run in standing.latest.values() if run.profile == "cpu"]
+    return replace(standing, findings={run.key: (each,) for run, each in zip(own, found, strict=True)})
+
+
+def test_a_quiet_grid_has_none():
+    standing = made_up()
+    assert of(standing) == [] and finding_facts(standing.rows) == []
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(1, [SingleRunCellsFact(2)]), (2, [])])
+def test_cells_with_one_run(repeats, expected):
+    assert of(made_up(repeats=repeats)) == expected
+    assert of(replace(made_up(repeats=repeats), name="x~smoke")) == [], "a smoke run has no interval anyway"
+
+
+def test_a_stand_in_for_the_baseline():
+    lost = {("cpu", 256, 5e-4, repeat): "failed" for repeat in range(3)}
+    assert of(made_up(("cpu", "gpu", "tpu"), ends=lost)) == [BaselineStandInFact({"device": "cpu"}, {"device": "gpu"})]
+
+
+def test_trials_that_are_left_aside():
+    standing = made_up()
+    other = latest(attempts(told(cell_of("mps"), 0, [1.0], [0.5])).values())
+    fewer = [standing.cells[0], replace(standing.cells[1], repeats=2)]
+    more = replace(standing, cells=fewer, latest={**standing.latest, **other})
+    assert of(more) == [OtherTrialsFact(1, "made_up"), FurtherRepeatsFact(1)]
+
+
+def test_epochs_of_other_sizes_rounded_times_and_warm_up_epochs():
+    def tenth(event):
+        if event["event"] == "epoch_ended":
+            event |= {"steps": 10, "examples": 2560}
+
+    grid = Grid().add("cpu", CPU).add("gpu", GPU, event=tenth).add("tpu", (2.0, 2.0, 2.0))
+    assert of(grid.report().standing) == [PerExampleCellsFact(1), IdenticalTimesFact(1)]
+    assert of(made_up(epochs=1)) == [WarmupTimesFact()]
+
+
+def test_the_worst_of_a_finding_stands_for_all_and_has_a_letter_if_it_could_change_the_verdict():
+    seen = [
+        Finding("throttled", f"it was {size}", "cool it", {"share": size}, too_long=size) for size in (1.0, 9.0, 4.0)
+    ]
+    (fact,) = finding_facts(with_findings(*seen).rows)
+    assert (fact.mark, fact.message, fact.varies, fact.runs, fact.too_long) == ("a", "it was 9.0", True, 3, 9.0)
+    small = [replace(each, too_long=0.01) for each in seen]
+    (fact,) = finding_facts(with_findings(*small).rows)
+    assert (fact.mark, fact.too_long, fact.too_short) == ("", 0.01, 0.0)
+
+
+def test_of_a_report_notes_change_no_verdict():
+    doubts = REPORTS["stand_in_baseline"]().doubts
+    assert [doubt.kind for doubt in doubts] == ["doubt", "note", "note"]
+    assert [bool(doubt.remedy) for doubt in doubts] == [False, True, False]

@@ -1,0 +1,126 @@
+from support.made_up_grids import cell_of, contract_events, made_up, odd, told, told_in_three_frameworks
+
+from raybench.analysis.grid_results import of_journal
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.core import events
+from raybench.reporting.report import make_report
+from raybench.reporting.text import plain
+from raybench.results.attempt import attempts, latest
+
+
+def test_labels_name_what_varies():
+    one, two = made_up(("gpu",), (64, 128), (5e-4,)).cells
+    standing = made_up(("gpu",), (64, 128), (5e-4,))
+    assert standing.axes == {"batch_size": [64, 128]}
+    assert [standing.label(cell) for cell in (one, two)] == ["b64", "b128"]
+    wide = made_up(("cpu", "gpu"), (64, 128), (0.0, 5e-4))
+    assert wide.label(wide.cells[-1]) == "gpu b128 wd5e-4"
+    assert wide.label(wide.cells[-1], without=("device",)) == "b128 wd5e-4"
+    alone = made_up(("gpu",))
+    assert alone.label(alone.cells[0]) == "gpu b256 wd5e-4", "where nothing varies, where it is"
+
+
+def test_run_counts_of_what_did_not_complete():
+    standing = odd()
+    counts = {standing.label(cell): standing.counts(cell) for cell in standing.cells}
+    assert {label: each for label, each in counts.items() if each != RunCounts(3, 3)} == {
+        "gpu b512 wd5e-4": RunCounts(3, endings=(Ending("oom", 3, "train"),)),
+        "gpu b256 wd0": RunCounts(3, endings=(Ending("diverged", 3),)),
+        "tpu b512 wd0": RunCounts(3, skip="no node has a tpu"),
+        "cpu b512 wd0": RunCounts(3, 2, endings=(Ending("not run", 1),)),
+    }
+
+
+def test_a_journal_alone_tells_its_cells_and_its_axes():
+    standing = of_journal("contract", latest(attempts(contract_events()).values()))
+    assert [(cell.axes, cell.repeats) for cell in standing.cells] == [
+        ({"device": name, "batch_size": 256, "weight_decay": 5e-4}, 3) for name in ("cpu", "other")
+    ]
+    assert (standing.workload, standing.baseline, standing.aside) == ("katnoria_cnn", {"device": "cpu"}, 0)
+    ratio = standing.rows[1].speedup
+    assert [round(x, 2) for x in (ratio.ratio, ratio.low, ratio.high)] == [2.02, 1.97, 2.08]
+
+
+def test_any_setting_that_differs_is_an_axis_by_its_name_in_the_file():
+    made = [
+        *told(cell_of(precision="fp32"), 0, [1.0, 1.0], [0.5, 0.6]),
+        *told(cell_of(precision="bf16"), 0, [0.5, 0.5], [0.5, 0.6]),
+    ]
+    made += [events.trial_skipped("0123456789ab-r0", "0123456789ab", "no TPU on any node")]
+    standing = of_journal("x", latest(attempts(made).values()))
+    assert list(standing.axes) == ["precision"]
+    assert [standing.label(cell) for cell in standing.cells] == ["precision=fp32", "precision=bf16", "0123456789ab"]
+    assert standing.rows[-1].counts == RunCounts(1, skip="no TPU on any node")
+
+
+def test_runs_of_other_cells_are_left_aside_and_counted():
+    standing = made_up()
+    other = latest(attempts(told(cell_of("mps"), 0, [1.0], [0.5])).values())
+    more = type(standing)("x", "y", standing.cells, {**standing.latest, **other}, {})
+    assert (more.aside, len(more.rows)) == (1, 2)
+
+
+def test_the_metric_is_accuracy_or_what_there_is():
+    assert made_up().metric == "val/accuracy"
+    made = told(cell_of(), 0, [1.0], [0.5])
+    for event in made:
+        if "metrics" in event:
+            event["metrics"] = {"train/loss": 1.0, "val/dice": 0.5}
+    assert of_journal("x", latest(attempts(made).values())).metric == "val/dice"
+
+
+def three_frameworks(profile=None):
+    """One processor in three frameworks: device names as a grid file has them, or none."""
+    made = told_in_three_frameworks(profile)
+    return of_journal("three", latest(attempts(made).values()))
+
+
+def test_a_name_of_the_grid_file_says_what_a_framework_says():
+    standing = three_frameworks(lambda framework: f"my {framework}")
+    assert list(dict.fromkeys(standing.places.values())) == ["my torch", "my tensorflow", "my torch_xla"]
+    assert standing.label(standing.cells[0]) == "my torch b64", "the framework is no axis of its own"
+    assert standing.baseline == {"device": "my torch"}
+    report = make_report(standing)
+    first = [plain(paragraph[0]) for paragraph in report.verdict]
+    assert first[0].startswith("Over 2 settings my tensorflow trains katnoria_cnn ")
+    assert first[1].startswith("Over 2 settings my torch_xla trains katnoria_cnn ")
+
+
+def test_precisions_and_replicas_of_one_device_are_apart():
+    made = []
+    for precision, replicas in (("fp32", 1), ("bf16", 1), ("bf16", 8)):
+        cell = cell_of("tpu", precision=precision)
+        cell["device"] = {**cell["device"], "replicas": replicas}
+        made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="tpu")
+    standing = of_journal("x", latest(attempts(made).values()))
+    assert list(standing.places.values()) == [
+        "tpu precision=fp32 replicas=1",
+        "tpu precision=bf16 replicas=1",
+        "tpu precision=bf16 replicas=8",
+    ]
+    (jobs,) = (section for section in make_report(standing).sections if section.name == "jobs")
+    assert {row["device"] for row in jobs.records} == set(standing.places.values())
+
+
+def test_two_models_of_one_name_are_two_cells_with_two_names():
+    made = []
+    for model in ("T4", "V100"):
+        cell = cell_of("cuda")
+        cell["device"] = {**cell["device"], "model": model}
+        made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="gpu")
+    standing = of_journal("x", latest(attempts(made).values()))
+    assert [standing.label(cell) for cell in standing.cells] == ["hardware=T4", "hardware=V100"]
+
+
+def test_the_version_of_a_framework_is_an_axis_only_where_there_are_two_of_one():
+    def of(*ran):
+        made = []
+        for framework, version in ran:
+            cell = {**cell_of(), "framework": framework}
+            cell["engine"] = {**cell["engine"], "framework_version": version}
+            made += told(cell, 0, [1.0, 1.0], [0.5, 0.6])
+        return list(of_journal("x", latest(attempts(made).values())).axes)
+
+    assert of(("torch", "2.13"), ("tensorflow", "2.21")) == ["framework"]
+    assert of(("torch", "2.9"), ("torch", "2.13")) == ["framework_version"]
+    assert of(("torch", "2.9"), ("torch", "2.13"), ("tensorflow", "2.21")) == ["framework", "framework_version"]

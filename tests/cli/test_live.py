@@ -1,0 +1,328 @@
+"""What a person sees while a grid runs, from made-up events, and once on a real terminal."""
+
+import os
+import pty
+import re
+import sys
+import time
+from io import StringIO
+
+import pytest
+
+from raybench import datasets
+from raybench.cli.console import Terminal
+from raybench.cli.live import Display, duration, first_line, left
+from raybench.config import load_grid
+from raybench.core import events
+from raybench.planning.node import probe_node
+from raybench.planning.plan import Work, make_plan
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.0042, "4 ms"),
+        (0.0994, "99 ms"),
+        (0.0996, "0.10 s"),
+        (0.42, "0.42 s"),
+        (0.994, "0.99 s"),
+        (0.996, "1.0 s"),
+        (3.44, "3.4 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (3599.4, "59 min 59 s"),
+        (3599.7, "1 h 00 min"),
+        (7500, "2 h 05 min"),
+        (7199, "2 h 00 min"),
+        (360_000, "100 h 00 min"),
+    ],
+)
+def test_durations(seconds, words):
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "time left not known yet"),
+        (0.0, "nearly done"),
+        (0.6, "about 1 s left"),
+        (9.4, "about 9 s left"),
+        (59.6, "about 1 min 00 s left"),
+        (4000, "about 1 h 07 min left"),
+    ],
+)
+def test_time_left(seconds, words):
+    assert left(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"type": "ValueError", "message": "a\nb"}, "ValueError: a"),
+        ({"type": "KeyError", "message": ""}, "KeyError"),
+        ({"message": "\n\n the worker died\n"}, "the worker died"),
+        ({"type": "OSError", "message": None}, "OSError"),
+        ({}, ""),
+    ],
+)
+def test_an_error_in_one_line(error, words):
+    assert first_line(error) == words
+
+
+@pytest.fixture
+def plan(digits, tmp_path):
+    digits.write_text(digits.read_text().replace("epochs: 1", "epochs: 4"))
+    return make_plan(load_grid(digits), [probe_node()], datasets.data_root())
+
+
+class Watched:
+    """A display on a page of its own, told of a plan's trials by their number."""
+
+    def __init__(self, plan, terminal, monkeypatch, width=100):
+        self.plan, self.page, self.now = plan, StringIO(), 1000.0
+        monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
+        console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
+        self.display = Display(console)
+        self.display.begin(plan, [Work(trial) for trial in plan.trials], [])
+
+    def start(self, number, attempt=1):
+        trial = self.plan.trials[number]
+        fields = {"cell": trial.cell.content, "label": self.plan.label(trial)}
+        self.display.event(events.trial_started(trial.trial_id, attempt, **fields))
+
+    def epoch(self, number, epoch, accuracy, train=2.0):
+        ledger = {"compile": 1.0 if epoch == 1 else 0.0, "train": train, "input_wait": 0.0, "evaluate": 0.5}
+        trial = self.plan.trials[number].trial_id
+        fields = {"epoch": epoch, "steps": 3, "examples": 96, "ledger": ledger, "metrics": {"val/accuracy": accuracy}}
+        self.display.event(events.epoch_ended(trial, 1, **fields))
+
+    def end(self, number, status="completed", **fields):
+        self.display.event(events.trial_ended(self.plan.trials[number].trial_id, 1, status, **fields))
+
+    def lines(self):
+        """Everything on the page so far, without what moves the cursor."""
+        return ESCAPES.sub("\n", self.page.getvalue()).replace("\r", "").splitlines()
+
+    def frame(self):
+        """The last picture; the display is over then."""
+        before = len(self.lines())
+        self.display.end()
+        return [line.strip() for line in self.lines()[before:] if line.strip()]
+
+    def shows(self, words):
+        """Whether the words are drawn by the next turns of the display's own thread."""
+        deadline = time.perf_counter() + 60
+        while words not in self.page.getvalue() and time.perf_counter() < deadline:
+            time.sleep(0.05)
+        return words in self.page.getvalue()
+
+
+@pytest.fixture
+def terminal(plan, monkeypatch):
+    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch)
+    yield watched
+    watched.display.end()
+
+
+@pytest.fixture
+def plain(plan, monkeypatch):
+    return Watched(plan, terminal=False, monkeypatch=monkeypatch)
+
+
+def test_before_the_first_trial(terminal):
+    assert terminal.shows("starting")
+    assert terminal.frame()[0].endswith("0/2 trials 0 s so far, time left not known yet")
+
+
+def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal):
+    terminal.start(0)
+    terminal.now += 4
+    terminal.epoch(0, 1, 0.5)
+    terminal.now += 2.5
+    terminal.epoch(0, 2, 0.8125)
+    trial = terminal.plan.trials[0]
+    head, row = terminal.frame()[:2]
+    assert head.endswith("0/2 trials 6 s so far, time left not known yet"), "nothing is known of the second"
+    assert terminal.plan.label(trial) in row
+    assert "epoch 3/4, 2.0 s an epoch, val/accuracy 0.8125" in row
+    assert trial.cell.content["device"]["model"][:5] in row
+
+
+def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
+    terminal.start(0)
+    for epoch in range(1, 5):
+        terminal.epoch(0, epoch, 0.9)
+    terminal.end(0, ledger={"setup": 1.0, "compile": 1.0, "train": 8.0, "evaluate": 2.0}, wall=12.0)
+    assert 10 < terminal.display.seconds_left() < 25, "like the first: 12 s, or as much again where its batch is larger"
+    terminal.start(1)
+    begun = terminal.display.seconds_left()
+    terminal.now += 3
+    assert terminal.display.seconds_left() == pytest.approx(begun - 3)
+    terminal.epoch(1, 1, 0.5)
+    assert terminal.display.seconds_left() == pytest.approx(3 * 2.5), "its own epochs say it best"
+    terminal.now += 1
+    assert terminal.display.time_left() == "about 6 s left"
+    terminal.now += 100
+    assert terminal.display.time_left() == "nearly done"
+    terminal.end(1, ledger={"train": 8.0}, wall=12.0)
+    head, *rest = terminal.frame()
+    assert head.endswith("2/2 trials 1 min 44 s so far"), "and nothing of the time left"
+    assert not any("epoch" in line for line in rest)
+
+
+def proof(**fields):
+    subject = {
+        "framework": "torch",
+        "device": {"kind": "cpu", "replicas": 8},
+        "optimizer": {"name": "sgd"},
+        "decay": "coupled",
+    }
+    return events.check_ended("decay-1", 1, check="weight_decay", subject=subject, error=None, **fields)
+
+
+PASSED = proof(passed=True, factor=1.0, expected=1.0, follows="coupled")
+TRAPPED = proof(passed=False, factor=8.0, expected=1.0, follows="coupled")
+
+
+def test_a_busy_machine_is_a_line_while_it_lasts(terminal):
+    terminal.display.busy("other programs keep 1.9 of 2 cores busy")
+    assert terminal.shows("other programs keep 1.9 of 2 cores busy")
+    terminal.display.busy("")
+    assert not any("other programs" in line for line in terminal.frame())
+
+
+def test_without_a_terminal_the_load_is_no_line(plain):
+    before = plain.lines()
+    plain.display.busy("other programs keep 1.9 of 2 cores busy")
+    assert plain.lines() == before
+
+
+def test_a_check_is_told_while_it_is_made_and_is_no_trial(terminal):
+    terminal.display.checking("weight decay: torch on cpu, sgd")
+    assert terminal.shows("checking weight decay: torch on cpu, sgd")
+    terminal.display.event(PASSED)
+    head, *rest = terminal.frame()
+    assert head.startswith("0/2 trials")
+    assert not any("checking" in line for line in rest)
+    assert not any("passed" in line for line in terminal.lines()), "what is as it should be needs no line"
+
+
+def test_a_proof_that_failed_is_a_warning_above_the_live_display(terminal):
+    terminal.display.event(TRAPPED)
+    terminal.display.end()
+    assert "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ" in terminal.lines()
+
+
+def test_proofs_without_a_terminal_are_lines(plain):
+    plain.display.checking("weight decay: torch on cpu, sgd")
+    plain.display.event(PASSED)
+    plain.display.event(TRAPPED)
+    assert plain.lines()[1:] == [
+        "checked    weight decay: torch on cpu, sgd, 8 replicas: passed",
+        "checked    weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ",
+    ]
+
+
+def test_ends_stay_above_the_live_display(terminal):
+    terminal.start(0)
+    terminal.epoch(0, 1, 0.75)
+    terminal.end(0, wall=12.0)
+    terminal.start(1)
+    terminal.end(1, "failed", error={"type": "ValueError", "message": "[red]no\nmore"}, wall=0.2)
+    first, second = (terminal.plan.label(trial) for trial in terminal.plan.trials)
+    terminal.display.end()
+    assert f"✓ completed  {first}  12 s  val/accuracy 0.7500" in terminal.lines()
+    assert f"✗ failed     {second}  0.20 s  ValueError: [red]no" in terminal.lines()
+
+
+def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
+    terminal.start(0)
+    terminal.end(0, "lost", error={"message": "its worker went away"})
+    terminal.start(0, attempt=2)
+    assert "0/2 trials" in terminal.frame()[0]
+
+
+def test_what_is_waited_for_at_the_end(terminal):
+    terminal.display.end("bringing MLflow up to date: 3 left")
+    assert terminal.shows("bringing MLflow up to date: 3 left")
+    assert "bringing" not in "".join(terminal.frame())
+
+
+def test_a_narrow_terminal_keeps_one_line_a_trial(plan, monkeypatch):
+    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch, width=60)
+    for number in (0, 1):
+        watched.start(number)
+    frame = watched.frame()
+    assert [line.split()[1] for line in frame[-2:]] == ["b32", "b64"]
+    assert all(len(line) <= 60 for line in frame)
+
+
+def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
+    plain.start(0)
+    for epoch in range(1, 4):
+        plain.now += 6
+        plain.epoch(0, epoch, 0.25 * epoch)
+    plain.end(0, wall=18.0)
+    plain.start(1)
+    plain.end(1, "oom", error={"type": "MemoryError", "message": "too large"})
+    first, second = (plain.plan.label(trial) for trial in plain.plan.trials)
+    model = plain.plan.trials[0].cell.content["device"]["model"]
+    assert "\x1b" not in plain.page.getvalue()
+    assert plain.lines() == [
+        "digits: 2 of 2 trials to run",
+        f"started    {first}  on {model}",
+        f"running    {first}  epoch 3/4, 2.0 s an epoch, val/accuracy 0.5000",
+        f"completed  {first}  18 s  val/accuracy 0.7500  (1/2, time left not known yet)",
+        f"started    {second}  on {model}",
+        f"oom        {second}  MemoryError: too large  (2/2)",
+    ]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(plan, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    watched = Watched(plan, terminal=True, monkeypatch=monkeypatch)
+    watched.start(0)
+    assert watched.lines()[-1].startswith("started    b32 r0 digits_cnn")
+
+
+@pytest.mark.slow
+def test_on_a_real_terminal(digits, tmp_path):
+    """The whole command on a pseudo-terminal: a live display, its end, and the cursor back."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
+        arguments = [
+            "-m",
+            "raybench",
+            "grid",
+            str(digits),
+            "--inline",
+            "--no-checks",
+            "--no-tracking",
+            "--set",
+            "epochs=2",
+        ]
+        os.execv(sys.executable, [sys.executable, *arguments])
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # Linux tells the end so
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    text = shown.decode()
+    plain = ESCAPES.sub("", text)
+    assert "0/2 trials" in plain and "starting" in plain
+    ended = r"✓ completed  b(32|64) r0 digits_cnn cpu torch wd0.005  .+ m?s  val/accuracy 0\.\d{4}"
+    assert re.search(ended, plain), plain
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
+    assert plain.index("status") > plain.rindex(" so far"), "the table comes when the display is gone"
+    assert "Traceback" not in plain

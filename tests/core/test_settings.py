@@ -1,0 +1,117 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from raybench.core.job import Recipe
+from raybench.core.settings import (
+    CONVERGENCE,
+    MISSING,
+    SETTINGS,
+    SPEED,
+    TRAINING,
+    RunOptions,
+    Settings,
+    affecting,
+    is_of_type,
+    label,
+)
+
+OTHER = {
+    "epochs": 9.9,
+    "batch_size": 64,
+    "learning_rate": 1,
+    "weight_decay": 5e-4,
+    "model": {"dropout": 0.2},
+    "optimizer": "adamw",
+    "momentum": 0,
+    "nesterov": False,
+    "betas": [0.5, 0.9],
+    "eps": 1e-6,
+    "decay": "decoupled",
+    "decay_rule": "sum_over_replicas",
+    "parameter_groups": [{"match": "*.bias", "rate_factor": 2}],
+    "lookahead": {"every": 5, "decay": 0.5},
+    "label_smoothing": 0.1,
+    "schedule": {"name": "exponential", "decay_steps": 100},
+    "gradient_clipping": 1,
+    "precision": "bf16",
+    "master_weights": False,
+    "channels_last": True,
+    "compile": True,
+    "input": "host",
+    "augmentation": ["crop", {"flip": "random"}],
+    "test_time_augmentation": ["flip"],
+    "evaluation_batch_size": 100,
+    "steps_per_epoch": 7,
+    "steps_per_execution": 3,
+}
+"""For each setting a value that is not its default."""
+
+
+def through_json(settings):
+    return Settings.from_json(json.loads(json.dumps(settings.to_json())))
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_each_setting_is_read_back_from_a_cell_and_changes_it(name):
+    optimizer = next(iter(TRAINING[name].optimizers), "sgd")
+    plain, changed = ({"optimizer": optimizer}, {"optimizer": optimizer, name: OTHER[name]})
+    one, other = Settings.of(plain), Settings.of(changed)
+    assert through_json(other) == other != one and through_json(one) == one
+    assert getattr(Recipe.from_json(other.to_json()), name) == getattr(other, name) != getattr(one, name)
+    assert not TRAINING[name].optional or TRAINING[name].path[0] not in one.to_json()
+
+
+def test_every_value_is_of_the_declared_type():
+    for given in ({}, OTHER, OTHER | {"optimizer": "sgd"}):
+        settings = Settings.of(given)
+        for name, one in TRAINING.items():
+            assert is_of_type(getattr(settings, name), one.type), name
+
+
+def test_settings_of_another_optimizer_make_no_difference():
+    assert Settings.of({"optimizer": "adam", "momentum": 0.5}) == Settings.of({"optimizer": "adam"})
+    assert Settings.of({"betas": [0.5, 0.6]}) == Settings.of({})
+    assert "betas" not in Settings.of(OTHER | {"optimizer": "sgd"}).optimizer_settings
+
+
+def test_defaults_that_depend_on_the_optimizer():
+    assert (Settings().learning_rate, Settings().decay) == (0.1, "coupled")
+    assert (Settings(optimizer="adamw").learning_rate, Settings(optimizer="adamw").decay) == (1e-3, "decoupled")
+
+
+def test_a_value_that_is_left_out_or_of_another_type_is_missing():
+    settings = Settings.from_json({"batch_size": "many", "compile": 1, "optimizer": {"name": "sgd"}, "epochs": 3})
+    assert settings.batch_size is MISSING and settings.compile is MISSING and settings.momentum is MISSING
+    assert (settings.epochs, settings.optimizer, settings.channels_last) == (3, "sgd", False)
+    assert not MISSING and settings.to_json() == {"epochs": 3, "optimizer": {"name": "sgd"}}
+    assert Settings.from_json({}).to_json() == {}
+
+
+def test_what_another_version_wrote_is_kept():
+    told = Settings().to_json() | {"later": {"knob": 3}}
+    assert Settings.from_json(told).to_json() == told
+
+
+def test_every_setting_is_declared_once_and_in_full():
+    assert len(SETTINGS) == len(TRAINING) + len(RunOptions.__dataclass_fields__)
+    for one in SETTINGS.values():
+        assert one.description.endswith(".") and one.examples and one.label
+
+
+def test_effects_and_labels():
+    assert "batch_size" in affecting(SPEED) and "weight_decay" not in affecting(SPEED)
+    assert "schedule" in affecting(CONVERGENCE) and "threads" not in affecting(CONVERGENCE)
+    assert [label(name) for name in ("batch_size", "weight_decay", "label_smoothing", "my_axis")] == [
+        "batch",
+        "decay",
+        "label smoothing",
+        "my axis",
+    ]
+
+
+def test_a_trial_reads_its_settings_without_pydantic():
+    code = "import sys; import raybench.core.job; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

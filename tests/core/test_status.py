@@ -1,0 +1,37 @@
+"""What follows from how a trial ended, and words that are no status of ours."""
+
+import json
+
+import pytest
+
+from raybench.core import events
+from raybench.core.status import TrialStatus
+from raybench.results.attempt import attempts, standing
+from raybench.tracking import mapping
+
+
+def test_a_status_is_its_word_in_json():
+    event = events.trial_ended("a-r0", 1, TrialStatus.OOM)
+    assert json.loads(events.line(event))["status"] == "oom"
+    assert '"status":"oom"' in events.line(event)
+    assert {"oom": 1}[TrialStatus.OOM] == 1, "a word from a journal and the status are one key"
+
+
+@pytest.mark.parametrize("status", TrialStatus)
+def test_a_result_is_neither_a_failure_nor_run_again(status):
+    assert not (status.is_result and (status.is_failure or status.is_rerun))
+    assert status.mlflow_status == mapping.state(str(status))
+    assert (status.mlflow_status == "FINISHED") == status.is_result
+
+
+@pytest.mark.parametrize("word", ["preempted", "COMPLETED", "", None])
+def test_another_word_is_no_status(word):
+    assert TrialStatus.parse(word) is None
+
+
+def test_an_attempt_with_a_word_of_another_program_stands_and_is_a_failed_run_in_mlflow():
+    told = [events.trial_ended("a-r0", number, word) for number, word in ((1, "preempted"), (2, TrialStatus.LOST))]
+    foreign, lost = attempts(told).values()
+    assert foreign.status == "preempted"
+    assert standing(foreign) > standing(lost), "what was lost is run again"
+    assert mapping.state("preempted") == "FAILED"

@@ -1,0 +1,149 @@
+"""One new file is a new kind of device: planned, run, monitored and shown."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import time
+from textwrap import dedent
+
+import jsonschema
+import pytest
+from support import ROOT
+
+from raybench import devices, load
+from raybench.config import json_schema, load_grid
+from raybench.core.job import Job
+from raybench.devices import KINDS, Hardware, register_kinds
+from raybench.devices.host import usable_cores
+from raybench.errors import GridFileError
+from raybench.execution.inline import InlineExecutor
+from raybench.monitoring.sampler import Audit
+from raybench.planning.node import probe_node
+from raybench.planning.placement import Need, impossible
+from raybench.run import Options, run_grid
+
+ABACUS = dedent(
+    """
+    from raybench.devices.base import DeviceKind, Hardware
+    from raybench.devices.cpu import TorchHost
+
+    def probe():
+        return [Hardware("abacus", "Abacus Pro", 2, 1 << 30, ids=("0", "1"))]
+
+    KIND = DeviceKind(
+        name="abacus",
+        label="abacus",
+        adapters={"torch": f"{__name__}:Abacus"},
+        precisions=("fp32",),
+        status="run by one test",
+        probe=probe,
+        sensors=f"{__name__}:Beads",
+        aliases=("soroban",),
+    )
+
+    class Abacus(TorchHost):
+        def describe(self):
+            return Hardware(self.kind, "Abacus Pro", len(self.assignment.visible), 1 << 30)
+
+    class Beads:
+        def __init__(self, visible):
+            self.visible = visible
+
+        def read(self):
+            return [{"id": name, "power_w": 0.5} for name in self.visible]
+
+        def close(self):
+            pass
+    """
+)
+GRID = """
+name: beads
+workload: digits_cnn
+axes: {{device: [cpu, {device}]}}
+epochs: 1
+warmup_epochs: 0
+steps_per_epoch: 1
+"""
+
+
+@pytest.fixture
+def abacus(tmp_path, monkeypatch):
+    """The new file, in a folder that the package is searched in too."""
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "abacus.py").write_text(ABACUS)
+    monkeypatch.setattr(devices, "__path__", [*devices.__path__, str(tmp_path / "more")])
+    monkeypatch.setenv(devices.ACCELERATORS, "abacus")
+    register_kinds()
+    yield KINDS["abacus"]
+    monkeypatch.undo()
+    sys.modules.pop("raybench.devices.abacus")
+    register_kinds()
+
+
+@pytest.fixture
+def grid(tmp_path):
+    def load_it(device="abacus", more=""):
+        path = tmp_path / "grid.yaml"
+        path.write_text(GRID.format(device=device) + more)
+        return load_grid(path)
+
+    return load_it
+
+
+def test_no_framework_is_loaded_for_the_kinds():
+    code = "import os, sys; from raybench import devices; devices.probe()"
+    code += "; print(*sorted({'torch', 'tensorflow', 'keras'} & {*sys.modules})); print('KERAS_BACKEND' in os.environ)"
+    environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split("\n")[:2] == ["", "False"]
+
+
+def test_a_grid_file_may_name_it(abacus, grid):
+    assert grid().profile("abacus").kind == "abacus"
+    assert grid("mine", "devices: {mine: {kind: abacus, count: 2}}").profile("mine").kind == "abacus"
+    for wrong in ("abacsu", "soroban", "Abacus"):
+        with pytest.raises(GridFileError, match="cpu, abacus, cuda, mps, tpu, xla_cpu; did you mean abacus\\?"):
+            grid("mine", f"devices: {{mine: {{kind: {wrong}}}}}")
+    schema = json_schema()
+    jsonschema.validate({"name": "a", "workload": "b", "devices": {"mine": {"kind": "abacus"}}}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"name": "a", "workload": "b", "devices": {"mine": {"kind": "abacsu"}}}, schema)
+
+
+def test_it_is_placed_by_what_it_declares(abacus):
+    (entry,) = probe_node().find("abacus")
+    assert entry == Hardware("abacus", "Abacus Pro", 2, 1 << 30, ids=("0", "1"))
+    assert impossible(Need("abacus", "torch", "fp32")) is None
+    assert impossible(Need("abacus", "tensorflow", "fp32")) == "tensorflow does not run on abacus; torch can"
+    assert "precision bf16 is not available on abacus, only on cpu, cuda" in impossible(Need("abacus", "torch", "bf16"))
+
+
+def test_it_runs_and_is_in_the_tables(abacus, grid, tmp_path):
+    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    outcome = run_grid(grid(), InlineExecutor(), options=options)
+    assert [row.status for row in outcome.rows] == ["1/1 completed", "1/1 completed"]
+    trials = load(tmp_path / "results").trials.set_index("device")
+    row = trials.loc["abacus"]
+    assert (row["device_kind"], row["device_model"], row["device_count"]) == ("abacus", "Abacus Pro", 1)
+    assert row["status"] == "completed" and row["steady_s"] > 0
+
+
+def test_it_is_monitored(abacus, tmp_path):
+    job = Job("t-r0", 1, 0, 0, {"device": {"kind": "abacus"}}, {}, "", str(tmp_path), usable_cores(), ["1"])
+    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    try:
+        with Audit(job) as audit:
+            audit.begin(trial.pid)
+            time.sleep(0.3)
+            (summary,) = json.loads(json.dumps(audit.end()))["gpus"]
+    finally:
+        trial.kill()
+        trial.wait()
+    assert summary["id"] == "1" and summary["power_w"] == {"mean": 0.5, "max": 0.5}
+
+
+def test_it_is_in_the_documentation(abacus):
+    table = runpy.run_path(str(ROOT / "docs" / "tables.py"))["device_kinds"]()
+    assert "| `abacus` | abacus | `torch` | run by one test |" in table

@@ -1,0 +1,101 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from raybench.engines.batch_order import Augmentation, Order, total_steps
+
+
+def order(examples=100, batch=32, steps=None, augmentation=(), seed=0):
+    return Order(examples, batch, steps, (8, 8), Augmentation.from_settings(augmentation), seed)
+
+
+def test_a_pass_takes_each_example_at_most_once_and_drops_the_ragged_batch():
+    epoch = order().epoch()
+    assert epoch.index.shape == (3, 32)
+    assert len(set(epoch.index.ravel())) == 96
+
+
+def test_epochs_differ_and_seeds_repeat_them():
+    first, second = order(), order()
+    one, two = first.epoch().index, first.epoch().index
+    assert (one != two).any()
+    assert (second.epoch().index == one).all()
+    assert (order(seed=1).epoch().index != one).any()
+
+
+def test_steps_per_epoch_goes_on_within_a_pass_and_over_its_end():
+    whole = np.concatenate([order(steps=1).epoch().index, order(steps=1).epoch().index])
+    assert whole.shape == (2, 32)
+    stream = order(steps=2)
+    taken = np.concatenate([stream.epoch().index, stream.epoch().index])
+    reference = order()
+    expected = np.concatenate([reference.epoch().index, reference.epoch().index])
+    assert (taken == expected[:4]).all()
+
+
+def test_more_steps_than_a_pass_has_draw_the_next_pass():
+    epoch = order(examples=40_000, batch=1024, steps=40).epoch()
+    assert epoch.index.shape == (40, 1024)
+    assert len(set(epoch.index[:39].ravel())) == 39 * 1024
+
+
+def test_draws_stay_inside():
+    epoch = order(augmentation=[{"crop": 2}, "flip", {"cutout": 3}], examples=4000, batch=100).epoch()
+    assert (epoch.top.min(), epoch.top.max()) == (0, 4)
+    assert set(np.unique(epoch.flip)) == {0, 1}
+    assert (epoch.cut_left.min(), epoch.cut_left.max()) == (0, 5)
+
+
+def test_a_batch_larger_than_the_set_is_refused():
+    with pytest.raises(ValueError, match="batch_size 64 is larger than the 10 examples"):
+        order(examples=10, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "total"),
+    [(48, 9.9, 476), (48, 10, 480), (30, 0.1, 3), (10, 0.7, 7), (6, 2.5, 15), (1, 0.01, 1)],
+)
+def test_steps_of_epochs_that_are_no_whole_number(steps, epochs, total):
+    assert total_steps(steps, epochs) == total
+
+
+def test_only_the_last_epoch_of_a_run_is_shorter():
+    stream = Order(100, 32, None, (8, 8), Augmentation(), 0, epochs=1.5)
+    assert (stream.total, stream.next_steps) == (5, 3)
+    assert [len(stream.epoch().index) for _ in range(3)] == [3, 2, 3], "and one more would be whole"
+
+
+def test_an_alternating_flip_shows_each_picture_the_other_way_round_in_every_pass():
+    stream = order(examples=96, augmentation=[{"flip": "alternating"}])
+    passes = []
+    for _ in range(4):
+        drawn = stream.epoch()
+        seen = np.empty(96, int)
+        seen[drawn.index.ravel()] = drawn.flip.ravel()
+        passes.append(seen)
+    assert 20 < passes[0].sum() < 76, "by chance at first"
+    for before, after in pairwise(passes):
+        assert (after == 1 - before).all()
+
+
+def test_an_alternating_flip_goes_by_passes_not_by_epochs():
+    whole, parts = (order(96, 32, steps, [{"flip": "alternating"}]) for steps in (3, 2))
+    long = [whole.epoch() for _ in range(2)]
+    short = [parts.epoch() for _ in range(3)]
+    for name in ("index", "flip"):
+        joined = [np.concatenate([getattr(one, name) for one in some]) for some in (long, short)]
+        assert (joined[0] == joined[1]).all(), name
+
+
+def test_what_other_flips_draw_is_as_it_was():
+    plain, named = order(augmentation=["flip"]).epoch(), order(augmentation=[{"flip": "random"}]).epoch()
+    assert (plain.flip == named.flip).all() and (plain.index == named.index).all()
+
+
+def test_an_epoch_is_filled_with_its_last_step():
+    drawn = order(augmentation=["flip"]).epoch()
+    filled = drawn.filled(5)
+    assert (filled.index[:3] == drawn.index).all() and (filled.flip[3:] == drawn.flip[2]).all()
+    assert (len(filled.index), filled.top) == (5, None)
+    assert len(drawn.filled(2).index) == 3

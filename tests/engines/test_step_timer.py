@@ -1,0 +1,128 @@
+"""Steps by their marks, on made-up devices whose clock is moved by hand."""
+
+import pytest
+
+from raybench.core.ledger import Ledger
+from raybench.engines.step_timer import BLOCKS, Steps
+
+
+class Made:
+    """A device whose steps take as many nanoseconds as it is told."""
+
+    def __init__(self, synchronous=True, own_clock=False):
+        self.synchronous, self.own_clock = synchronous, own_clock
+        self.now = self.marks = self.waits = 0
+
+    def __call__(self):
+        return self.now
+
+    def mark(self):
+        self.marks += 1
+        return self.now
+
+    def elapsed(self, start, end):
+        return end - start
+
+    def synchronize(self):
+        self.waits += 1
+
+
+def went(device, took, first=True, gap=0, counts=None):
+    """A pass of steps that took so many ms, with a pause between them: the steps and the ledger."""
+    ledger, steps = Ledger(clock=device), Steps(device, first)
+    ledger.begin_epoch()
+    with ledger.section("train"):
+        for number, ms in enumerate(took):
+            steps.begin()
+            device.now += int(ms * 1e6)
+            steps.end(counts[number] if counts else 1, wait=True)
+            device.now += int(gap * 1e6)
+        steps.over()
+    steps.charge(ledger, "train")
+    return steps, ledger
+
+
+def test_a_first_step_is_compile_beyond_the_median_of_the_others():
+    device = Made()
+    steps, ledger = went(device, [500, 10, 12, 90])
+    assert ledger.epoch() == {"compile": 0.488, "train": 0.124, "input_wait": 0.0, "evaluate": 0.0}
+    assert steps.blocks() == [0.01, 0.012, 0.09], "the first step of a new shape is not among them"
+    assert device.waits == 1
+
+
+def test_later_passes_are_not_waited_for_and_lose_nothing():
+    device = Made()
+    steps, ledger = went(device, [500, 10], first=False)
+    assert ledger.epoch()["compile"] == 0.0
+    assert steps.blocks() == [0.5, 0.01]
+    assert device.waits == 0
+
+
+def test_calls_count_by_their_steps():
+    steps, ledger = went(Made(), [100, 40, 20], counts=[4, 4, 2])
+    assert ledger.epoch()["compile"] == 0.06, "four steps at 10 ms each are no compilation"
+    assert steps.blocks() == [0.01, 0.01]
+
+
+@pytest.mark.parametrize(("number", "blocks", "last"), [(2, 1, 1), (65, 64, 1), (66, 33, 1), (98, 49, 1), (131, 44, 1)])
+def test_blocks_are_as_long_as_one_another_and_few(number, blocks, last):
+    steps, _ = went(Made(), [100] + [1.0 * n for n in range(1, number)])
+    found, length = steps.blocks(), -(-(number - 1) // BLOCKS)
+    assert len(found) == blocks <= BLOCKS
+    assert found[0] == pytest.approx(sum(range(1, length + 1)) / length / 1e3)
+    assert found[-1] <= (number - 1) / 1e3
+
+
+def test_a_device_s_own_clock_is_read_from_the_first_mark_to_the_last():
+    _, ledger = went(Made(synchronous=False, own_clock=True), [30, 10, 10], gap=5)
+    assert ledger.epoch_device() == {"train": 0.06}, "with the gaps between them, without the last"
+    assert went(Made(), [30, 10])[1].epoch_device() == {}, "the host's clock is none of the device's own"
+
+
+def test_a_device_whose_marks_tell_nothing_or_wait_is_marked_where_there_is_something_to_tell_only():
+    device = Made(synchronous=False)
+    steps, ledger = went(device, [500, 10, 10])
+    assert ledger.epoch()["compile"] == 0.49
+    assert steps.blocks() == []
+    device.marks = 0
+    steps, _ = went(device, [10, 10], first=False)
+    assert (device.marks, steps.blocks()) == (0, [])
+
+
+def test_processor_time_beyond_the_usual_step_is_compile_s(monkeypatch):
+    used = iter([0, 900, 1000])  # before the first step, after it, and after all
+    monkeypatch.setattr("raybench.engines.step_timer.time.process_time_ns", lambda: next(used) * 10**6)
+    moved = {}
+    ledger = Ledger()
+    ledger.move = lambda ns, source, target, processor: moved.update(ns=ns, processor=processor)
+    device = Made()
+    steps = Steps(device, first=True)
+    for ms in (500, 10, 10):
+        steps.begin()
+        device.now += ms * 10**6
+        steps.end()
+    steps.over()
+    steps.charge(ledger, "train")
+    assert moved == {"ns": 490 * 10**6, "processor": 850 * 10**6}
+
+
+def test_a_step_that_was_compiled_later_is_compile_too():
+    device, graphs = Made(), [7]
+    ledger, steps = Ledger(clock=device), Steps(device, first=True, compiled=lambda: graphs[0])
+    ledger.begin_epoch()
+    with ledger.section("train"):
+        for number, ms in enumerate([500, 10, 10, 300, 10]):
+            steps.begin()
+            device.now += ms * 10**6
+            graphs[0] += number in (0, 3)
+            steps.end()
+        steps.over()
+    steps.charge(ledger, "train")
+    assert ledger.epoch() == {"compile": 0.78, "train": 0.05, "input_wait": 0.0, "evaluate": 0.0}
+    assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
+
+
+def test_a_compiler_that_was_not_called_counts_nothing_new():
+    steps = Steps(Made(), first=True, compiled=lambda: 7)
+    assert steps.compilations == 0
+    assert Steps(Made(), first=True).compilations == 1

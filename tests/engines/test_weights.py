@@ -1,0 +1,168 @@
+"""Weights between frameworks: what one model has is what the other takes, and computes the same with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.frameworks import call
+from torch import nn
+
+from raybench.engines.torch import inspection
+from raybench.engines.weights import Mismatch, renamed
+
+
+def build() -> nn.Module:
+    """`keras_layers.build` in torch."""
+    return nn.Sequential(
+        nn.Sequential(nn.Conv2d(2, 3, (3, 2)), nn.BatchNorm2d(3, eps=1e-3), nn.ReLU()),
+        nn.Conv2d(3, 4, 2, stride=2, bias=False),
+        nn.Flatten(),
+        nn.BatchNorm1d(16),
+        nn.Tanh(),
+        nn.Dropout(0.5),
+        nn.Linear(16, 7),
+        WithoutScale(7, eps=1e-3),
+        nn.Linear(7, 3, bias=False),
+    )
+
+
+class WithoutScale(nn.BatchNorm1d):
+    """Shifts and does not scale, as Keras's `scale=False`."""
+
+    def __init__(self, features: int, eps: float) -> None:
+        super().__init__(features, eps)
+        self.weight = None
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    """No two values of its weights and statistics are alike."""
+    torch.manual_seed(0)
+    made = build()
+    for tensor in made.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.copy_(torch.rand_like(tensor) + 0.5)
+    inspection.without_dropout(made)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_keras_takes_torchs_weights_and_computes_the_same(model: nn.Module, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(5, 6, 5, 2)).astype(np.float32), np.arange(5) % 3
+    weights = inspection.read_weights(model)
+    np.savez(tmp_path / "weights.npz", **weights)
+    np.save(tmp_path / "inputs.npy", inputs)
+    np.save(tmp_path / "targets.npy", targets)
+    files = {name: f"{tmp_path}/{name}" for name in ("weights", "inputs", "targets", "answers")}
+    files = {name: path + (".npy" if name in ("inputs", "targets") else ".npz") for name, path in files.items()}
+    told = call("tensorflow", "keras_layers:taken", **files)
+    assert told["exact"], "what was written is read back bit by bit"
+    assert told["shapes"] == [list(array.shape) for array in weights.values()]
+    assert told["parameters"] == inspection.parameter_count(model)
+    answers = dict(np.load(tmp_path / "answers.npz"))
+    np.testing.assert_allclose(answers.pop("outputs"), inspection.outputs(model, inputs), rtol=1e-4, atol=1e-5)
+    wanted = inspection.gradients(model, inputs, targets)
+    found = renamed({name.removeprefix("gradient."): array for name, array in answers.items()}, wanted)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_layer_without_a_partner_is_named(model: nn.Module, tmp_path: Path) -> None:
+    other = nn.Sequential(*model[:6], nn.Linear(16, 8))
+    np.savez(tmp_path / "weights.npz", **inspection.read_weights(other))
+    said = call("tensorflow", "keras_layers:refused", weights=f"{tmp_path}/weights.npz")
+    wanted = r"layer 5 with weights: 6 \(weight 8×16, bias 8\) against dense\w* \(weight 7×16, bias 7\)"
+    assert re.search(wanted, said), said
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_kind_of_layer_that_is_not_known_is_named() -> None:
+    assert "no torch layer is known for the Keras layer gru (GRU)" in call("tensorflow", "keras_layers:unknown")
+
+
+# torch's own side
+
+
+def test_renamed_keeps_values_and_takes_the_others_names_and_order() -> None:
+    ours = {"conv.bias": np.ones(2), "conv.weight": np.zeros((2, 3)), "top": np.full(4, 7.0)}
+    theirs = {"0.weight": np.empty((2, 3)), "0.bias": np.empty(2), "top": np.empty(4)}
+    found = renamed(ours, theirs)
+    assert list(found) == ["0.weight", "0.bias", "top"]
+    assert [float(array.max()) for array in found.values()] == [0.0, 1.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        ({"a.weight": (2, 3)}, r"^2 layers with weights against 1: no partner for norm \(weight 2\)"),
+        ({"a.weight": (2, 3), "b.weight": (3,)}, r"^layer 2 with weights: norm \(weight 2\) against b \(weight 3\)"),
+        (
+            {"a.weight": (2, 3), "a.bias": (2,), "b.weight": (2,)},
+            r"conv \(weight 2×3\) against a \(weight 2×3, bias 2\)",
+        ),
+    ],
+)
+def test_models_of_other_layers(like: dict[str, tuple[int, ...]], message: str) -> None:
+    ours = {"conv.weight": np.zeros((2, 3)), "norm.weight": np.zeros(2)}
+    with pytest.raises(Mismatch, match=message):
+        renamed(ours, {name: np.empty(shape) for name, shape in like.items()})
+
+
+def test_weights_are_copies_and_are_written_in_place(model: nn.Module) -> None:
+    parameter = next(model.parameters())
+    before = inspection.read_weights(model)
+    inspection.write_weights(model, {name: array + 1 for name, array in before.items()})
+    assert next(model.parameters()) is parameter, "the optimiser holds it"
+    after = inspection.read_weights(model)
+    assert all(np.array_equal(after[name], before[name] + 1) for name in before)
+
+
+def test_gradients_leave_the_model_as_it_is(model: nn.Module) -> None:
+    inputs, targets = np.ones((4, 6, 5, 2), np.float32), np.arange(4) % 3
+    inputs += np.arange(4, dtype=np.float32)[:, None, None, None]
+    before = inspection.read_weights(model)
+    inspection.gradients(model, inputs, targets)
+    assert all(np.array_equal(array, before[name]) for name, array in inspection.read_weights(model).items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_gradients_are_those_of_the_loss_that_is_asked_for() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    found = inspection.gradients(
+        model, np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.zeros(2), lambda outputs, targets: 3 * outputs[:, 0]
+    )
+    np.testing.assert_allclose(found["weight"], [[6.0, 9.0]])
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.5])
+def test_running_statistics_are_those_of_variances_divided_by_n(momentum: float) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, momentum=momentum))
+    start = inspection.read_weights(model)
+    norm, running = model[1], torch.ones(2)
+    batches = torch.randn(3, 4, 1, 2, 2)
+    for batch in batches:
+        inside = model[0](batch)
+        norm(inside)
+        running = (1 - momentum) * running + momentum * inside.var((0, 2, 3), unbiased=False)
+    pictures = batches[0].permute(0, 2, 3, 1).numpy()
+    found = inspection.running_statistics(model, start, pictures, steps=3)
+    np.testing.assert_allclose(found["1.running_var"], running.detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(found["1.running_mean"], norm.running_mean.numpy())
+    assert list(found) == ["1.running_mean", "1.running_var"]
+
+
+def test_dropout_is_off_in_training_too() -> None:
+    model = nn.Sequential(nn.Dropout(0.9), nn.Dropout2d(0.9), nn.LSTM(2, 2, num_layers=2, dropout=0.9))
+    inspection.without_dropout(model)
+    ones = torch.ones(2, 3, 2, 2)
+    assert torch.equal(model[:2].train()(ones), ones)
+    assert model[2].dropout == 0.0

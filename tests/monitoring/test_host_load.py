@@ -1,0 +1,99 @@
+"""How busy other programs keep the cores, with made-up counters and with real processes."""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from raybench.monitoring import host_load
+from raybench.monitoring.host import CoreTimes
+from raybench.monitoring.host_load import HostLoad, LoadMeter, LoadWatch, measure_load
+from raybench.monitoring.processes import family_cpu_s
+
+LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+
+
+@pytest.mark.parametrize(
+    ("busy", "cores", "high"),
+    [(0.19, 2, False), (0.21, 2, True), (0.11, 1, True), (0.45, 16, False), (0.55, 16, True), (0.0, 4, False)],
+)
+def test_a_tenth_of_the_cores_or_half_a_core_is_high(busy, cores, high):
+    assert HostLoad(busy, cores).high is high
+
+
+def test_a_load_in_words():
+    assert str(HostLoad(1.94, 2)) == "1.9 of 2 cores"
+    assert str(HostLoad(2.06, 2)) == "2.0 of 2 cores"
+
+
+@pytest.fixture
+def counters(monkeypatch):
+    """Sets the clock, the processor seconds of all processes and those of our own."""
+
+    def set_to(clock, busy, own):
+        monkeypatch.setattr(host_load, "time", SimpleNamespace(monotonic=lambda: clock))
+        monkeypatch.setattr(host_load.host, "core_times", lambda cores: busy and CoreTimes(busy, 0.0, 0.0, 0.0))
+        monkeypatch.setattr(host_load, "family_cpu_s", lambda root: own)
+
+    return set_to
+
+
+def test_own_processor_time_is_no_load(counters):
+    counters(clock=10.0, busy=100.0, own=5.0)
+    meter = LoadMeter([0, 1])
+    counters(clock=12.0, busy=103.5, own=8.0)
+    assert meter.read() == HostLoad(0.25, 2)
+    counters(clock=13.0, busy=104.0, own=8.6)
+    assert meter.read() == HostLoad(0.0, 2)
+
+
+def test_an_own_process_that_ended_unseen_lowers_no_load(counters):
+    counters(clock=10.0, busy=100.0, own=5.0)
+    meter = LoadMeter([0, 1])
+    counters(clock=11.0, busy=100.5, own=1.0)
+    assert meter.read() == HostLoad(0.5, 2)
+
+
+def test_a_system_without_counters_has_no_load(counters):
+    counters(clock=10.0, busy=None, own=None)
+    assert LoadMeter([0]).read() is None
+
+
+@LINUX
+def test_processor_time_of_children_is_our_own():
+    before = family_cpu_s(os.getpid())
+    code = "import time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\ninput()"
+    child = subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    running = family_cpu_s(os.getpid())
+    child.communicate(b"\n")
+    assert running - before >= 0.15
+    assert family_cpu_s(os.getpid()) - before >= 0.15
+
+
+@LINUX
+def test_a_process_that_does_not_exist_has_no_time():
+    assert family_cpu_s(2**30) is None
+
+
+@LINUX
+@pytest.mark.slow
+def test_a_program_that_keeps_a_core_busy_is_measured():
+    # Its parent ends at once, so that it is no child of this process.
+    code = "import os, time\nif os.fork(): os._exit(0)\nend = time.time() + 10\nwhile time.time() < end: pass"
+    subprocess.run([sys.executable, "-S", "-c", code], check=True)
+    load = measure_load()
+    assert load.busy > 0.3 and load.high
+
+
+def test_a_watch_reports_until_it_is_left(monkeypatch):
+    monkeypatch.setattr(LoadMeter, "read", lambda self: HostLoad(1.0, 2))
+    reported = queue.Queue()
+    with LoadWatch(reported.put, every=0.001):
+        assert reported.get(timeout=60) == HostLoad(1.0, 2)
+    assert not any(thread.name == "raybench-load" for thread in threading.enumerate())

@@ -1,0 +1,59 @@
+"""Which hardware a cell belongs to, and which of a node's accelerators a trial gets."""
+
+import pytest
+
+from raybench.devices import Hardware, neighbours
+from raybench.execution.scheduler import Dispatcher
+from raybench.planning.node import Node
+from raybench.planning.placement import Fit, Need, fit
+from raybench.planning.plan import Trial, Work
+from raybench.planning.resolve import Cell
+
+CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
+CHIPS = Hardware("tpu", "v5e", 8, ids=tuple(map(str, range(8))))
+
+
+def node(name, model):
+    hardware = (Hardware("cpu", model, 2, ids=("0", "1")), Hardware("cuda", model, 1, ids=("0",)))
+    return Node(name, hardware, {"torch": "2.13.0"})
+
+
+def test_a_tie_between_hardware_models_does_not_depend_on_the_order_of_nodes():
+    nodes = [node("a", "T4"), node("b", "V100")]
+    need = Need("cuda", "torch", "fp32")
+    assert fit(need, nodes).hardware.model == fit(need, nodes[::-1]).hardware.model
+    most = [*nodes, node("c", "T4")]
+    assert fit(need, most).hardware.model == fit(need, most[::-1]).hardware.model == "T4"
+
+
+@pytest.mark.parametrize(
+    ("kind", "free", "count", "chosen"),
+    [
+        ("tpu", "0123", 2, "01"),
+        ("tpu", "123", 2, "23"),
+        ("tpu", "12", 2, None),
+        ("tpu", "034567", 4, "4567"),
+        ("tpu", "3", 1, "3"),
+        ("tpu", "", 1, None),
+        ("cuda", "03", 2, "03"),
+        ("cuda", "0", 2, None),
+        ("cpu", "", 0, ""),
+    ],
+)
+def test_chips_of_a_tpu_are_handed_out_as_neighbours(kind, free, count, chosen):
+    assert neighbours(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
+
+
+def test_a_trial_waits_for_neighbouring_chips():
+    def work(name, count):
+        cell = Cell(name, {}, "x", {}, Fit(CHIPS, ("host",), 1, count, "2.9"), None, 0.0, None)
+        return Work(Trial(f"{name}-r0", cell, 0, 0))
+
+    host = Node("host", (CPU, CHIPS))
+    dispatcher = Dispatcher([work("a", 1), work("b", 1), work("c", 2), work("d", 4), work("e", 2)], [host])
+    placed = [dispatcher.next() for _ in range(4)]
+    assert [placement.visible for placement in placed] == [("0",), ("1",), ("2", "3"), ("4", "5", "6", "7")]
+    dispatcher.release("a-r0", 1)
+    dispatcher.release("c-r0", 1)
+    last = dispatcher.next()
+    assert last.visible == ("2", "3"), "0 and 2 are free before 3 is, and no neighbours"

@@ -1,0 +1,531 @@
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from raybench.config import GridSpec, load_grid
+from raybench.core.identity import canonical
+from raybench.devices import Hardware
+from raybench.engines.schedule import schedule
+from raybench.environments import Interpreter
+from raybench.errors import UsageError, WorkloadError
+from raybench.execution.jobs import make_job
+from raybench.execution.scheduler import Placement
+from raybench.planning.node import Node
+from raybench.planning.placement import Need, fit
+from raybench.planning.plan import Work, make_plan, notes, profile_notes, short
+from raybench.workloads import get, names
+
+GIB = 1024**3
+EPYC = Hardware("cpu", "AMD EPYC", 2, 16 * GIB, ids=("0", "1"))
+T4 = Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550", ("0", "1"))
+LAPTOP = Node("laptop", (EPYC,), {"torch": "2.13.0+cpu"}, "3.11.7")
+SERVER = Node("server", (replace(EPYC, count=16, ids=tuple(map(str, range(16)))), T4), {"torch": "2.13.0"}, "3.11.7")
+
+GRID = """
+name: g
+workload: digits_cnn
+epochs: 2
+axes:
+  device: [cpu, cuda]
+  batch_size: [32, 64]
+  weight_decay: [0, 5e-4]
+"""
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    def make(text, nodes=(LAPTOP,), where=()):
+        path = tmp_path / "grid.yaml"
+        path.write_text(text)
+        return make_plan(load_grid(path), nodes, tmp_path, where)
+
+    return make
+
+
+def placed(trial):
+    return Placement(Work(trial), LAPTOP, (0,), (), True)
+
+
+def axes(plan):
+    return [tuple(cell.axes.values()) for cell in plan.cells]
+
+
+def test_the_product_in_the_order_of_the_file(plan_of):
+    plan = plan_of(GRID)
+    assert axes(plan) == [(d, b, w) for d in ("cpu", "cuda") for b in (32, 64) for w in (0, 5e-4)]
+
+
+def test_exclude_include_and_overrides(plan_of):
+    plan = plan_of(
+        GRID
+        + "exclude:\n- {device: cuda, batch_size: [32, 64]}\n"
+        + "include:\n- {device: cpu, batch_size: 128, epochs: 5}\n"
+        + "overrides:\n- when: {weight_decay: 0}\n  set: {optimizer: adam}\n"
+    )
+    assert axes(plan)[:4] == [("cpu", b, w) for b in (32, 64) for w in (0, 5e-4)]
+    assert [cell.axes["batch_size"] for cell in plan.cells[4:]] == [128, 128]
+    assert [cell.content["settings"]["epochs"] for cell in plan.cells[4:]] == [5, 5]
+    names = {cell.axes["weight_decay"]: cell.content["settings"]["optimizer"]["name"] for cell in plan.cells}
+    assert names == {0: "adam", 5e-4: "sgd"}
+
+
+def test_the_golden_cell_comes_out_of_a_grid_file(plan_of, tmp_path):
+    """Every part of the cell but the data's digest, which is that of real files."""
+    plan = plan_of(
+        "name: g\nworkload: katnoria_cnn\nepochs: 2\nbatch_size: 256\nweight_decay: 5.0e-4\noptimizer: sgd\n"
+        "learning_rate: 0.1\naxes: {device: [cpu]}\n"
+    )
+    (cell,) = plan.cells
+    golden = {
+        "data": {"digest": None, "examples": {"train": 40000, "val": 10000}, "name": "cifar10"},
+        "device": {"count": 2, "kind": "cpu", "model": "AMD EPYC", "replicas": 1, "threads": 2},
+        "engine": {"framework_version": "2.13", "name": "torch", "version": 1},
+        "framework": "torch",
+        "schema": 1,
+        "settings": {
+            "augmentation": [],
+            "batch_size": 256,
+            "compile": False,
+            "decay": "coupled",
+            "epochs": 2,
+            "input": "device",
+            "optimizer": {"learning_rate": 0.1, "momentum": 0.9, "name": "sgd", "nesterov": True},
+            "precision": "fp32",
+            "schedule": "constant",
+            "steps_per_epoch": None,
+            "weight_decay": 0.0005,
+        },
+        "warmup_epochs": 1,
+        "workload": {"name": "katnoria_cnn", "version": 1},
+    }
+    found = json.loads(canonical(cell.content))
+    found["data"]["digest"] = None
+    assert found == golden
+    assert plan.label(plan.trials[0]) == "katnoria_cnn cpu torch b256 wd5e-4 r0"
+
+
+def test_a_framework_that_is_not_installed_runs_in_the_environment_built_for_it(plan_of):
+    text = "name: g\nworkload: digits_cnn\nthreads: 1\naxes: {device: [cpu, xla_cpu]}\n"
+    without = plan_of(text)
+    assert [bool(cell.skip) for cell in without.cells] == [False, True]
+    assert list(notes(without)) == []
+    packages = {"torch": "2.9.1", "torch_xla": "2.9.0", "numpy": "2.2.6"}
+    built = replace(LAPTOP, environments={"xla": Interpreter("/cache/xla/bin/python", "3.11.7", packages)})
+    plan = plan_of(text, nodes=[built])
+    assert [cell.fit.environment for cell in plan.cells] == ["", "xla"]
+    assert list(notes(plan)) == [
+        "torch_xla is not installed beside raybench: its trials run in environment xla.",
+    ]
+
+
+def test_names_of_trials_begin_with_what_differs(plan_of):
+    axes = "axes: {batch_size: [32, 64], label_smoothing: [0.0, 0.1]}\nrepeats: 2\n"
+    plan = plan_of("name: g\nworkload: digits_cnn\nthreads: 1\n" + axes)
+    names = [plan.label(trial) for trial in plan.trials]
+    assert "b32 label_smoothing=0.1 r1 digits_cnn cpu torch wd0.005" in names
+    assert len({name[:28] for name in names}) == len(names) == 8
+
+
+def test_a_part_of_a_grid_names_its_trials_as_the_whole_does(plan_of):
+    text = "name: g\nworkload: digits_cnn\nthreads: 1\naxes: {batch_size: [32, 64]}\n"
+    (trial,) = (part := plan_of(text, where=[("batch_size", "64")])).trials
+    assert part.label(trial) == "b64 r0 digits_cnn cpu torch wd0.005"
+
+
+def test_a_profile_beats_the_grid_and_an_axis_beats_a_profile(plan_of):
+    text = GRID + "threads: 1\ndevices:\n  cuda: {kind: cuda, threads: 3}\n"
+    threads = {cell.axes["device"]: cell.content["device"]["threads"] for cell in plan_of(text, [SERVER]).cells}
+    assert threads == {"cpu": 1, "cuda": 3}
+    axis = text.replace("threads: 1\n", "").replace("axes:\n", "axes:\n  threads: [5]\n")
+    assert {cell.content["device"]["threads"] for cell in plan_of(axis, [SERVER]).cells} == {5}
+
+
+def test_one_whole_repeat_after_another_each_shuffled_by_the_seed(plan_of):
+    text = GRID + "repeats: 3\nseed: 7\n"
+    first, again = plan_of(text, [SERVER]), plan_of(text, [SERVER])
+    order = [(trial.repeat, trial.cell.cell_id) for trial in first.trials]
+    assert order == [(trial.repeat, trial.cell.cell_id) for trial in again.trials]
+    assert [repeat for repeat, _ in order] == [0] * 8 + [1] * 8 + [2] * 8
+    rounds = [[cell for repeat, cell in order if repeat == number] for number in range(3)]
+    assert all(Counter(each) == Counter(rounds[0]) for each in rounds)
+    assert len({tuple(each) for each in rounds}) == 3
+    assert {(trial.repeat, trial.seed) for trial in first.trials} == {(0, 7), (1, 8), (2, 9)}
+
+
+def test_what_no_node_has_is_skipped_with_its_reason(plan_of):
+    plan = plan_of(GRID)
+    assert {cell.skip for cell in plan.cells if cell.axes["device"] == "cuda"} == {"no CUDA GPU on any node"}
+    assert all(cell.skip is None for cell in plan.cells if cell.axes["device"] == "cpu")
+
+
+def test_available_is_what_the_machines_have(plan_of):
+    text = GRID.replace("[cpu, cuda]", "available")
+    assert {cell.axes["device"] for cell in plan_of(text).cells} == {"cpu"}
+    assert {cell.axes["device"] for cell in plan_of(text, [LAPTOP, SERVER]).cells} == {"cpu", "cuda"}
+
+
+def test_another_machine_model_makes_other_cells(plan_of):
+    other = Node("other", (replace(EPYC, model="Xeon"),), LAPTOP.packages)
+    one, two = ({cell.cell_id for cell in plan_of(GRID, [node]).cells if not cell.skip} for node in (LAPTOP, other))
+    assert one.isdisjoint(two)
+
+
+def test_names_prices_timeouts_and_limits_make_none(plan_of):
+    plain = {cell.cell_id for cell in plan_of(GRID, [SERVER]).cells}
+    dressed = GRID.replace("name: g", "name: other\ndescription: d\ntimeout: 3m\nretries: 0")
+    dressed += "devices: {cpu: {kind: cpu, price_per_hour: 3}}\nrepeats: 5\n"
+    dressed += "overrides: [{when: {device: cpu}, set: {memory_limit: 2GiB}}]\n"
+    assert {cell.cell_id for cell in plan_of(dressed, [SERVER]).cells} == plain
+
+
+def test_a_memory_limit_is_the_devices_own_before_the_grids(plan_of):
+    profiles = "memory_limit: 2GiB\ndevices: {small: {kind: cpu, threads: 1, memory_limit: 512MiB}}\n"
+    grid = GRID.replace("[cpu, cuda]", "[cpu, small]") + profiles
+    limits = {cell.profile: cell.memory_limit for cell in plan_of(grid, [SERVER]).cells}
+    assert limits == {"cpu": 2 << 30, "small": 512 << 20}
+
+
+def test_a_memory_limit_is_the_hosts(plan_of):
+    with pytest.raises(UsageError, match="memory_limit holds for memory of the host, and cuda is of kind cuda"):
+        plan_of(GRID + "memory_limit: 2GiB\n", [SERVER])
+
+
+def test_where_selects(plan_of):
+    assert axes(plan_of(GRID, where=[("device", "cpu"), ("weight_decay", "5e-4")])) == [
+        ("cpu", 32, 5e-4),
+        ("cpu", 64, 5e-4),
+    ]
+    with pytest.raises(UsageError, match="no cell of g is left"):
+        plan_of(GRID, where=[("device", "tpu")])
+
+
+def test_more_than_there_is(plan_of):
+    with pytest.raises(UsageError, match="batch_size 2048 is larger than the 1437 examples"):
+        plan_of(GRID.replace("32, 64", "2048"))
+    with pytest.raises(UsageError, match=r"examples\.train: 5000 asked for, and digits has 1437"):
+        plan_of(GRID + "examples: {train: 5000}\n")
+    with pytest.raises(WorkloadError, match="did you mean digits_cnn"):
+        plan_of(GRID.replace("digits_cnn", "digit_cnn"))
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        (Need("tpu", "torch_xla", "fp32"), "no TPU on any node"),
+        (Need("tpu", "torch", "fp32"), "torch does not run on tpu; torch_xla and tensorflow can"),
+        (Need("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
+        (Need("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
+        (Need("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
+        (Need("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
+        (Need("cpu", "torch", "tf32"), "precision tf32 is not available on cpu, only on cuda"),
+        (Need("cpu", "mindspore", "fp32"), "this release has no engine for mindspore"),
+        (
+            Need("cuda", "torch", "fp32", replicas=8, count=2),
+            "8 replicas, and 2 devices to have one each; say replicas: 2, or count: 8",
+        ),
+        (
+            Need("cuda", "torch", "fp32", count=2),
+            "count: 2 with replicas: 1 leaves devices idle; say replicas: 2, or replication: spmd",
+        ),
+        (
+            Need("cpu", "torch", "fp32", replicas=8, replication="spmd"),
+            "torch has no replication: spmd; it has grouped, devices",
+        ),
+        (Need("cpu", "torch", "fp32", environment="xla"), "environment xla was not tried on server"),
+    ],
+)
+def test_why_a_trial_fits_nowhere(need, reason):
+    assert fit(need, [SERVER]) == reason
+
+
+def test_a_framework_that_is_not_installed():
+    bare = Node("bare", (EPYC,), {})
+    assert fit(Need("cpu", "torch", "fp32"), [bare]) == "torch is not installed on bare"
+    assert fit(Need("cpu", "torch", "fp32"), [bare, LAPTOP]).nodes == ("laptop",)
+
+
+def test_a_gpu_trial_takes_its_share_of_the_cores_and_a_cpu_trial_all():
+    assert fit(Need("cuda", "torch", "fp32"), [SERVER]).cpus == 8
+    assert fit(Need("cpu", "torch", "fp32"), [SERVER]).cpus == 16
+    assert fit(Need("cuda", "torch", "fp32", accelerator_type="t4", cpus=2), [SERVER]).cpus == 2
+
+
+def test_nodes_of_one_model_share_a_cell():
+    twin = replace(LAPTOP, name="twin")
+    assert fit(Need("cpu", "torch", "fp32"), [LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(5e-4, "5e-4"), (1.25e-4, "1.25e-4"), (0.1, "0.1"), (0.0, "0"), (64, "64"), ([1, 2e-5], "[1,2e-5]")],
+)
+def test_values_are_short(value, text):
+    assert short(value) == text
+
+
+@pytest.mark.exhaustive
+def test_a_hundred_thousand_trials_within_seconds(plan_of):
+    tens = "[" + ", ".join(f"0.{n}" for n in range(11, 21)) + "]"
+    text = (
+        "name: g\nworkload: digits_cnn\naxes:\n  batch_size: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
+        + "".join(f"  {name}: {tens}\n" for name in ("weight_decay", "learning_rate", "eps"))
+        + "  optimizer: [adam]\nrepeats: 10\n"
+    )
+    begun = time.process_time()
+    plan = plan_of(text)
+    assert len({trial.trial_id for trial in plan.trials}) == 100_000
+    assert time.process_time() - begun < 60, "seconds here; minutes would be another algorithm"
+
+
+def test_the_workloads_file_is_read_and_not_run(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import sys\nsys.exit('ran')\nfrom raybench import Workload\n"
+        "my_workload = Workload(model=print, dataset='digits', defaults={'batch_size': 99})\n"
+    )
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
+    code = (
+        "from pathlib import Path\nfrom raybench.config import load_grid\n"
+        "from raybench.planning.plan import make_plan\n"
+        "from raybench.planning.node import probe_node\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "plan = make_plan(load_grid(folder / 'g.yaml'), [probe_node()], folder)\n"
+        "print(plan.cells[0].content['settings']['batch_size'], plan.cells[0].content['workload'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("99 {'name': 'my_workload', 'digest': 'sha256:")
+
+
+def test_a_workloads_defaults_have_to_be_settings(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "my_workload = Workload(model=print, dataset='digits', defaults={'batchsize': 99, 'optimizer': 'adm'})\n"
+    )
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:my_workload\n")
+    with pytest.raises(WorkloadError) as caught:
+        make_plan(load_grid(tmp_path / "g.yaml"), [LAPTOP], tmp_path)
+    assert sorted(str(caught.value).splitlines()) == [
+        f"{tmp_path}/mine.py: the defaults of my_workload: batchsize: unknown setting; did you mean batch_size?",
+        f"{tmp_path}/mine.py: the defaults of my_workload: optimizer: "
+        "'adm' is not one of sgd, adam, adamw; did you mean adam?",
+    ]
+
+
+def test_a_grid_without_a_file_is_checked_when_it_is_planned(tmp_path):
+    target = {"metric": "val/acc", "at_least": 0.9}
+    for change, message in (
+        ({"target": target}, r"^g: digits_cnn has no 'val/acc'; did you mean val/accuracy\?$"),
+        ({"repeats": 10**9}, "^g: 1,000,000,000 trials "),
+    ):
+        with pytest.raises(UsageError, match=message):
+            make_plan(GridSpec(name="g", workload="digits_cnn", **change), [LAPTOP], tmp_path)
+
+
+def test_a_workload_that_is_not_there_is_told_with_its_line(plan_of, tmp_path):
+    with pytest.raises(WorkloadError, match=r"grid\.yaml:3: unknown workload 'digit_cnn'; did you mean digits_cnn\?"):
+        plan_of(GRID.replace("digits_cnn", "digit_cnn"))
+
+
+def test_trials_that_share_a_process_are_other_cells(plan_of, tmp_path):
+    plan = plan_of(GRID)
+    inline = make_plan(plan.spec, [LAPTOP], tmp_path, isolation="inline")
+    assert {cell.cell_id for cell in plan.cells}.isdisjoint(cell.cell_id for cell in inline.cells)
+
+
+PROFILES = """
+name: g
+workload: digits_cnn
+axes: {device: [one]}
+batch_size: 64
+devices:
+  one: {PROFILE}
+"""
+
+
+def device_of(plan):
+    return plan.cells[0].content["device"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "made"),
+    [
+        ("kind: cpu, replicas: 8", ("grouped", 1)),
+        ("kind: cpu, replicas: 2, replication: devices", ("devices", 2)),
+        ("kind: cpu, replicas: 2, count: 2", ("devices", 2)),
+        ("kind: cuda, replicas: 2, count: 2", ("devices", 2)),
+        ("kind: cuda, replicas: 8", ("grouped", 1)),
+        ("kind: cuda, replicas: 8, replication: grouped", ("grouped", 1)),
+        ("kind: cpu, replication: grouped", (None, None)),
+    ],
+)
+def test_how_replicas_are_made_is_in_the_cell_where_there_are_several(plan_of, profile, made):
+    plan = plan_of(PROFILES.replace("PROFILE", profile), nodes=(SERVER,))
+    device = device_of(plan)
+    assert plan.cells[0].skip is None
+    assert (device.get("replication"), device.get("devices")) == made
+
+
+def test_a_batch_that_does_not_divide_into_replicas_is_refused_with_its_line(plan_of):
+    with pytest.raises(UsageError, match=r"grid\.yaml:5: batch_size 64 does not divide into 6 replicas"):
+        plan_of(PROFILES.replace("PROFILE", "kind: cpu, replicas: 6"))
+
+
+def test_a_batch_that_does_not_divide_into_devices_is_refused_too(plan_of):
+    with pytest.raises(UsageError, match=r"batch_size 64 does not divide into 3 devices"):
+        plan_of(
+            PROFILES.replace("PROFILE", "kind: xla_cpu, count: 3, replication: spmd"),
+            nodes=(replace(SERVER, packages={"torch_xla": "2.9.0"}),),
+        )
+
+
+def test_what_an_engine_has_not_got_is_skipped_with_its_reason(plan_of):
+    both = replace(LAPTOP, packages={"torch": "2.13.0+cpu", "tensorflow": "2.21.0"})
+    grid = "name: g\nworkload: digits_cnn\nlookahead: {every: 5, decay: 0.5}\nprecision: bf16\nmaster_weights: false\n"
+    plan = plan_of(grid + "axes: {framework: [torch, tensorflow], device: [cpu]}\n", [both])
+    assert [cell.skip for cell in plan.cells] == [
+        None,
+        "raybench's tensorflow engine has no lookahead and no master_weights: false",
+    ]
+
+
+def test_gradient_clipping_is_of_a_cell_where_it_is_set_and_skipped_where_it_is_not_implemented(plan_of):
+    both = replace(LAPTOP, packages={"torch": "2.13.0+cpu", "torch_xla": "2.9.0"})
+    head = "name: g\nworkload: digits_cnn\n"
+    axes = f"{head}axes: {{device: [KIND], gradient_clipping: [null, 1]}}\n"
+    plain, clipped = plan_of(axes.replace("KIND", "cpu"), [both]).cells
+    assert plain.cell_id == plan_of(head, [both]).cells[0].cell_id != clipped.cell_id
+    assert [cell.skip for cell in plan_of(axes.replace("KIND", "xla_cpu"), [both]).cells] == [
+        None,
+        "raybench's torch_xla engine has no gradient_clipping",
+    ]
+
+
+def test_what_does_not_go_together_is_refused_with_its_line(plan_of):
+    with pytest.raises(
+        UsageError, match=r"grid\.yaml:3: label_smoothing is for cross-entropy, and imdb_cnn has a loss"
+    ):
+        plan_of("name: g\nworkload: imdb_cnn\nlabel_smoothing: 0.1\n")
+    grid = "name: g\nworkload: digits_cnn\noptimizer: adam\nmaster_weights: false\n"
+    with pytest.raises(
+        UsageError, match=r"grid\.yaml:4: master_weights: false goes with optimizer sgd; adam needs its"
+    ):
+        plan_of(grid + "precision: bf16\n")
+    assert plan_of(grid).cells[0].skip is None, "in fp32 it says nothing"
+
+
+def test_settings_that_came_later_make_no_other_cell_at_their_defaults(plan_of):
+    plain = "name: g\nworkload: digits_cnn\nepochs: 2\nprecision: bf16\naugmentation: [flip]\n"
+    said = (
+        plain.replace("epochs: 2", "epochs: 2.0").replace("[flip]", "[{flip: random}]")
+        + "lookahead: false\nmaster_weights: true\nparameter_groups: []\n"
+        + "test_time_augmentation: []\nlabel_smoothing: 0\n"
+    )
+    assert plan_of(said).cells[0].content == plan_of(plain).cells[0].content
+    changes = (
+        "epochs: 2.5",
+        "lookahead: {every: 5, decay: 0.5}",
+        "master_weights: false",
+        "parameter_groups: [{match: '*.bias', rate_factor: 2}]",
+        "test_time_augmentation: [flip]",
+        "label_smoothing: 0.1",
+        "augmentation: [{flip: alternating}]",
+    )
+    for change in changes:
+        name = change.split(":")[0]
+        others = "".join(f"{line}\n" for line in plain.splitlines() if not line.startswith(f"{name}:"))
+        assert plan_of(others + change + "\n").cells[0].cell_id != plan_of(plain).cells[0].cell_id, change
+
+
+def test_settings_without_effect_make_no_other_cell(plan_of):
+    def cell(profile, more=""):
+        return plan_of(PROFILES.replace("PROFILE", profile) + more).cells[0].cell_id
+
+    plain, trap = cell("kind: cpu"), "decay_rule: sum_over_replicas\n"
+    assert cell("kind: cpu", "steps_per_execution: 9\n") == cell("kind: cpu", trap) == plain
+    several = "kind: cpu, replicas: 8"
+    assert cell(several) == cell(several, "decay_rule: mean\n") != cell(several, trap)
+    assert cell("kind: xla_cpu", "compile: true\nchannels_last: true\n") == cell("kind: xla_cpu")
+
+
+def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
+    plain, audited = plan_of(GRID), plan_of(GRID + "audit: {aa: true}\n")
+    *cells, again = audited.cells
+    assert [cell.cell_id for cell in cells] == [cell.cell_id for cell in plain.cells], "the others keep their names"
+    assert again.content == {**cells[0].content, "again": cells[0].cell_id}
+    assert again.cell_id not in {cell.cell_id for cell in cells}
+    labels = {audited.label(trial) for trial in audited.trials}
+    assert len(labels) == 9 and sum("A/A" in label for label in labels) == 1
+    other = plan_of(GRID + "audit: {aa: true}\nbaseline: {batch_size: 64, device: cuda}\n").cells[-1]
+    assert (other.axes["device"], other.axes["batch_size"]) == ("cuda", 64)
+    assert plan_of(GRID + "audit: {aa: false}\n").cells == plain.cells
+
+
+def test_profile_steps_are_of_the_first_repeat_and_no_part_of_a_cell(plan_of, tmp_path):
+    plain, profiled = plan_of(GRID + "repeats: 2\n"), plan_of(GRID + "repeats: 2\nprofile_steps: 20\n")
+    assert [cell.cell_id for cell in profiled.cells] == [cell.cell_id for cell in plain.cells]
+    assert [cell.content for cell in profiled.cells] == [cell.content for cell in plain.cells]
+    for plan, first in ((plain, 0), (profiled, 20)):
+        steps = {
+            (trial.repeat, make_job(plan, placed(trial), tmp_path, tmp_path).profile_steps)
+            for trial in plan.trials
+            if not trial.cell.skip
+        }
+        assert steps == {(0, first), (1, 0)}
+        assert list(profile_notes(plan.cells)) == []
+
+
+def test_what_cannot_be_profiled_is_trained_all_the_same_and_said(plan_of):
+    nodes = (replace(SERVER, packages={"torch": "2.13.0", "tensorflow": "2.21.0"}),)
+    two = "  two: {kind: cuda, count: 2, replicas: 2}\n"
+    text = f"{GRID}  framework: [torch, tensorflow]\ndevices:\n  cuda: {{kind: cuda}}\n{two}profile_steps: 20\n"
+    plan = plan_of(text.replace("[cpu, cuda]", "[cpu, two]"), nodes)
+    able = {(cell.profile, cell.content["framework"]): cell.profile_steps for cell in plan.cells if not cell.skip}
+    assert able == {("cpu", "torch"): 20, ("cpu", "tensorflow"): 0, ("two", "torch"): 0, ("two", "tensorflow"): 0}
+    compiled, several = profile_notes(plan.cells)
+    assert compiled == (
+        "profile_steps was ignored for 8 of 16 cells: tensorflow compiles a whole training step into one program."
+    )
+    assert several.startswith("profile_steps was ignored for 4 of 16 cells: an error in one of several replicas")
+
+
+@pytest.mark.parametrize("workload", names())
+def test_a_learning_rate_axis_is_what_each_workloads_own_schedule_multiplies(plan_of, workload):
+    own = get(workload).defaults.get("schedule", "constant")
+    low, high = plan_of(f"name: g\nworkload: {workload}\naxes: {{device: [cpu], learning_rate: [0.1, 0.4]}}\n").cells
+    assert low.cell_id != high.cell_id
+    epochs = low.content["settings"]["epochs"]
+    rates = [
+        [cell.content["settings"]["optimizer"]["learning_rate"] * factor(step) for step in range(0, 50, 7)]
+        for cell in (low, high)
+        for factor in [schedule(cell.content["settings"]["schedule"], 10, epochs)]
+    ]
+    assert rates[1] == pytest.approx([4 * rate for rate in rates[0]])
+    if own == "constant":
+        assert set(rates[0]) == {0.1}
+    plan = plan_of(f"name: g\nworkload: {workload}\naxes: {{learning_rate: [0.1, 0.4]}}\n")
+    assert {plan.label(trial).split()[0] for trial in plan.trials} == {"learning_rate=0.1", "learning_rate=0.4"}
+
+
+def test_a_request_is_the_same_on_machines_on_which_its_cells_differ(plan_of):
+    def ids(text, nodes):
+        cells = plan_of(text, nodes).cells
+        return [cell.cell_id for cell in cells], [cell.request_id for cell in cells]
+
+    newer = replace(SERVER, packages={"torch": "2.14.0"})
+    (here, asked_here), (there, asked_there) = ids(GRID, (LAPTOP,)), ids(GRID, (newer,))
+    assert not set(here) & set(there) and asked_here == asked_there, "a laptop knows what it asks of a GPU"
+    assert len(set(asked_here)) == len(asked_here)
+    assert ids(GRID + "warmup_epochs: 0\n", (LAPTOP,))[1] == asked_here
+    for change in ("threads: 1\n", "examples: {train: 256}\n", "seed: 1\n", "precision: bf16\n"):
+        assert not set(ids(GRID + change, (LAPTOP,))[1]) & set(asked_here), change
+    again = plan_of(GRID + "audit: {aa: true}\n").cells
+    assert len({cell.request_id for cell in again}) == len(again)
+
+
+def test_a_job_carries_its_request(plan_of, tmp_path):
+    plan = plan_of(GRID)
+    trial = plan.trials[0]
+    assert make_job(plan, placed(trial), tmp_path, tmp_path).labels["request_id"] == trial.cell.request_id

@@ -1,0 +1,114 @@
+import re
+from dataclasses import replace
+
+import pytest
+
+from raybench.analysis.comparison import Row, Spread
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.analysis.statistics.speedup import Speedup
+from raybench.reporting.comparison_table import text
+
+ROWS = [
+    Row(
+        "a",
+        {"device": "cpu", "weight_decay": 0.0005, "epochs": 2},
+        RunCounts(3, 3),
+        Spread(4.05, 4.0, 4.1, 3),
+        metric=Spread(0.561, 0.55, 0.57, 3),
+        is_baseline=True,
+        runs=3,
+    ),
+    Row(
+        "b",
+        {"device": "gpu", "weight_decay": 0.0005, "epochs": 2},
+        RunCounts(3, 2, endings=(Ending("oom", 1),)),
+        Spread(2.0, 1.98, 2.02, 2),
+        metric=Spread(0.56, 0.55, 0.57, 2),
+        speedup=Speedup(2.0249, 1.968, 2.083, 3.83),
+        runs=2,
+    ),
+    Row("c", {"device": "tpu", "weight_decay": 0.0005, "epochs": 2}, RunCounts(3, skip="no TPU on any node")),
+]
+
+
+def line(table, word):
+    (found,) = [row for row in table.splitlines() if row.startswith(word)]
+    return re.split(r"\s{2,}", found.strip())
+
+
+def test_a_row_a_cell_with_units_in_the_heads():
+    table = text(ROWS, "cifar_cpu, 3 repeats")
+    assert line(table, "device") == ["device", "status", "s/epoch", "val/accuracy", "speed-up"]
+    assert line(table, "cpu") == ["cpu", "3/3 completed", "4.05 (4.00–4.10)", "0.561 (0.550–0.570)", "baseline"]
+    assert "2.02 × (1.97–2.08)" in table and "skipped: no TPU on any" in table
+    assert "weight_decay 5e-4, epochs 2\ncifar_cpu, 3 repeats\n" in table, (
+        "what is the same everywhere is in the caption"
+    )
+
+
+def test_it_fits_eighty_columns():
+    table = text(ROWS, width=80)
+    assert max(map(len, table.splitlines())) <= 80
+    for word in ("4.05", "2/3 completed", "1 oom", "0.561", "2.02 ×", "1.97–2.08"):
+        assert word in table
+
+
+def test_columns_in_which_nothing_would_stand_are_left_out():
+    table = text(ROWS[2:])
+    assert line(table, "status") == ["status"]
+    assert "device tpu" in table
+
+
+def test_prices_and_one_run():
+    row = Row(
+        "a", {"device": "gpu"}, RunCounts(1, 1), Spread(2331.4, 2331.4, 2331.4, 1), epoch_price=0.0002, total_price=1.25
+    )
+    table = text([row])
+    assert line(table, "status") == ["status", "s/epoch", "price/epoch", "price/run"]
+    assert line(table, "1/1") == ["1/1 completed", "2331", "0.000200", "1.25"]
+
+
+def test_a_warm_up_epoch_is_marked():
+    table = text([Row("a", {}, RunCounts(1, 1), Spread(0.0178, 0.0178, 0.0178, 1), from_warmup=True)])
+    assert "0.0178*" in table and "* no epoch after the warm-up" in table
+
+
+def test_an_axis_that_only_some_have_is_shown():
+    table = text(
+        [Row("a", {"batch_size": 64}, RunCounts(1, 1)), Row("b", {"batch_size": 64, "epochs": 2}, RunCounts(1, 1))]
+    )
+    assert line(table, "epochs") == ["epochs", "status"]
+    assert line(table, "–") == ["–", "1/1 completed"]
+
+
+@pytest.mark.parametrize("odd", ["[red]x[/]", "[/nothing]", "a very long value " * 20])
+def test_what_a_person_writes_is_no_markup(odd):
+    table = text(
+        [
+            Row("a", {"x": odd}, RunCounts(1, endings=(Ending("failed", 1),))),
+            Row("b", {"x": 1}, RunCounts(1, endings=(Ending("failed", 1),))),
+        ]
+    )
+    assert odd.split()[0] in table
+
+
+def test_no_rows():
+    assert text([]).strip() == ""
+
+
+def test_an_interval_that_says_nothing_is_not_spelt_out():
+    row = Row(
+        "a", {"device": "cpu"}, RunCounts(2, 2), Spread(3.1, 0.1, 6.1, 2), speedup=Speedup(11.8, 7e-10, 2e11, 1.0)
+    )
+    assert "11.8 × (<0.001–>9999)" in text([row])
+
+
+def finding(code, says, degree=0.5):
+    return Finding(code, says, "mend it", {"share": degree})
+
+
+def test_a_quiet_table_shows_no_doubts():
+    assert "doubt" not in text(ROWS)
+    noted = text([replace(ROWS[0], findings={"a-r0": [finding("niceness", "niceness 5")]}), *ROWS[1:]])
+    assert line(noted, "device")[-1] == "speed-up", "a note puts no letter into the table"

@@ -1,0 +1,232 @@
+"""The report of a grid: its sentences, its tables, its page and its data."""
+
+import dataclasses
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+from support.made_up_grids import cell_of, contract_events, made_up, odd, told
+
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.grid_results import of_journal
+from raybench.checks.canary.judge import Drift
+from raybench.cli.report_view import show_report
+from raybench.core.job import Target
+from raybench.reporting import build
+from raybench.reporting.html import page
+from raybench.reporting.report import Told, as_json, make_report
+from raybench.reporting.text import markdown, plain
+from raybench.results.attempt import attempts, latest
+
+CONTRACT = [
+    "*other* trains `katnoria_cnn` (batch 256) **2.02 × as fast** as *cpu*, steady epochs, 3 runs each "
+    "(95 %: 1.97 to 2.08).",
+    "Accuracy after 2 epochs is the same within 1 point: 56.03 % on *other* and 56.03 % on *cpu*, 3 runs each "
+    "(95 %: -1.1 to 1.1 points).",
+]
+"""The verdict of `contract.md` 6, word for word."""
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """What a browser sees: tags with their attributes, and the text of each."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self._open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if not {"style", "svg"} & set(self._open):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+
+def contract():
+    return make_report(of_journal("contract", latest(attempts(contract_events()).values())))
+
+
+def said(report):
+    return [plain(each) for paragraph in report.verdict for each in paragraph]
+
+
+@pytest.fixture(scope="module")
+def odd_report():
+    standing = dataclasses.replace(odd(), target=Target("val/accuracy", 0.78))
+    return make_report(standing, Told("A grid in which much went wrong.", "name: made_up\n", ["a proof has failed"]))
+
+
+@pytest.fixture(scope="module")
+def odd_files(odd_report):
+    return build.files(odd_report)
+
+
+def test_the_verdict_of_the_contract_in_every_form():
+    """From its events to the page and the data; the terminal has a snapshot."""
+    report = contract()
+    (paragraph,) = report.verdict
+    assert [words for words in map(markdown, paragraph) if words in CONTRACT] == CONTRACT
+    assert markdown(paragraph[0]) == CONTRACT[0], "it comes first"
+    html = page(report)
+    for sentence in said(report):
+        assert sentence in Page(html).text
+    assert (
+        '<p class="first"><em>other</em> trains <code>katnoria_cnn</code> (batch 256) <strong>2.02 × as fast</strong> '
+        "as <em>cpu</em>, steady epochs, 3 runs each (95 %: 1.97 to 2.08).</p>"
+    ) in html
+    data = as_json(report)
+    assert data["v"] == 1 and data["verdict"] == said(report)
+    ratio = data["cells"][1]["speedup"]
+    assert [round(ratio[end], 2) for end in ("ratio", "low", "high")] == [2.02, 1.97, 2.08]
+
+
+def test_the_page_needs_nothing_else(odd_files):
+    seen = Page(odd_files[build.HTML])
+    asked = [(tag, attrs) for tag, attrs in seen.tags if tag in ("script", "link", "img", "iframe", "object", "base")]
+    assert asked == []
+    for tag, attrs in seen.tags:
+        for name, value in attrs.items():
+            assert not name.startswith("on"), (tag, name)
+            if name in ("href", "src", "xlink:href", "action"):
+                assert value.startswith("#"), (tag, value)
+    assert not re.search(r"@import|url\((?!#)", odd_files[build.HTML])
+    ids = [attrs["id"] for _, attrs in seen.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {attrs["href"][1:] for tag, attrs in seen.tags if tag in ("a", "use") and "href" in attrs} <= set(ids)
+
+
+def test_the_page_has_its_parts_in_order(odd_files):
+    text = Page(odd_files[build.HTML]).text
+    heads = ["The comparison", "Figures", "Time to the target", "What to doubt", "The grid file", "The machines"]
+    places = [text.index(head) for head in heads]
+    assert places == sorted(places)
+    assert text.index("× as fast as cpu") < places[0], "the verdict first"
+    assert "a proof has failed" in text and "name: made_up" in text and "torch 2.13.0" in text
+    assert "A grid in which much went wrong." in text
+
+
+def test_names_from_files_are_text():
+    cells = [cell_of("cpu"), cell_of("cpu", 128)]
+    for cell in cells:
+        cell["workload"] = {"name": EVIL, "version": 1}
+        cell["device"] = {**cell["device"], "model": EVIL}
+    made = [event for cell in cells for n in range(2) for event in told(cell, n, [1.0, 1.0], [0.5, 0.6], profile=EVIL)]
+    for event in made:
+        event.setdefault("label", EVIL)
+        if event["event"] == "trial_started":
+            event["versions"] = {EVIL: EVIL}
+            event["host"] = {"name": EVIL}
+    other = told(cell_of("gpu"), 0, [1.0], [0.5], "failed", {"type": EVIL, "message": EVIL, "phase": EVIL}, EVIL + "2")
+    standing = of_journal(EVIL, latest(attempts([*made, *other]).values()))
+    report = make_report(standing, Told(EVIL, EVIL, [EVIL], made=EVIL))
+    html = page(report)  # figures have a test of their own
+    seen = Page(html)
+    assert not [tag for tag, _ in seen.tags if tag == "script"] and "<script" not in html
+    assert seen.text.count(EVIL) > 10, "all of it is there, as text"
+    assert json.loads(build.text(as_json(report)))["grid"] == EVIL
+
+
+def test_the_data_are_documented_and_are_data(odd_files):
+    data = json.loads(odd_files[build.DATA])
+    documented = set(re.findall(r"`(\w+)`", as_json.__doc__))
+    assert set(data) - documented == set()
+    assert data["target"]["at_least"] == 0.78
+    assert isinstance(data["sections"]["target"]["records"][0]["seconds"], float)
+    assert data["cells"][0]["steady"]["runs"] == 3
+    assert set(data["figures_left_out"]) == set()
+
+
+def test_what_a_person_does_not_need_to_doubt_is_not_there():
+    assert make_report(made_up()).doubts == []
+
+
+def test_a_drift_is_told_once(capsys):
+    standing = made_up()
+    trial = next(iter(standing.latest))
+    drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
+    report = make_report(standing, Told(drifts=[drift]))
+    assert [doubt.kind for doubt in report.doubts] == ["drift"]
+    show_report(report)
+    assert "drift: torch on cpu changed" in capsys.readouterr().out
+    touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
+    found = dataclasses.replace(standing, findings={(trial, 1): (touched,)})
+    report = make_report(found, Told(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
+    assert [doubt.kind for doubt in report.doubts] == ["finding"]
+    show_report(report)
+    out = capsys.readouterr().out
+    assert "machine drift (1 of 6 runs): it was slow. Wait." in out and "drift: torch" not in out, "once is enough"
+    assert "it was slow" in Page(page(report)).text
+
+
+def test_a_screen_has_the_beginning_and_in_full_everything(odd_report):
+    def printed(full):
+        terminal = io.StringIO()
+        show_report(odd_report, Console(file=terminal, width=300, color_system=None), full=full)
+        return " ".join(terminal.getvalue().split())
+
+    brief, full = printed(full=False), printed(full=True)
+    left_out = [words for words in said(odd_report) if words not in brief]
+    assert f"… and {len(left_out)} sentences more on the page, and with `raybench report --full`" in brief
+    assert [words for words in said(odd_report) if words not in full] == [] and "more on the page" not in full
+    for section in odd_report.sections:
+        assert section.title in full and section.title not in brief
+    for each in odd_report.deciding:
+        assert plain(each) in full
+
+
+def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
+    standing = made_up()
+    steal = Finding("steal", "cores were taken", "wait", {"share": 0.06}, too_long=0.06)
+    report = make_report(
+        dataclasses.replace(standing, findings={run.key: (steal,) for run in standing.latest.values()})
+    )
+
+    def printed(full):
+        terminal = io.StringIO()
+        show_report(report, Console(file=terminal, width=300, color_system=None), full=full)
+        return terminal.getvalue()
+
+    words = "note (6 runs): steal: cores were taken; it may have taken up to 1.06 × as long because of that"
+    assert words in printed(full=True) and "cores were taken" not in printed(full=False)
+
+
+def test_a_screen_says_wherever_a_ratio_is_not_the_hardware_s():
+    standing = made_up(("cpu", "gpu", "tpu"), (256, 512))
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
+    own = {run.key: (busy,) for run in standing.latest.values() if run.profile == "cpu"}
+    report = make_report(dataclasses.replace(standing, findings=own))
+    terminal = io.StringIO()
+    show_report(report, Console(file=terminal, width=200, color_system=None))
+    words = "Caution: the speed-up may not be due to the hardware alone."
+    assert " ".join(terminal.getvalue().split()).count(words) == 2 == said(report).count(words), "of gpu and of tpu"
+
+
+def test_one_machine_on_each_side_is_said_to_be_one_of_its_model():
+    def verdict(*hosts):
+        standing = made_up()
+        machines = dict(zip(("cpu", "gpu"), hosts, strict=True))
+        runs = {
+            name: dataclasses.replace(run, host={"name": machines[run.profile]})
+            for name, run in standing.latest.items()
+        }
+        return " ".join(said(make_report(dataclasses.replace(standing, latest=runs))))
+
+    words = "Each side ran on one machine: others of the same models may be some percent faster or slower"
+    assert words in verdict("node-1", "node-2")
+    assert words not in verdict("node-1", "node-1"), "the same machine's two devices"

@@ -1,0 +1,146 @@
+"""Facts as sentences: every fact has its macro, and what users write is escaped."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
+from raybench.analysis.diagnostics import findings  # noqa: F401 — declares the kinds of findings
+from raybench.analysis.fact import Fact
+from raybench.analysis.run_counts import Ending, RunCounts
+from raybench.analysis.target import MeanAccuracyFact
+from raybench.analysis.verdict import (
+    ConfounderFact,
+    EpochTimeFact,
+    HardwareCaveatFact,
+    Outcome,
+    Samples,
+    SpeedupFact,
+    reasons,
+)
+from raybench.core.job import Target
+from raybench.core.text import listed
+from raybench.reporting import published_verdict, text  # noqa: F401 — the former defines facts
+from raybench.reporting.text import as_html, digits, end, markdown, phrase, plain, plural
+
+ODD = EpochTimeFact("gpu*<b>", "my`model", 'batch "1"', 2.02, None, None, False, 1)
+
+
+def test_three_ways_to_write_a_sentence():
+    assert plain(ODD) == 'gpu*<b> trains my`model (batch "1") in 2.02 s an epoch, steady epochs, one run: no interval.'
+    assert markdown(ODD).startswith(r'*gpu\*\<b\>* trains `` my`model `` (batch "1") in **2.02 s an epoch**, steady')
+    assert as_html(ODD).startswith(
+        "<em>gpu*&lt;b&gt;</em> trains <code>my`model</code> (batch &#34;1&#34;) in <strong>2.02 s an epoch</strong>"
+    )
+
+
+def test_every_fact_has_its_macro_and_every_macro_its_fact():
+    facts = {each.__name__ for each in Fact.__subclasses__() if each.__module__.startswith("raybench")}
+    macros = set(text._macros())
+    assert {name for name in macros if name.endswith("Fact")} == facts
+    assert {name.replace("Remedy", "Fact") for name in macros if name.endswith("Remedy")} < facts
+
+
+def test_a_fact_without_a_macro_is_an_error():
+    @dataclass(frozen=True)
+    class NewFact(Fact):
+        pass
+
+    with pytest.raises(KeyError):
+        plain(NewFact())
+
+
+@pytest.mark.parametrize("code", reasons())
+def test_each_reason_has_its_sentence_of_one_side_and_of_both(code, snapshot):
+    did, measures = reasons()[code]
+    assert [plain(ConfounderFact(code, sides, did, measures)) for sides in (("gpu",), ("gpu", "cpu"))] == snapshot
+
+
+def test_what_a_caveat_is_named():
+    assert plain(HardwareCaveatFact()) == "Caution: the speed-up may not be due to the hardware alone."
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        (Samples(1, 1), "one run each: no interval"),
+        (Samples(3, 3), "3 runs each"),
+        (Samples(3, 1), "3 runs against 1: no interval"),
+        (Samples(2, 3, "machine"), "2 machines against 3 runs"),
+        (Samples(2, 2, "machine", "machine"), "2 machines each"),
+    ],
+)
+def test_samples_in_words(samples, words):
+    fact = SpeedupFact("gpu", "cpu", "net", "", 2.0, None, None, Outcome.UNKNOWN, False, False, samples, False)
+    assert plain(fact) == f"gpu trains net 2.00 × as fast as cpu, steady epochs, {words}."
+
+
+@pytest.mark.parametrize(
+    ("counts", "table", "figure"),
+    [
+        (RunCounts(3, 3), "3/3 completed", ""),
+        (RunCounts(3, 2, endings=(Ending("not run", 1),)), "2/3 completed, 1 not run", "1 not run"),
+        (
+            RunCounts(2, 0, endings=(Ending("oom", 2, "train", 2**31),)),
+            "0/2 completed, 2 oom in train, asked 2.0 GiB",
+            "oom",
+        ),
+        (
+            RunCounts(3, 0, endings=(Ending("diverged", 1), Ending("oom", 2, None, 2**31))),
+            "0/3 completed, 1 diverged, 2 oom asked 2.0 GiB",
+            "2 oom, 1 diverged",
+        ),
+        (RunCounts(3, 0, "no TPU"), "skipped: no TPU", "skipped"),
+        (RunCounts(3, 1, "no <TPU>", (Ending("lost", 1),)), "1/3 completed, 1 lost", "1 lost, 1 skipped"),
+    ],
+)
+def test_run_counts_in_words(counts, table, figure):
+    assert (phrase("run_counts", counts), phrase("run_troubles", counts)) == (table, figure)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (Target("val/accuracy", 0.94, None), "94 %"),
+        (Target("val/loss", None, 0.3), "val/loss of 0.3 or less"),
+        (Target("val/f1", 0.5, None), "val/f1 of 0.5 or more"),
+    ],
+)
+def test_goals_in_words(target, words):
+    assert phrase("goal", target) == words
+
+
+def test_one_run_proves_no_mean():
+    fact = MeanAccuracyFact("gpu", 1, 0.95, None, None, 0.94, Outcome.UNKNOWN)
+    assert plain(fact) == "gpu has a mean accuracy of 95.00 % over 1 run: one run proves no mean."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3.921, "3.92"),
+        (0.01782, "0.0178"),
+        (2331.4, "2331"),
+        (159.42, "159"),
+        (0, "0"),
+        (1e-5, "0.0000100"),
+        (7e-15, "0"),
+    ],
+)
+def test_three_significant_digits(value, text):
+    assert digits(value) == text
+    assert digits(7e-15) == "0", "what rounding leaves"
+
+
+def test_ends_that_say_nothing_are_not_spelt_out():
+    assert (end(1e-9), end(1e9), end(1.97)) == ("<0.001", ">9999", "1.97")
+    assert phrase("interval", 1e-9, 2.08) == " (95 %: <0.001 to 2.08)"
+    assert phrase("interval", None, None) == ""
+
+
+def test_numbers_of_things():
+    assert [plural(count, "run") for count in (1, 3, 9.9)] == ["1 run", "3 runs", "9.9 runs"]
+
+
+def test_lists_in_words():
+    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]

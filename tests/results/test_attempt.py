@@ -1,0 +1,189 @@
+import pytest
+
+from raybench.core import events
+from raybench.core.job import Target
+from raybench.results.attempt import Attempt, attempts, fold, latest
+
+TRIAL = "e5728b716bd9-r2"
+
+
+def epoch(number, trial=TRIAL, attempt=1, **fields):
+    return events.epoch_ended(
+        trial, attempt, epoch=number, steps=1, examples=8, ledger={"train": 1.0}, metrics={}, **fields
+    )
+
+
+def test_an_attempt_is_folded_from_its_events(golden_events):
+    (attempt,) = attempts(golden_events).values()
+    assert (attempt.trial, attempt.cell_id, attempt.repeat, attempt.attempt) == (
+        "e5728b716bd9-r0",
+        "e5728b716bd9",
+        0,
+        1,
+    )
+    assert (attempt.status, attempt.seed, attempt.wall, attempt.template_import) == ("completed", 0, 9.8, 2.412)
+    assert (attempt.started, attempt.ended) == ("2026-11-21T09:00:00.000Z", "2026-11-21T09:00:09.800Z")
+    assert attempt.host["pid"] == 4711 and attempt.versions["ray"] == "2.60.0" and attempt.fairness["cores"] == [0, 1]
+    assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
+    assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}
+    assert attempt.epochs[0].recompiles == 2 and attempt.epochs[1].memory_peak_bytes == 612368384
+    assert attempt.metric("val/accuracy") == 0.561
+    assert attempt.error is None and attempt.warmup_epochs == 1
+
+
+def test_a_running_attempt_has_no_status(golden_events):
+    (attempt,) = attempts(golden_events[:-1]).values()
+    assert attempt.status is None and attempt.wall is None and len(attempt.epochs) == 2
+
+
+def test_a_lost_start_leaves_the_rest(golden_events):
+    (attempt,) = attempts(golden_events[1:]).values()
+    assert attempt.cell == {} and attempt.started is None
+    assert attempt.status == "completed" and attempt.metric("val/accuracy") == 0.561
+    assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("e5728b716bd9", 0, 1)
+
+
+def test_epochs_told_twice_or_out_of_order_count_once_and_in_order():
+    (attempt,) = attempts([epoch(2), epoch(1), epoch(2, cpu_s=3.0)]).values()
+    assert [one.epoch for one in attempt.epochs] == [1, 2]
+    assert attempt.epochs[1].cpu_s == 3.0
+
+
+def test_the_first_end_holds():
+    told = [events.trial_ended(TRIAL, 1, "completed", wall=2.0), events.trial_ended(TRIAL, 1, "lost")]
+    (attempt,) = attempts(told).values()
+    assert (attempt.status, attempt.wall) == ("completed", 2.0)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {},
+        {"event": "from_the_future", "trial": TRIAL, "attempt": 1},
+        {"event": "grid_started", "t": "2026-11-21T09:00:00.000Z"},
+        {"event": "trial_started"},
+        {"event": "trial_started", "trial": 3, "attempt": 1},
+        {"event": "trial_started", "trial": TRIAL, "attempt": "1"},
+        {"event": "trial_started", "trial": TRIAL, "attempt": True},
+        {"event": ["trial_started"], "trial": TRIAL, "attempt": 1},
+    ],
+)
+def test_what_is_not_known_is_left_aside(strange):
+    known: dict = {}
+    assert fold(known, strange) is None and known == {}
+
+
+def test_values_of_the_wrong_type_do_not_get_in():
+    told = [
+        {
+            "event": "trial_started",
+            "trial": TRIAL,
+            "attempt": 1,
+            "cell": [],
+            "seed": "0",
+            "host": None,
+            "label": 7,
+            "new": 1,
+        },
+        {"event": "epoch_ended", "trial": TRIAL, "attempt": 1, "epoch": "one"},
+        {
+            "event": "epoch_ended",
+            "trial": TRIAL,
+            "attempt": 1,
+            "epoch": 1,
+            "steps": 10**400,
+            "ledger": {"train": "1"},
+            "metrics": {"val/loss": float("nan"), "val/accuracy": 0.5, "flag": True, "long": 10**400},
+        },
+        {
+            "event": "trial_ended",
+            "trial": TRIAL,
+            "attempt": 1,
+            "status": 3,
+            "wall": "long",
+            "warnings": "none",
+            "error": "x",
+        },
+    ]
+    (attempt,) = attempts(told).values()
+    (only,) = attempt.epochs
+    assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == ({}, None, None, None)
+    assert (only.steps, only.ledger, only.metrics) == (0, {}, {"val/accuracy": 0.5})
+    assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
+
+
+def test_what_a_person_calls_it_and_what_he_wants_of_it():
+    told = events.trial_started(
+        TRIAL, 1, label="mine", grid="g", profile="gpu", target={"metric": "val/accuracy", "at_least": 0.94}
+    )
+    (attempt,) = attempts([told]).values()
+    assert (attempt.label, attempt.grid, attempt.profile) == ("mine", "g", "gpu")
+    assert attempt.target == Target("val/accuracy", at_least=0.94)
+
+
+def test_a_target_that_ends_training_is_in_the_cell():
+    cell = {"settings": {"stop_at_target": {"metric": "val/loss", "at_most": 0.1}}}
+    (attempt,) = attempts([events.trial_started(TRIAL, 1, cell=cell)]).values()
+    assert attempt.target == Target("val/loss", at_most=0.1)
+
+
+def test_a_skipped_trial_is_a_record_until_it_runs():
+    skipped = {
+        "event": "trial_skipped",
+        "t": events.now(),
+        "trial": TRIAL,
+        "cell_id": "e5728b716bd9",
+        "reason": "no TPU",
+    }
+    (record,) = latest(attempts([skipped]).values()).values()
+    assert (record.attempt, record.status, record.error) == (0, "skipped", {"type": "Skipped", "message": "no TPU"})
+    ran = latest(attempts([events.trial_ended(TRIAL, 1, "completed"), skipped]).values())
+    assert ran[TRIAL].status == "completed"
+
+
+def test_the_latest_attempt_of_each_trial():
+    told = [
+        events.trial_ended("a-r0", 2, "completed"),
+        events.trial_ended("a-r0", 1, "lost"),
+        events.trial_ended("a-r1", 1, "failed"),
+    ]
+    found = latest(attempts(told).values())
+    assert {trial: (one.attempt, one.status) for trial, one in found.items()} == {
+        "a-r0": (2, "completed"),
+        "a-r1": (1, "failed"),
+    }
+
+
+def test_identity_of_an_odd_trial_name():
+    assert (Attempt("plain", 1).cell_id, Attempt("plain", 1).repeat) == ("plain", 0)
+
+
+def test_the_evidence_for_an_epoch_s_times():
+    told = [
+        epoch(1, cpu={"train": 1.9, "compile": 0.2}, settle_s={"train": 2.1e-05}, step_s=[0.5, 0.25, 1]),
+        epoch(2, device_s={"train": 0.98, "evaluate": 0.4}, step_s=[0.5, "?"]),
+        events.trial_ended(TRIAL, 1, "completed", ledger={"train": 2.0}, cpu={"setup": 0.1, "train": 3.8}),
+    ]
+    (attempt,) = attempts(told).values()
+    first, second = attempt.epochs
+    assert (first.cpu, first.settle_s, first.step_s) == (
+        {"train": 1.9, "compile": 0.2},
+        {"train": 2.1e-05},
+        (0.5, 0.25, 1.0),
+    )
+    assert (first.device_s, second.device_s) == ({}, {"train": 0.98, "evaluate": 0.4})
+    assert (second.cpu, second.settle_s, second.step_s) == ({}, {}, ())
+    assert attempt.cpu == {"setup": 0.1, "train": 3.8}
+
+
+def test_a_journal_without_that_evidence_is_read_as_before(golden_events):
+    (attempt,) = attempts(golden_events).values()
+    assert attempt.cpu == {}
+    assert all((one.cpu, one.device_s, one.settle_s, one.step_s) == ({}, {}, {}, ()) for one in attempt.epochs)
+    assert "cpu" not in events.trial_ended(TRIAL, 1, "completed"), "an end that a supervisor tells has none"
+
+
+def test_an_error_whose_texts_are_none_is_read_without_them():
+    error = {"type": 7, "message": ["x"], "phase": "train", "asked_bytes": 9}
+    (attempt,) = attempts([events.trial_ended("a-r0", 1, "failed", error=error)]).values()
+    assert attempt.error == {"phase": "train", "asked_bytes": 9}

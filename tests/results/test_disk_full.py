@@ -1,0 +1,215 @@
+"""A disk that is full, read-only or taken away: under the journal, under a trial's own record, under sqlite."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from support.disks import small_disk
+
+from raybench.config import load_grid
+from raybench.core import events
+from raybench.core.files import append_to, put
+from raybench.errors import JournalError, UsageError
+from raybench.execution.inline import InlineExecutor
+from raybench.execution.progress import Silent
+from raybench.results.journal import JOURNAL, Journal, read
+from raybench.run import Options, run_grid
+from raybench.tracking.store import resolve
+from raybench.tracking.sync import sync
+
+GRID = """
+name: full
+workload: digits_cnn
+epochs: 2
+steps_per_epoch: 3
+examples: {train: 256, val: 64}
+threads: 1
+repeats: 3
+axes:
+  device: [cpu]
+  batch_size: [32, 64]
+"""
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        yield disk
+
+
+class Watched(Silent):
+    """Does something as soon as the first trial has ended."""
+
+    def __init__(self, then):
+        super().__init__()
+        self._then = then
+
+    def event(self, event):
+        super().event(event)
+        if event["event"] == "trial_ended" and self._then:
+            then, self._then = self._then, None
+            then()
+
+
+@pytest.fixture
+def grid(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID)
+
+    def run(results, executor=None, view=None, store=None):
+        options = Options(results, tracking=store, checks=False, report=False)
+        return run_grid(load_grid(path), executor or InlineExecutor(), view, options)
+
+    return run
+
+
+def whole(path):
+    """Every line of a journal, which has to be one."""
+    text = path.read_bytes()
+    assert text.endswith(b"\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def ended(told):
+    return [event["trial"] for event in told if event["event"] == "trial_ended" and event["status"] == "completed"]
+
+
+def test_a_line_is_there_whole_or_not_at_all(disk):
+    path = disk.folder / "journal.jsonl"
+    told = [events.trial_ended(f"c-r{number}", 1, "completed", warnings=["x" * 3000]) for number in range(40)]
+    with Journal(path) as journal:
+        journal.append(told[0])
+        filler = disk.fill(leave=8192)
+        with pytest.raises(JournalError, match=r"journal\.jsonl: No space left on device"):
+            for event in told[1:]:
+                journal.append(event)
+        kept = whole(path)
+        assert 1 < len(kept) < 5 and kept == told[: len(kept)]
+        filler.unlink()
+        journal.append(told[-1])
+    assert whole(path) == [*kept, told[-1]]
+
+
+def test_a_file_is_there_whole_or_as_it_was(disk):
+    page, record = disk.folder / "page.html", disk.folder / "events.jsonl"
+    put(page, "before")
+    disk.fill(leave=4096)
+    with pytest.raises(OSError, match="No space left"):
+        put(page, "after" * 10_000)
+    with pytest.raises(OSError, match="No space left"):
+        append_to(record, b"x" * 10_000)
+    assert page.read_text() == "before" and record.read_bytes() == b""
+    assert {path.name for path in disk.folder.iterdir()} == {"page.html", "events.jsonl", "filler"}
+
+
+@pytest.mark.slow
+def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk, grid, ray_executor):
+    fillers = []
+    view = Watched(lambda: fillers.append(disk.fill(leave=4096)))
+    with pytest.raises(JournalError) as caught:
+        grid(disk.folder / "results", ray_executor, view)
+    assert caught.value.exit_status == 1
+    says = str(caught.value)
+    # Chance decides whose next line does not fit: the journal's, or a trial's own.
+    assert "No space left on device" in says
+    assert "whatever had ended is kept" in says and "the same command goes on" in says
+    journal = disk.folder / "results" / "full" / JOURNAL
+    kept = ended(whole(journal))
+    assert 1 <= len(kept) < 6
+    disk.mount("remount,size=20m")
+    fillers[0].unlink()
+    after = Silent()
+    outcome = grid(disk.folder / "results", ray_executor, after)
+    assert outcome.exit_status == 0
+    begun = {event["trial"] for event in after.events if event["event"] == "trial_started"}
+    assert begun.isdisjoint(kept), "what had ended is not run again"
+    assert sorted(ended(whole(journal))) == sorted({*kept, *begun}) and len(outcome.latest) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_database):
+    disk.mount("remount,size=4m")
+    uri = f"sqlite:///{shutil.copy(migrated_database, disk.folder / 'runs.db')}"
+    view = Watched(lambda: disk.fill(leave=0))
+    outcome = grid(tmp_path / "results", view=view, store=uri)
+    assert outcome.exit_status == 0 and len(ended(whole(outcome.journal))) == 6
+    (says,) = outcome.warnings
+    assert "not up to date" in says and "raybench sync" in says
+    disk.mount("remount,size=20m")
+    store = resolve(tmp_path / "results", uri)
+    sync(outcome.journal, store, "full")
+    assert "0 runs created, 0 brought up to date, 6 unchanged" in str(sync(outcome.journal, store, "full"))
+    with sqlite3.connect(store.path) as database:
+        assert database.execute("select status, count(*) from runs group by status").fetchall() == [("FINISHED", 7)]
+        points = "select count(*), count(distinct run_uuid || step) from metrics where key = 'time/epoch_s'"
+        assert database.execute(points).fetchone() == (12, 12)
+
+
+def test_a_node_whose_disk_is_full_loses_nothing(disk, grid, tmp_path):
+    """The trials' own folders have no room, as on a node of a cluster; the driver's journal has."""
+    results = tmp_path / "results"
+    (results / "full").mkdir(parents=True)
+    (results / "full" / "trials").symlink_to(disk.folder)
+    disk.fill(leave=0)
+    outcome = grid(results)
+    assert outcome.exit_status == 0 and len(ended(whole(outcome.journal))) == 6
+    for attempt in outcome.latest.values():
+        assert any("its own record lacks events" in says and "No space left" in says for says in attempt.warnings)
+
+
+WRITES = """
+import pathlib
+import numpy as np
+import torch
+from raybench import Data, Split, Workload
+
+def data(root):
+    pathlib.Path({path!r}).write_text("cache")
+    inputs = np.zeros((64, 1), dtype=np.float32)
+    return Data(Split(inputs, np.zeros(64, dtype=int)), Split(inputs, np.zeros(64, dtype=int)))
+
+workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
+"""
+
+
+def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_same_command_later(tmp_path):
+    """A disk with room but without inodes."""
+    view, options = Silent(), Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    with small_disk(tmp_path / "disk", "1m,nr_inodes=2") as disk:
+        (disk.folder / "filler").touch()
+        (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))
+        grid = tmp_path / "grid.yaml"
+        grid.write_text("name: full\nworkload: own.py:workload\nepochs: 1\nbatch_size: 16\nrepeats: 3\n")
+        with pytest.raises(JournalError, match=r"No space left on device.*cache.*the same command goes on") as caught:
+            run_grid(load_grid(grid), InlineExecutor(), view, options)
+        assert caught.value.exit_status == 1
+        assert [event["status"] for event in view.events if event["event"] == "trial_ended"] == ["lost"]
+        (disk.folder / "filler").unlink()
+        assert run_grid(load_grid(grid), InlineExecutor(), None, options).exit_status == 0
+
+
+def test_a_results_folder_that_is_taken_away_is_told(grid, tmp_path):
+    results = tmp_path / "results"
+    with pytest.raises(JournalError, match=r"journal\.jsonl: No such file or directory.*The grid has stopped"):
+        grid(results, view=Watched(lambda: shutil.rmtree(results)))
+
+
+def test_a_results_folder_that_was_put_in_another_s_place_is_told(tmp_path):
+    path = tmp_path / "results" / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.append(events.trial_ended("c-r0", 1, "completed"))
+        path.parent.rename(tmp_path / "moved")
+        path.parent.mkdir()
+        path.write_text("")
+        with pytest.raises(JournalError, match="taken away"):
+            journal.append(events.trial_ended("c-r1", 1, "completed"))
+    assert [event["trial"] for event in read(tmp_path / "moved" / "journal.jsonl")] == ["c-r0"]
+
+
+def test_a_read_only_results_folder_is_refused_before_anything_starts(disk, grid):
+    disk.mount("remount,ro")
+    with pytest.raises(UsageError, match=f"{disk.folder}/results: cannot keep results there: Read-only") as caught:
+        grid(disk.folder / "results")
+    assert caught.value.exit_status == 2

@@ -1,0 +1,130 @@
+"""The declaration of an epoch's measured fields, and everything that is derived from it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from raybench.results.columns import EPOCHS
+from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, epoch_of, epoch_of_columns, over_ranks
+
+FIELD = """    energy_j: float | None = measured(
+        Kind.NUMBER,
+        "energy of the device",
+        Quantity("energy_j", "J", "used by the device", metric="energy/joules", over_epochs=Combine.SUM),
+        over_ranks=Combine.SUM,
+    )
+"""
+WITH_A_FIELD = """
+import json, sys, types
+from pathlib import Path
+import raybench.results.parsing as parsing
+
+path = Path(parsing.__file__).with_name("epoch.py")
+text = path.read_text()
+mark = "    recompiles: int | None"
+assert text.count(mark) == 1
+module = sys.modules["raybench.results.epoch"] = types.ModuleType("raybench.results.epoch")
+exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dict__)
+
+from raybench.core import events
+from raybench.results import columns
+from raybench.results.attempt import attempts
+from raybench.sources.tables import Record, tables
+from raybench.tracking import mapping
+from raybench.trial import launch_ranks
+
+def epoch(number, energy):
+    return events.epoch_ended("c-r0", 1, epoch=number, ledger={"train": 1.0}, metrics={}, energy_j=energy)
+
+told = [epoch(1, 2.0), launch_ranks.over_ranks([epoch(2, 3.0), epoch(2, 4.0)])]
+(attempt,) = attempts(told).values()
+results = tables([Record(attempt, "g")])
+described = {column.name: [column.unit, column.meaning] for column in columns.TRIALS + columns.EPOCHS}
+print(json.dumps({
+    "attribute": [epoch.energy_j for epoch in attempt.epochs],
+    "described": described["energy_j"],
+    "epochs": list(results.epochs["energy_j"]),
+    "trials": list(results.trials["energy_j"]),
+    "metrics": [mapping.epoch_metrics(epoch)["energy/joules"] for epoch in attempt.epochs],
+    "note": "- `energy/joules` (J): used by the device" in mapping.experiment_tags("g", 0)["mlflow.note.content"],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_a_new_field_needs_no_other_edit():
+    command = [sys.executable, "-c", WITH_A_FIELD, FIELD]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "attribute": [2.0, 7.0],
+        "described": ["J", "used by the device"],
+        "epochs": [2.0, 7.0],
+        "trials": [9.0],
+        "metrics": [2.0, 7.0],
+        "note": True,
+    }
+
+
+def test_every_field_says_what_it_is():
+    assert [field.name for field in EPOCH_FIELDS if not field.meaning] == []
+    assert {quantity.column for quantity in QUANTITIES} <= {column.name for column in EPOCHS}
+
+
+def test_an_epoch_without_anything_has_empty_values():
+    empty = epoch_of(3, {})
+    assert empty == Epoch(3, None)
+    assert (empty.steps, empty.cpu_s, empty.ledger, empty.step_s) == (0, None, {}, ())
+    assert {quantity.column: quantity.of(empty) for quantity in QUANTITIES if quantity.of(empty) is not None} == {
+        f"{section}_s": 0.0 for section in ("train", "input_wait", "compile", "evaluate", "compile_evaluate")
+    }
+
+
+def test_a_row_of_the_table_is_the_epoch_it_was_made_of():
+    event = {
+        "steps": 2,
+        "examples": 64,
+        "ledger": {"train": 1.5, "compile": 0.5},
+        "cpu_s": 2.5,
+        "device_s": {"train": 1.25},
+        "metrics": {"val/accuracy": 0.5},
+        "memory_peak_bytes": 7,
+    }
+    epoch = epoch_of(1, event)
+    row = {quantity.column: quantity.of(epoch) for quantity in QUANTITIES} | epoch.metrics
+    again = epoch_of_columns(1, None, row)
+    assert {name: seconds for name, seconds in again.ledger.items() if seconds} == epoch.ledger
+    assert (again.steps, again.examples, again.cpu_s, again.device_s) == (2, 64, 2.5, {"train": 1.25})
+    assert (again.metrics, again.memory_peak_bytes, again.recompiles) == ({"val/accuracy": 0.5}, 7, None)
+
+
+@pytest.mark.parametrize(
+    ("how", "values", "combined"),
+    [
+        (Combine.FIRST, [None, 2.0, 3.0], 2.0),
+        (Combine.SUM, [0.1, 0.2, None], 0.3),
+        (Combine.SUM, [1, 2], 3),
+        (Combine.MAX, [1, None, 3], 3),
+        (Combine.MEAN, [1.0, 2.0], 1.5),
+        (Combine.SUM, [None, None], None),
+        (Combine.MAX, [], None),
+    ],
+)
+def test_values_are_combined(how, values, combined):
+    assert how(values) == combined
+
+
+def test_the_epoch_of_all_ranks_is_that_of_the_first_with_all_processor_time_and_the_highest_memory():
+    ranks = [
+        {"epoch": 1, "ledger": {"train": 1.0}, "cpu_s": 1.0, "cpu": {"train": 0.75}, "memory_peak_bytes": 5},
+        {"epoch": 1, "ledger": {"train": 9.0}, "cpu_s": 2.0, "cpu": {"train": 1.5}, "memory_peak_bytes": 8},
+    ]
+    assert over_ranks(ranks) == {
+        "epoch": 1,
+        "ledger": {"train": 1.0},
+        "cpu_s": 3.0,
+        "cpu": {"train": 2.25},
+        "memory_peak_bytes": 8,
+    }

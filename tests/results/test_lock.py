@@ -1,0 +1,87 @@
+"""The lock of a results folder."""
+
+import errno
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from raybench.errors import ResultsLockedError, UsageError
+from raybench.results.lock import HOLDER, locked
+
+HOLD = (
+    "import sys, pathlib; from raybench.results.lock import locked\n"
+    "with locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_one_driver_a_folder(tmp_path):
+    results = tmp_path / "new" / "results"
+    with locked(results, "the grid mine"), pytest.raises(ResultsLockedError) as caught, locked(results):
+        pass
+    message = str(caught.value)
+    assert message.startswith(f"{results}: the grid mine is running here since 2")
+    assert message.endswith(
+        f"(process {os.getpid()} on {platform.node()}); wait for it, or name another folder with --results"
+    )
+    with locked(results):
+        pass
+
+
+def test_two_folders_are_two(tmp_path):
+    with locked(tmp_path / "a"), locked(tmp_path / "b"):
+        pass
+
+
+def test_a_killed_driver_leaves_no_lock(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(ResultsLockedError, match=f"process {holder.pid} on"), locked(tmp_path):
+        pass
+    holder.kill()
+    holder.communicate()
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("text", [None, b"", b"\xff"])
+def test_an_unknown_holder_is_still_refused(tmp_path, text):
+    with locked(tmp_path):
+        (tmp_path / HOLDER).unlink()
+        if text is not None:
+            (tmp_path / HOLDER).write_bytes(text)
+        with pytest.raises(ResultsLockedError, match="another raybench command is running here"), locked(tmp_path):
+            pass
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot keep results there"), locked(tmp_path / "file" / "results"):
+        pass
+
+
+def test_an_error_inside_lets_go(tmp_path):
+    with pytest.raises(KeyError), locked(tmp_path):
+        raise KeyError
+    with locked(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
+    import fcntl
+
+    def flock(fd, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UsageError, match="cannot keep results there: No locks available"), locked(tmp_path):
+        pass
+
+
+def test_a_folder_that_is_taken_away_meanwhile_is_let_go_of(tmp_path):
+    with locked(tmp_path / "results"):
+        (tmp_path / "results").rename(tmp_path / "moved")

@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+from raybench.core import events
+from raybench.core.job import Target
+from raybench.results import timing
+from raybench.results.attempt import Attempt, attempts
+
+
+def attempt(*epochs, wall=None, ledger=None, warmup=1, first=1):
+    """An attempt whose epochs took (compile, train, accuracy)."""
+    told = [events.trial_started("c-r0", 1, cell={"warmup_epochs": warmup})]
+    for number, (compile_s, train, accuracy) in enumerate(epochs, first):
+        account = {"compile": compile_s, "train": train, "input_wait": 0.5, "evaluate": 0.25}
+        metrics = {} if accuracy is None else {"val/accuracy": accuracy}
+        told.append(events.epoch_ended("c-r0", 1, epoch=number, steps=1, examples=8, ledger=account, metrics=metrics))
+    told.append(events.trial_ended("c-r0", 1, "completed", ledger=ledger, wall=wall))
+    return attempts(told)["c-r0", 1]
+
+
+def test_steady_is_the_median_after_the_warm_up():
+    told = attempt((9, 9, None), (9, 9, None), (0, 1, None), (0, 2, None), (0, 6, None), warmup=2)
+    assert timing.steady(told) == 2.5
+    assert timing.mean_steady(told) == 3.5
+
+
+def test_a_shorter_epoch_at_the_end_is_no_steady_epoch():
+    """9.9 epochs: the tenth has fewer steps. Rules that add epochs up count it."""
+    told = attempt((9, 9, None), (0, 2, None), (0, 4, None), (0, 1, 0.9))
+    assert timing.steady(told) == 2.5
+    short = replace(told, cell=told.cell | {"settings": {"epochs": 3.9}})
+    assert timing.steady(short) == timing.mean_steady(short) == 3.5
+    assert timing.epochs(short) == timing.epochs(told) == 9 + 16 + 4 * 0.5
+    assert timing.airbench(short) == 16 + 4 * 0.5 + 0.25
+    alone = attempt((9, 9, None), (0, 1, None))
+    cut = replace(alone, cell=alone.cell | {"settings": {"epochs": 1.5}})
+    assert timing.steady(cut) == 9.5 and timing.steady_from_warmup(cut), "a cold epoch rather than a part of one"
+    half = replace(attempt((0, 1, None)), cell={"settings": {"epochs": 0.5}})
+    assert timing.steady(half) == 1.5
+
+
+def test_without_an_epoch_after_the_warm_up_the_last_one_stands_in_and_says_so():
+    told = attempt((3, 5, None), (1, 4, None), warmup=2)
+    assert timing.steady(told) == timing.mean_steady(told) == 4.5
+    assert timing.steady_from_warmup(told)
+    assert not timing.steady_from_warmup(attempt((3, 5, None), warmup=0))
+
+
+def test_first_is_the_first_and_no_other():
+    assert timing.first(attempt((3, 5, None), first=2)) is None
+
+
+def test_mlperf_leaves_out_twenty_minutes_at_most():
+    account = {"setup": 100.0, "build": 500.0, "compile": 900.0}
+    assert timing.mlperf(attempt((0, 1, None), wall=5000.0, ledger=account)) == 3800.0
+
+
+def test_nothing_to_count_is_no_time():
+    assert {name: rule(Attempt("c-r0", 1)) for name, rule in timing.RULES.items()} == dict.fromkeys(timing.RULES)
+
+
+def test_time_to_target_ends_with_the_first_epoch_that_reaches_it():
+    told = attempt((2, 3, 0.5), (0, 3, 0.95), (0, 3, 0.93), (0, 3, 0.96))
+    assert timing.time_to_target(told, Target("val/accuracy", at_least=0.94)) == 9.0
+    assert timing.time_to_target(told, Target("val/accuracy", at_least=0.97)) is None
+    assert timing.time_to_target(told, Target("val/loss", at_most=9.0)) is None

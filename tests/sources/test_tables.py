@@ -1,0 +1,280 @@
+"""The tables of results: what is in them is what their columns say, and what they say is true."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import raybench
+from raybench.core import events
+from raybench.errors import UsageError
+from raybench.results.attempt import attempts
+from raybench.results.columns import EPOCHS, TRIALS
+from raybench.results.timing import RULES
+from raybench.sources.tables import Record, tables
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+TRIAL = "e5728b716bd9-r0"
+STEADY_CPU_S = 7.7
+
+
+def of(told, **known):
+    return tables([Record(attempt, "golden", known) for attempt in attempts(told).values()])
+
+
+@pytest.fixture
+def golden(golden_events):
+    return of(golden_events)
+
+
+@pytest.mark.parametrize(("table", "described"), [("trials", TRIALS), ("epochs", EPOCHS)])
+def test_every_column_is_described_and_every_described_column_is_there(golden, table, described):
+    frame = getattr(golden, table)
+    own = [column for column in frame.columns if "/" not in column]
+    assert own == [column.name for column in described]
+    assert {name: str(frame[name].dtype) for name in own} == {column.name: column.dtype for column in described}
+    told = golden.columns[golden.columns["table"] == table]
+    assert list(told["name"]) == own and all(told["meaning"])
+    assert len(set(own)) == len(own)
+
+
+def test_seconds_and_bytes_say_so():
+    for column in (*TRIALS, *EPOCHS):
+        assert column.name.endswith("_s") == (column.unit in ("s", "examples/s")) or column.unit == "fraction"
+        assert column.name.endswith("_bytes") == (column.unit == "bytes")
+
+
+def test_the_contract_s_numbers_are_in_the_tables(golden):
+    (row,) = golden.trials.to_dict("records")
+    wanted = {
+        "grid": "golden",
+        "trial": TRIAL,
+        "cell": "e5728b716bd9",
+        "repeat": 0,
+        "attempt": 1,
+        "status": "completed",
+        "runs": 1,
+        "host": "node-1",
+        "workload": "katnoria_cnn",
+        "data": "cifar10",
+        "train_examples": 40000,
+        "framework": "torch",
+        "framework_version": "2.13",
+        "device": "cpu",
+        "device_kind": "cpu",
+        "device_model": "AMD EPYC",
+        "threads": 2,
+        "batch_size": 256,
+        "weight_decay": 0.0005,
+        "learning_rate": 0.1,
+        "nesterov": True,
+        "schedule": "constant",
+        "precision": "fp32",
+        "decay_rule": "mean",
+        "augmentation": "[]",
+        "train_s": 7.904,
+        "input_wait_s": 0.020,
+        "compile_s": 0.618,
+        "evaluate_s": 0.806,
+        "other_s": 0.049,
+        "wall_s": 9.8,
+        "template_import_s": 2.412,
+        "steady_s": 3.921,
+        "first_s": 4.621,
+        "epochs_s": 8.542,
+        "total_s": 12.212,
+        "airbench_s": 8.325,
+        "dawnbench_s": 8.234,
+        "mlperf_s": 9.089,
+        "steady_cpu_s": STEADY_CPU_S,
+        "epochs_done": 2,
+        "best_val_accuracy": 0.561,
+        "last_train_loss": 1.318,
+        "peak_memory_bytes": 612368384,
+        "recompiles": 2,
+    }
+    assert {name: row[name] for name in wanted} == wanted
+    assert row["examples_per_s"] == pytest.approx(39936 / 3.921)
+    assert str(row["ended"]) == "2026-11-21 09:00:09.800000+00:00"
+    assert list(golden.epochs["epoch_s"]) == [4.621, 3.921]
+    assert list(golden.epochs["elapsed_s"]) == [4.621, 8.542]
+    assert list(golden.epochs["steady"]) == [False, True]
+    assert list(golden.epochs["val/accuracy"]) == [0.502, 0.561]
+
+
+def test_what_is_not_known_has_no_value(golden):
+    (row,) = golden.trials.isna().to_dict("records")
+    nothing = {"label", "target_metric", "target_reached", "time_to_target_s", "price_per_hour", "total_price", "error"}
+    nothing |= {
+        "bound_by",
+        "findings",
+        "compute_share",
+        "decay_factor",
+        "reported_s",
+        "steps_per_epoch",
+        "betas",
+        "eps",
+    }
+    assert {name for name in nothing if not row[name]} == set()
+    assert not row["channels_last"], "a setting that came later has the value that cells without it always had"
+
+
+def test_what_there_is_to_doubt_of_a_run(golden_events):
+    golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
+    assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
+    assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
+
+
+def test_the_best_accuracy_and_the_examples_it_took(golden_events):
+    (row,) = of(golden_events).trials.to_dict("records")
+    assert row["best_val_accuracy"] == 0.561 and row["examples_done"] == 2 * 39936
+
+
+def test_nothing_at_all_are_two_empty_tables():
+    empty = tables([])
+    assert len(empty.trials) == len(empty.epochs) == 0
+    assert list(empty.trials.columns) == [column.name for column in TRIALS]
+
+
+def test_a_skipped_trial_a_failed_one_and_one_that_runs():
+    told = [
+        events.trial_skipped("c-r0", "c", "no TPU on any node"),
+        events.trial_ended("c-r1", 1, "failed", error={"type": "ValueError", "message": "no"}, warnings=["a", "b"]),
+        events.epoch_ended("c-r2", 1, epoch=1, steps=3, examples=24, ledger={"train": 2.0}, metrics={}),
+    ]
+    frame = of(told).trials.set_index("trial")
+    assert list(frame["status"].fillna("none yet")) == ["skipped", "failed", "none yet"]
+    assert list(frame["attempt"]) == [0, 1, 1] and list(frame["repeat"]) == [0, 1, 2]
+    assert frame.loc["c-r0", "error"] == "Skipped: no TPU on any node"
+    assert (frame.loc["c-r1", "error"], frame.loc["c-r1", "warnings"]) == ("ValueError: no", "a\nb")
+    assert frame["steady_s"].isna().tolist() == [True, True, False]
+    assert frame["train_s"].isna().tolist() == [True, True, False], "no epoch is no time, and not no seconds"
+    assert frame.loc["c-r2", "epochs_s"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("target", "reached", "seconds", "at"),
+    [({"at_least": 0.55}, True, 8.542, 2), ({"at_least": 0.5}, True, 4.621, 1), ({"at_least": 0.9}, False, None, None)],
+)
+def test_the_way_to_a_target(golden_events, target, reached, seconds, at):
+    golden_events[0]["target"] = {"metric": "val/accuracy", **target}
+    row = of(golden_events).trials.iloc[0]
+    assert row["target_reached"] == reached and row["target_at_least"] == target["at_least"]
+    assert (
+        (row["time_to_target_s"] == seconds)
+        if reached
+        else (row[["time_to_target_s", "epochs_to_target"]].isna().all())
+    )
+    assert not reached or row["epochs_to_target"] == at
+
+
+def test_a_price_is_that_of_the_whole_run(golden_events):
+    row = of(golden_events, price_per_hour=3600.0).trials.iloc[0]
+    assert row["total_price"] == 12.212
+    assert of(golden_events, price_per_hour=3600.0, total_price=5.0).trials["total_price"][0] == 5.0
+
+
+def test_whatever_else_is_in_a_cell_has_a_column_of_its_own(golden_events):
+    golden_events[0]["cell"]["settings"] |= {"later": {"knob": 3}, "mode": "odd"}
+    golden_events[0]["cell"]["isolation"] = "inline"
+    row = of(golden_events).trials.iloc[0]
+    assert (row["settings.later.knob"], row["settings.mode"], row["isolation"]) == ("3", "odd", "inline")
+
+
+def test_a_schedule_with_points_is_one_column(golden_events):
+    golden_events[0]["cell"]["settings"]["schedule"] = {"name": "piecewise_linear", "points": [[0, 0.0]]}
+    frame = of(golden_events).trials
+    assert frame["schedule"][0] == '{"name": "piecewise_linear", "points": [[0, 0.0]]}'
+    assert not [name for name in frame.columns if name.startswith("settings.schedule")]
+
+
+def test_values_of_the_wrong_type_are_as_good_as_missing(golden_events):
+    cell = golden_events[0]["cell"]
+    cell["settings"] |= {"batch_size": "many", "compile": "yes", "weight_decay": [1], "steps_per_epoch": 2.5}
+    golden_events[0]["t"] = "yesterday"
+    golden_events[1]["metrics"]["epoch"] = 77.0
+    found = of(golden_events)
+    row = found.trials.iloc[0]
+    assert row[["batch_size", "compile", "weight_decay", "steps_per_epoch", "started"]].isna().all()
+    assert list(found.epochs["epoch"]) == [1, 2], "a metric never stands in the place of a column"
+
+
+def test_every_rule_has_its_column():
+    assert {f"{name}_s" for name in RULES} <= {column.name for column in TRIALS}
+
+
+@pytest.mark.parametrize("journal", sorted(GOLDEN.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_the_sections_of_a_real_trial_add_up_to_its_wall_time(journal):
+    found = raybench.load(journal)
+    sections = [
+        f"{name}_s" for name in ("setup", "data", "build", "train", "input_wait", "compile", "evaluate", "other")
+    ]
+    for row in found.trials.to_dict("records"):
+        assert sum(row[name] for name in sections) == pytest.approx(row["wall_s"], abs=1e-5)
+        assert row["total_s"] == pytest.approx(row["wall_s"] + row["template_import_s"], abs=1e-9)
+        mine = found.epochs[found.epochs["trial"] == row["trial"]]
+        assert mine["elapsed_s"].iloc[-1] == pytest.approx(row["epochs_s"], abs=1e-9)
+        assert len(mine) == row["epochs_done"]
+
+
+def test_a_folder_of_results_and_one_grid_of_it(tmp_path, golden_events):
+    for grid in ("one", "two"):
+        (tmp_path / grid / "executions" / "now").mkdir(parents=True)
+        priced = {"devices": {"box": {"kind": "cpu", "price_per_hour": 2}}}
+        (tmp_path / grid / "executions" / "now" / "grid.json").write_text(json.dumps(priced))
+        golden_events[0] |= {"profile": "box"}
+        ended = {"event": "grid_ended", "t": "2026", "execution": "now", "folder": "now", "counts": {}}
+        told = "".join(json.dumps(event) + "\n" for event in [*golden_events, ended])
+        (tmp_path / grid / "journal.jsonl").write_text(told)
+    both = raybench.load(tmp_path).trials
+    assert both["grid"].tolist() == ["one", "two"] and both["price_per_hour"].tolist() == [2.0, 2.0]
+    assert raybench.load(tmp_path, grid="two").trials["grid"].tolist() == ["two"]
+    assert raybench.load(tmp_path / "one").trials["grid"].tolist() == ["one"]
+    with pytest.raises(UsageError, match=r"no results of a grid tow; did you mean two\?"):
+        raybench.load(tmp_path, grid="tow")
+    with pytest.raises(UsageError, match="no results of a grid tow"):
+        raybench.load(tmp_path / "two" / "journal.jsonl", grid="tow")
+
+
+def test_what_is_no_source_is_said_in_one_line(tmp_path):
+    with pytest.raises(UsageError, match="there is no such file or folder"):
+        raybench.load(tmp_path / "missing")
+    with pytest.raises(UsageError, match=r"no journal\.jsonl in it"):
+        raybench.load(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(UsageError, match=r"notes\.txt:1: no event of a journal"):
+        raybench.load(tmp_path / "notes.txt")
+    with pytest.raises(UsageError, match="attempts: did you mean latest"):
+        raybench.load(tmp_path, attempts="lates")
+
+
+@pytest.mark.slow
+def test_loading_needs_no_framework_no_ray_and_no_mlflow():
+    code = f"""
+import sys, raybench
+assert len(raybench.load({str(GOLDEN / "journal.jsonl")!r}).trials) == 1
+assert len(raybench.load("published:resnet63").trials) == 9
+print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "matplotlib") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_labels_that_cells_share_have_what_differs_put_in():
+    def of(trial, label, **cell):
+        started = events.trial_started(trial, 1, label=label, grid="g", cell=cell)
+        return [Record(one) for one in attempts([started]).values()]
+
+    records = [
+        *of("a-r0", "net b32 r0", device={"model": "T4"}, settings={"epochs": 1}),
+        *of("b-r0", "net b32 r0", device={"model": "A100"}, settings={"epochs": 1, "knob": 2.5}),
+        *of("a-r1", "net b32 r1", device={"model": "T4"}, settings={"epochs": 1}),
+        *of("c-r0", "once", settings={"epochs": 1}),
+        *of("d-r0", "twice"),
+        *of("e-r0", "twice"),
+    ]
+    found = tables(records).trials["label"].tolist()
+    assert found[:2] == ["device_model=T4 knob=none net b32 r0", "device_model=A100 knob=2.5 net b32 r0"]
+    assert found[2:] == ["device_model=T4 knob=none net b32 r1", "once", "d twice", "e twice"]

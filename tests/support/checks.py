@@ -1,0 +1,27 @@
+"""Cells and their trials as the checks before trials see them."""
+
+from raybench.planning.plan import Trial, Work
+from raybench.planning.resolve import Cell
+
+
+def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer="sgd", weight_decay=0.0, batch_size=64):
+    """The content of a cell."""
+    return {
+        "framework": framework,
+        "engine": {"name": framework, "version": 1, "framework_version": "2.13"},
+        "device": {"kind": kind, "model": "EPYC", "count": 2, "replicas": replicas, "threads": 2},
+        "settings": {
+            "batch_size": batch_size,
+            "optimizer": {"name": optimizer, "learning_rate": 0.1},
+            "weight_decay": weight_decay,
+            "decay": "coupled",
+            "precision": precision,
+        },
+        "workload": {"name": "digits_cnn", "version": 1},
+        "data": {"name": "digits", "digest": "d"},
+    }
+
+
+def work(name, content, repeat=0):
+    """A trial of a cell."""
+    return Work(Trial(f"{name}-r{repeat}", Cell(name, {}, "x", content, None, None, 0.0, None), repeat, 0))

@@ -1,0 +1,126 @@
+"""Tests of a framework that pytest must not load: functions called in a process of that framework's own.
+
+    from support.frameworks import call
+
+    def test_something():
+        assert call("tensorflow", "keras_side:the_sum", values=[1.0, 2.0]) == 3.0
+
+`keras_side.py` is a file somewhere below tests/ (its name unique there) whose function `the_sum` takes and returns
+plain JSON values. It runs in a fresh process, forked from one that has the framework loaded, in the interpreter that
+has it: a call costs milliseconds, and what it sets (threads, devices, environment variables) dies with it. A test that
+needs an interpreter that is not there skips and names it. An error in the function is an AssertionError with its
+traceback.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parents[1]
+LOADED = {"tensorflow": ["tensorflow", "keras"], "torch_xla": ["torch", "torch_xla"], "torch": ["torch"]}
+
+
+def interpreter(framework: str) -> str:
+    """The Python that has a framework; skips the test where there is none."""
+    import importlib.util
+
+    import pytest
+
+    if framework == "torch_xla":
+        from raybench.environments import python_of
+
+        found = python_of("xla")
+        if found is None:
+            pytest.skip("environment xla is not built: raybench env create xla")
+        return str(found)
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    return sys.executable
+
+
+@cache
+def _server(framework: str, python: str) -> subprocess.Popen[str]:
+    package = Path(tempfile.mkdtemp(prefix="raybench-only-"))
+    (package / "raybench").symlink_to(TESTS.parent / "raybench")
+    folders = sorted({str(path.parent) for path in TESTS.rglob("*.py")})
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OMP_NUM_THREADS")}
+    environment = kept | {"PYTHONPATH": os.pathsep.join([str(package), *folders])}
+    server = subprocess.Popen(
+        [python, str(Path(__file__)), framework],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    atexit.register(shutil.rmtree, package, ignore_errors=True)
+    atexit.register(server.kill)
+    return server
+
+
+def call(framework: str, function: str, **arguments: Any) -> Any:
+    """What `module:function` returns for plain arguments, called in a process of that framework's own."""
+    server = _server(framework, interpreter(framework))
+    assert server.stdin and server.stdout
+    server.stdin.write(json.dumps([function, arguments]) + "\n")
+    server.stdin.flush()
+    answer = server.stdout.readline()
+    assert answer, f"the process of {framework} is gone"
+    result = json.loads(answer)
+    assert "error" not in result, result["error"]
+    return result["value"]
+
+
+def remember(framework: str, function: str, **arguments: Any) -> Any:
+    """What `call` returns, from one call for the same arguments: for functions that always return the same."""
+    return json.loads(_first_answer(framework, function, json.dumps(arguments, sort_keys=True)))
+
+
+@cache
+def _first_answer(framework: str, function: str, arguments: str) -> str:
+    return json.dumps(call(framework, function, **json.loads(arguments)))
+
+
+def _answer(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    try:
+        module, name = function.split(":")
+        return {"value": getattr(importlib.import_module(module), name)(**arguments)}
+    except BaseException:
+        return {"error": traceback.format_exc()}
+
+
+def _serve(framework: str) -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for module in LOADED[framework]:
+        importlib.import_module(module)
+    for line in sys.stdin:
+        function, arguments = json.loads(line)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            with os.fdopen(writing, "w") as pipe:
+                json.dump(_answer(function, arguments), pipe)
+            sys.stderr.flush()
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(child, 0)
+        died = json.dumps({"error": f"the process ended with {os.waitstatus_to_exitcode(status)}"})
+        print((text if text else died).replace("\n", " "), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

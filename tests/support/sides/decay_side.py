@@ -1,0 +1,92 @@
+"""Proofs of weight decay in a process of a framework's own: by its real engine, or by one that is wrong on purpose."""
+
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+
+from raybench.checks.weight_decay.measure import measure
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
+from raybench.devices import open_device
+from raybench.devices.base import Assignment
+from raybench.planning.cell import make_cell
+
+
+def job(framework, kind="cpu", replicas=1, replication="", devices=1, folder="", **settings):
+    """The job of a proof."""
+    model = open_device(kind, framework, Assignment([], [], 1)).describe().model
+    device = {"kind": kind, "model": model, "count": 1, "replicas": replicas, "threads": 1}
+    if replication:
+        device |= {"replication": replication, "devices": devices}
+    cell = make_cell(
+        workload={"name": "any", "version": 1},
+        data={"name": "any", "digest": None, "examples": {"train": None, "val": None}},
+        device=device,
+        engine={"name": framework, "version": 1, "framework_version": "1.0"},
+        resolved={**DEFAULTS, "framework": framework, **settings},
+    )
+    return Job("decay-test", 1, 0, 0, cell, {"file": None}, "", folder, check="weight_decay")
+
+
+def prove_all(on, cases, kind="cpu"):
+    """What the real engine comes to in each case."""
+    return [measure(job(on, kind, **case)) for case in cases]
+
+
+def prove_wrong(on, wrong, cases, kind="cpu"):
+    """What an engine comes to in each case whose optimiser is not the one its cell declares."""
+    engine = import_module(f"raybench.engines.{on}.engine")
+    build, found = engine.build_optimizer, []
+    for case in cases:
+        engine.build_optimizer = partial(_WRONG[wrong], build, case.get("replicas", 1))
+        found.append(measure(job(on, kind, **case)))
+    return found
+
+
+def _on_each_replica(build, replicas, weights, settings, amount, rule, *more):
+    return build(weights, settings, amount * replicas, rule, *more)
+
+
+def _decoupled(build, replicas, weights, settings, amount, rule, *more):
+    return build(weights, settings, amount, "decoupled", *more)
+
+
+def _none(build, replicas, weights, settings, amount, rule, *more):
+    return build(weights, settings, 0.0, rule, *more)
+
+
+def _kernels_only(build, replicas, weights, settings, amount, rule, *more):
+    """In torch: matrices decay, and vectors, such as biases, do not."""
+    weights = list(weights)
+    made = build([weight for weight in weights if weight.ndim > 1], settings, amount, rule, *more)
+    made.add_param_group({"params": [weight for weight in weights if weight.ndim == 1], "weight_decay": 0.0})
+    return made
+
+
+def _without_factors(build, replicas, weights, settings, amount, rule, fused=None, groups=()):
+    return build(weights, settings, amount, rule, fused, [replace(group, rate=1.0, decay=1.0) for group in groups])
+
+
+def _never_over(build, replicas, weights, settings, amount, rule, fused=None, groups=()):
+    """Parameters that ended still decay: without a gradient torch would leave them alone."""
+    made = build(weights, settings, amount, rule, fused, groups)
+    ending = [parameter for group in groups if group.epochs for parameter in group.parameters]
+    step = made.step
+
+    def stepped():
+        for parameter in ending:
+            parameter.grad = parameter.new_zeros(parameter.shape) if parameter.grad is None else parameter.grad
+        step()
+
+    made.step = stepped
+    return made
+
+
+_WRONG = {
+    "without factors": _without_factors,
+    "never over": _never_over,
+    "on each replica": _on_each_replica,
+    "decoupled": _decoupled,
+    "none": _none,
+    "kernels only": _kernels_only,
+}

@@ -1,0 +1,109 @@
+"""What is counted and probed for a roofline, in a process of the framework's own."""
+
+from pathlib import Path
+
+import numpy as np
+
+from raybench import datasets, workloads
+from raybench.checks.canary import measure as canary
+from raybench.checks.roofline import measure as roofline
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
+from raybench.devices import open_device
+from raybench.devices.base import Assignment
+from raybench.engines import MODELS, open_counts
+from raybench.planning.cell import make_cell
+from raybench.workloads import read_reference
+
+
+def count(on, shapes):
+    """The work of shipped workloads, from the shape of a picture of each."""
+    counts = open_counts(on)
+    return {
+        name: counts.count(workloads.get(name).build_model(MODELS[on]), np.zeros((1, *shape), np.float32))
+        for name, shape in shapes.items()
+    }
+
+
+def measure(on, kind, folder):
+    """What the check comes to for digits_cnn."""
+    return roofline.measure(_job(on, kind, folder))
+
+
+def sing(on, kind, folder):
+    """What a canary comes to."""
+    return canary.measure(_job(on, kind, folder))
+
+
+def _job(on, kind, folder):
+    model = open_device(kind, on, Assignment([], [], 1)).describe().model
+    info = read_reference("digits_cnn", Path())
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": "digits", "digest": None, "examples": {"train": 8, "val": 8}},
+        device={"kind": kind, "model": model, "count": 1, "replicas": 1, "threads": 1},
+        engine={"name": on, "version": 1, "framework_version": "1.0"},
+        resolved={**DEFAULTS, "framework": on},
+    )
+    return Job("check-test", 1, 0, 0, cell, info.to_json(), str(datasets.data_root()), folder)
+
+
+def count_small(on):
+    """The work of a convolution, a ReLU and a dense layer."""
+    return open_counts(on).count(_SMALL[on](), np.zeros((1, 4, 4, 2), np.float32))
+
+
+def _torch():
+    from torch import nn
+
+    return nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48, 5))
+
+
+def _keras():
+    from keras import Input, Sequential, layers
+
+    own = [layers.Conv2D(3, 3, padding="same"), layers.ReLU(), layers.Flatten(), layers.Dense(5)]
+    return Sequential([Input((4, 4, 2)), *own])
+
+
+_SMALL = {"torch": _torch, "tensorflow": _keras}
+
+
+def count_unknown():
+    """What counting says of a Keras layer that is none of those it knows."""
+    from keras import Input, Sequential, layers
+
+    try:
+        open_counts("tensorflow").count(
+            Sequential([Input((8, 8, 4)), layers.Conv2DTranspose(5, 3, name="up")]), np.zeros((1, 8, 8, 4), np.float32)
+        )
+    except TypeError as error:
+        return str(error)
+
+
+def count_keras_kinds():
+    """FLOPs of layers beside those of the shipped models: of a depthwise convolution, of an LSTM in two directions."""
+    from keras import Input, Sequential, layers
+
+    counts = open_counts("tensorflow")
+    depthwise = Sequential([Input((8, 8, 4)), layers.DepthwiseConv2D(3, depth_multiplier=2)])
+    text = Sequential([Input((10,), dtype="int64"), layers.Embedding(50, 8), layers.Bidirectional(layers.LSTM(16))])
+    return [
+        counts.count(depthwise, np.zeros((1, 8, 8, 4), np.float32))["flops"],
+        counts.count(text, np.zeros((1, 10), np.int64))["flops"],
+    ]
+
+
+def count_torch_lstm():
+    from torch import nn
+
+    class Text(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(50, 8)
+            self.lstm = nn.LSTM(8, 16, batch_first=True, bidirectional=True)
+
+        def forward(self, tokens):
+            return self.lstm(self.embedding(tokens))[0]
+
+    return open_counts("torch").count(Text(), np.zeros((1, 10), np.int64))["flops"]

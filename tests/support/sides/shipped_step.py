@@ -1,0 +1,78 @@
+"""One training step of a shipped workload by its engine, told from inside a process that has its framework."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+# Programs that are compiled several times as fast and compute the same: read when the first device is asked for.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
+
+import numpy as np
+from support.published import MODELS
+
+from raybench import workloads
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
+from raybench.datasets import scenes
+from raybench.datasets.base import Data, Split
+from raybench.devices import Assignment, frameworks, open_device
+from raybench.engines import EngineParts, open_engine, open_inspection
+
+BATCH = 4
+RECIPE = {
+    "epochs": 1,
+    "batch_size": BATCH,
+    "optimizer": "sgd",
+    "learning_rate": 1e-3,
+    "momentum": 0.9,
+    "nesterov": True,
+    "weight_decay": 1e-3,
+    "decay": "coupled",
+    "schedule": "constant",
+    "precision": "fp32",
+    "input": "device",
+    "compile": False,
+    "augmentation": (),
+    "steps_per_epoch": 1,
+}
+
+
+def examples(name: str, side: int | None, length: int | None) -> Split:
+    """A batch as the workload's data set has it after its `prepare`; of texts their first `length` words."""
+    known = MODELS[name]
+    if side:
+        return Split(*scenes.render(np.arange(BATCH, dtype=np.uint64), side))
+    inputs = known.inputs(BATCH)[:, :length]
+    pictures = np.clip(128 + 40 * inputs, 0, 255).astype(np.uint8) if not known.words else inputs
+    return Split(pictures, known.targets(BATCH))
+
+
+def step(name: str, kind: str, length: int | None = None, **options: Any) -> dict[str, Any]:
+    """Train one step without dropout, and evaluate.
+
+    Returns:
+        `trained`, how many values are; the losses before and after the step; `graphs` of training and evaluation; and
+        `moved`, for each trained array the norm of what the step did to it.
+    """
+    (framework,) = [found for found in frameworks(kind) if found.startswith("torch")]
+    device = open_device(kind, framework, Assignment([], [], 2))
+    device.hide_others()
+    device.open("fp32")
+    workload = workloads.get(name).with_options(options)
+    engine = open_engine(framework, EngineParts(Recipe(**RECIPE), workload, device, Ledger(), 0))
+    split = examples(name, options.get("side"), length)
+    engine.load(Data(split, split))
+    engine.build()
+    inspection = open_inspection(framework)
+    inspection.without_dropout(engine.model)
+    before = inspection.read_weights(engine.model)
+    trained = engine.train_epoch(1)
+    judged, shapes = engine.evaluate()
+    after = inspection.read_weights(engine.model)
+    return {
+        "trained": inspection.parameter_count(engine.model),
+        "losses": [trained.metrics["loss"], judged["loss"]],
+        "graphs": [trained.new_shapes, shapes],
+        "moved": {key: float(np.linalg.norm(after[key] - before[key])) for key in before if "running" not in key},
+    }

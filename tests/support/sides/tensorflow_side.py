@@ -1,0 +1,387 @@
+"""What the tests of the TensorFlow engine do in a TensorFlow process; plain values in and out."""
+
+import math
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from support.sides.keras_workloads import network as digits_network
+from support.small_training import RECIPE, pictures
+
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
+from raybench.datasets.base import Data, Split
+from raybench.devices import Assignment, open_device
+from raybench.engines import EngineParts, open_engine
+from raybench.engines.batch_order import Augmentation, EpochOrder, Order
+from raybench.engines.images import Views, reflect
+from raybench.engines.tensorflow import ghost_batch_norm
+from raybench.engines.tensorflow.engine import cross_entropy
+from raybench.engines.tensorflow.images import Pictures, draws_of, views
+from raybench.engines.tensorflow.inputs import HostInput
+from raybench.engines.tensorflow.optimizers import build_optimizer
+from raybench.workloads.base import Workload
+
+layers = keras.layers
+SEED = 3
+MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
+
+
+def network(norm=True):
+    norms = [layers.BatchNormalization(momentum=0.9)] if norm else []
+    inner = keras.Sequential([keras.Input((8, 8, 8)), *norms, layers.ReLU()])  # a model inside the model
+    return keras.Sequential(
+        [keras.Input((8, 8, 3)), layers.Conv2D(8, 3, padding="same"), inner, layers.Flatten(), layers.Dense(2)]
+    )
+
+
+def without_norm():
+    return network(norm=False)
+
+
+def flat(width, classes=2):
+    return lambda: keras.Sequential([keras.Input((width,)), layers.Dense(classes)])
+
+
+MODELS = {
+    "network": network,
+    "without_norm": without_norm,
+    "digits": digits_network,
+    "flat": flat(4),
+    "one": flat(4, 1),
+}
+DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
+
+
+def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, initialize=None, **changes):
+    recipe = Recipe(**(RECIPE | changes | {"augmentation": tuple(changes.get("augmentation", ())), "devices": devices}))
+    device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
+    device.hide_others()
+    device.open(recipe.precision)
+    build = MODELS[model] if isinstance(model, str) else model
+    how = {"loss": loss, "metrics": metrics, "initialize": initialize}
+    workload = Workload({"tensorflow": build}, "digits", mean=MEAN, std=STD, name="test", **how)
+    ledger = Ledger()
+    engine = open_engine("tensorflow", EngineParts(recipe, workload, device, ledger, SEED))
+    engine.load(data or DATA["pictures"]())
+    engine.build()
+    return engine, ledger
+
+
+def weights(model):
+    return {variable.path.split("/", 1)[-1]: variable.numpy().tolist() for variable in model.weights}
+
+
+def trained(epochs=2, **how):
+    """What an engine comes to: metrics and new shapes of each epoch, its weights, and where the time went."""
+    engine, ledger = make_engine(**how)
+    found = []
+    for epoch in range(1, epochs + 1):
+        ledger.begin_epoch()
+        train = engine.train_epoch(epoch)
+        val, shapes = engine.evaluate()
+        found.append(
+            {
+                "train": train.metrics,
+                "val": val,
+                "steps": train.steps,
+                "examples": train.examples,
+                "new_shapes": train.new_shapes + shapes,
+                "ledger": ledger.epoch(),
+            }
+        )
+    return {"epochs": found, "weights": weights(engine.model)}
+
+
+def trained_from_a_slow_loader(seconds):
+    """One epoch whose every batch comes so much later: its account, and the wall time."""
+    opened = HostInput._open
+
+    def open_slowly(self, *how):
+        index, batches = opened(self, *how)
+
+        def wait(*fed):
+            told = tf.py_function(lambda *values: (time.sleep(seconds), values)[1], fed, [value.dtype for value in fed])
+            return tuple(tf.ensure_shape(value, like.shape) for value, like in zip(told, fed, strict=True))
+
+        return index, batches.map(wait)
+
+    HostInput._open = open_slowly
+    engine, ledger = make_engine(input="host")
+    ledger.begin_epoch()
+    begun = time.perf_counter()
+    engine.train_epoch(1)
+    return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
+
+
+def plain_loop():
+    """Two epochs as anyone would write them, with Keras's own optimiser, which is the same where the rate is still."""
+    train, val = pictures(), pictures(70, seed=1)
+    keras.utils.set_random_seed(SEED)
+    model = network()
+    cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    optimizer = keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)
+    order = Order(len(train), 32, None, (8, 8), Augmentation(), SEED)
+
+    def normalised(inputs):
+        return ((inputs - np.array(MEAN)) / np.array(STD)).astype(np.float32)
+
+    losses = []
+    for _ in range(2):
+        for index in order.epoch().index:
+            with tf.GradientTape() as tape:
+                loss = cross_entropy(train.targets[index], model(normalised(train.inputs[index]), training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            pairs = zip(gradients, model.trainable_variables, strict=True)
+            optimizer.apply_gradients([(g + 1e-3 * w, w) for g, w in pairs])
+            losses.append(float(loss))
+    outputs = model(normalised(val.inputs), training=False)
+    right = float(np.mean(np.argmax(outputs, 1) == val.targets))
+    return {"losses": losses, "val": [float(cross_entropy(val.targets, outputs)), right], "weights": weights(model)}
+
+
+def _moved(model, data, loss, **changes):
+    """How far ten steps move the weights of a model."""
+    how = {"epochs": 1, "weight_decay": 0.0, "momentum": 0.0, "nesterov": False, "learning_rate": 1.0}
+    engine, _ = make_engine(model, data, loss=loss, metrics=lambda outputs, targets: {}, **how, **changes)
+    begun = [variable.numpy() for variable in engine.model.trainable_variables]
+    engine.train_epoch(1)
+    ended = [variable.numpy() for variable in engine.model.trainable_variables]
+    return np.concatenate([(one - other).ravel() for one, other in zip(begun, ended, strict=True)])
+
+
+def three_and_four(clipping, small):
+    """The same of a model whose gradient is always (3, 4) * small."""
+    split = Split(np.tile(np.array([3.0, 4.0], np.float32), (320, 1)), np.zeros(320, int))
+    build = lambda: keras.Sequential([keras.Input((2,)), layers.Dense(1, use_bias=False)])  # noqa: E731
+    loss = lambda outputs, targets: outputs[:, 0] * small  # noqa: E731
+    return (_moved(build, Data(split, split), loss, gradient_clipping=clipping) / (10 * small)).tolist()
+
+
+def looked_up(clipping):
+    """The same of an embedding of two words, of which every example has the first, with a gradient of 5."""
+    split = Split(np.zeros((320, 1), np.int64), np.zeros(320, int))
+    build = lambda: keras.Sequential([keras.Input((1,)), layers.Embedding(2, 1), layers.Flatten()])  # noqa: E731
+    loss = lambda outputs, targets: outputs[:, 0] * 5.0  # noqa: E731
+    return _moved(build, Data(split, split), loss, gradient_clipping=clipping).tolist()
+
+
+def ten_steps(settings, weight_decay, decay):
+    weight = tf.Variable(tf.constant([1.0, -2.0, 0.5], tf.float64))
+    optimizer = build_optimizer([weight], settings, weight_decay, decay)
+    for scalars in optimizer.scalars([settings["learning_rate"]] * 10, 0):
+        optimizer.apply([tf.zeros_like(weight)], tf.constant(scalars))
+    return weight.numpy().tolist()
+
+
+def ten_steps_of_each(cases, weight_decay):
+    return [ten_steps(settings, weight_decay, decay) for settings, decay in cases]
+
+
+def moving_steps(settings, weight_decay, decay, start, gradients, rates):
+    """Weights after each step, in float32, in a compiled function; the rates come in two parts."""
+    variables = [tf.Variable(tf.constant(value, tf.float32)) for value in start]
+    optimizer = build_optimizer(variables, settings, weight_decay, decay)
+    apply = tf.function(optimizer.apply)
+    scalars = np.concatenate([optimizer.scalars(rates[:4], 0), optimizer.scalars(rates[4:], 4)]).astype(np.float32)
+    found = []
+    for row, given in zip(scalars, gradients, strict=True):
+        apply([tf.constant(gradient, tf.float32) for gradient in given], tf.constant(row))
+        found.append([variable.numpy().tolist() for variable in variables])
+    return found
+
+
+def left_alone():
+    still, moving = tf.Variable(tf.ones(2)), tf.Variable(tf.ones(2))
+    settings = {"name": "sgd", "learning_rate": 0.1, "momentum": 0.0, "nesterov": False}
+    optimizer = build_optimizer([still, moving], settings, 0.5, "coupled")
+    optimizer.apply([None, tf.IndexedSlices(tf.ones([1]), tf.constant([1]), tf.constant([2]))], tf.constant([0.1]))
+    return [still.numpy().tolist(), moving.numpy().tolist()]
+
+
+def unknown_optimizer():
+    try:
+        build_optimizer([tf.Variable(1.0)], {"name": "lion", "learning_rate": 1}, 0.0, "coupled")
+    except LookupError as error:
+        return str(error)
+
+
+def augmented(inputs, augmentation, order, mean, std):
+    """One drawn step of pictures, as a list, from a compiled function."""
+    inputs = np.array(inputs, np.uint8)
+    what = Augmentation(**augmentation)
+    drawn = EpochOrder(**{name: None if value is None else np.array(value) for name, value in order.items()})
+    made = Pictures(tuple(mean), tuple(std), inputs.shape[1:3], what)
+    row = {name: tf.constant(values[0]) for name, values in draws_of(drawn).items()}
+    source, index = tf.constant(reflect(inputs, what.crop)), tf.constant(drawn.index[0])
+    batch = tf.function(lambda: made.finish(made.gather(source, index, row), row))()
+    return batch.numpy().tolist()
+
+
+def classified(kind, epochs=20):
+    """Validation accuracy on what is no picture: floats for a dense layer, or words for an embedding."""
+    random = np.random.default_rng(0)
+    if kind == "floats":
+        inputs, model = random.normal(size=(128, 4)), flat(4)
+        split = Split(inputs, (inputs[:, 0] > 0).astype(int))
+    else:
+        inputs = random.integers(0, 30, (128, 6)).astype(np.int32)
+        split = Split(inputs, (inputs[:, 0] > 14).astype(int))
+
+        def model():
+            return keras.Sequential(
+                [keras.Input((6,), dtype="int64"), layers.Embedding(30, 4), layers.Flatten(), layers.Dense(2)]
+            )
+
+    found = trained(epochs, model=model, data=Data(split, split), steps_per_execution=3)
+    return found["epochs"][-1]["val"]["accuracy"]
+
+
+def refused(model="network", **how):
+    """What is raised while an engine is made or trains an epoch."""
+    try:
+        if how.pop("floats", False):
+            split = Split(np.zeros((64, 4)), np.zeros(64, int))
+            how["data"], model = Data(split, split), "flat"
+        engine, _ = make_engine(model=model, **how)
+        engine.train_epoch(1)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def own_loss(shape):
+    """Loss and metrics of a person's own, of the right shape or a mean over the batch."""
+
+    def loss(outputs, targets):
+        values = (outputs[:, 0] - tf.cast(targets, tf.float32)) ** 2
+        return values if shape == "examples" else tf.reduce_mean(values)
+
+    def metrics(outputs, targets):
+        return {"distance": tf.abs(outputs[:, 0] - tf.cast(targets, tf.float32))}
+
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(128, 4))
+    split = Split(inputs, (inputs[:, 0] > 0).astype(int))
+    how = {"model": "one", "data": Data(split, split), "loss": {"tensorflow": loss}, "metrics": {"tensorflow": metrics}}
+    try:
+        return trained(2, **how)["epochs"][-1]["val"]
+    except ValueError as error:
+        return str(error)
+
+
+def grouped_against_separate(groups, shape, axis=-1, policy="float32"):
+    """The largest differences between grouped statistics and as many forward passes of the plain layer."""
+    keras.config.set_dtype_policy(policy)
+    random = np.random.default_rng(0)
+    inputs = tf.constant(random.normal(2.0, 3.0, shape), tf.float32)
+    factor = tf.constant(random.normal(size=shape), tf.float32)
+
+    def build():
+        model = keras.Sequential([keras.Input(shape[1:]), layers.BatchNormalization(axis=axis, momentum=0.9)])
+        model.layers[0].gamma.assign(random_scale)
+        return model
+
+    random_scale = random.uniform(0.5, 2.0, shape[axis])
+    plain, whole = build(), build()
+    ghost_batch_norm.group_batch_norms(whole, groups)
+
+    def gradients(model, values, factors):
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            outputs = model(values, training=True)
+            loss = tf.reduce_mean(tf.cast(outputs, tf.float32) * factors)
+        weights = [variable.value for variable in model.trainable_variables]
+        return outputs, tape.gradient(loss, [values, *weights])
+
+    outputs, (inner, *outer) = gradients(whole, inputs, factor)
+    start = [plain.layers[0].moving_mean.numpy(), plain.layers[0].moving_variance.numpy()]
+    parts, running = [], []
+    for part, factors in zip(tf.split(inputs, groups), tf.split(factor, groups), strict=True):
+        for variable, value in zip(plain.layers[0].non_trainable_variables, start, strict=True):
+            variable.assign(value)
+        parts.append(gradients(plain, part, factors))
+        running.append([variable.numpy() for variable in plain.layers[0].non_trainable_variables])
+
+    def apart(ours, theirs):
+        return float(np.abs(np.array(tf.cast(ours, tf.float32)) - np.array(tf.cast(theirs, tf.float32))).max())
+
+    norm = whole.layers[0]
+    evaluated = whole(inputs, training=False)
+    for variable, value in zip(plain.layers[0].non_trainable_variables, np.mean(running, 0), strict=True):
+        variable.assign(value)
+    return {
+        "outputs": apart(outputs, tf.concat([made for made, _ in parts], 0)),
+        "inputs' gradient": apart(inner * groups, tf.concat([gradient for _, (gradient, *_) in parts], 0)),
+        "weights' gradient": max(
+            apart(found, np.mean([np.array(gradient[1 + i]) for _, gradient in parts], 0))
+            for i, found in enumerate(outer)
+        ),
+        "running": max(
+            apart(found.value, wanted)
+            for found, wanted in zip(norm.non_trainable_variables, np.mean(running, 0), strict=True)
+        ),
+        "evaluated": apart(evaluated, plain(inputs, training=False)),
+        "kind": outputs.dtype.name,
+    }
+
+
+def dropped(devices):
+    """Which inputs a dropout layer lets through on each device, in one step."""
+    device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
+    device.open("fp32")
+    strategy = device.strategy()
+    keras.utils.set_random_seed(SEED)
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((64,)), layers.Dropout(0.5)])
+    ghost_batch_norm.part_draws(model, strategy)
+    made = tf.function(lambda: strategy.run(lambda: model(tf.ones([1, 64]), training=True)))()
+    return [part.numpy().ravel().tolist() for part in strategy.experimental_local_results(made)]
+
+
+def loaded_by_a_trial(job):
+    """What a trial imports although its fork template has loaded everything; it runs here, where there is no more."""
+    import importlib
+    import sys
+
+    sys.modules.update(dict.fromkeys(["ray", "mlflow", "pydantic", "click", "pooch", "yaml", "filelock"]))
+    from raybench.core.job import Job
+    from raybench.engines import PRELOAD
+    from raybench.trial.run import run
+
+    for module in PRELOAD["tensorflow"]:
+        importlib.import_module(module)
+    before = set(sys.modules)
+    *_, last = run(Job.from_json(job))
+    assert last["status"] == "completed", last["error"]
+    return sorted(name for name in set(sys.modules) - before if "workload" not in name)
+
+
+def cross_entropy_of(outputs, targets, smoothing):
+    """The loss of each example."""
+    return cross_entropy(tf.constant(outputs, tf.float32), tf.constant(targets), smoothing).numpy().tolist()
+
+
+def a_fraction(epochs, **changes):
+    """Steps, examples and new shapes of each epoch of a run."""
+    engine, _ = make_engine(epochs=epochs, **changes)
+    found = [engine.train_epoch(epoch) for epoch in range(1, math.ceil(epochs) + 1)]
+    return [[one.steps, one.examples, one.new_shapes] for one in found]
+
+
+def views_of(inputs, mirror, shift):
+    """Each view of pictures with its weight."""
+    seen = views(tf.constant(inputs, tf.float32), Views(mirror, shift))
+    return [(weight, view.numpy().tolist()) for weight, view in seen]
+
+
+def initialized(count):
+    """What a workload is given to set weights from, and whether the model has what it set."""
+    given = []
+
+    def initialize(model, examples):
+        given.append(examples(count)[0].numpy())
+        model.layers[-1].bias.assign([3.0, 4.0])
+
+    engine, _ = make_engine(initialize=initialize, augmentation=("flip", {"crop": 2}))
+    return {"inputs": given[0].tolist(), "kept": engine.model.layers[-1].bias.numpy().tolist() == [3.0, 4.0]}

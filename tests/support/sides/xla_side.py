@@ -1,0 +1,201 @@
+"""What the tests of the torch_xla engine do in its interpreter, in a process each; plain values in and out."""
+
+import math
+import os
+from pathlib import Path
+
+# Programs that are compiled five times as fast and compute the same: read when the first device is asked for.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
+
+import torch
+from support.small_training import RECIPE, pictures
+from torch_xla.debug import metrics
+
+from raybench.core.job import Recipe
+from raybench.core.ledger import Ledger
+from raybench.core.rank import Rank
+from raybench.datasets.base import Data
+from raybench.devices import Assignment, frameworks, open_device
+from raybench.engines import EngineParts, open_engine
+from raybench.engines.torch.inspection import read_weights
+from raybench.workloads.base import Workload
+
+ALONE = Rank()
+
+
+def network(dropout):
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1, bias=False),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Dropout(dropout),
+        torch.nn.Linear(8 * 64, 2),
+    )
+
+
+def of_the_data(model, examples):
+    """Sets the last bias to the means of the first pictures' two first channels."""
+    model[5].bias.copy_(examples(20)[0].mean((0, 2, 3))[:2])
+
+
+def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, rank=ALONE, initialized=False, **changes):
+    """Train and evaluate for some epochs; what every epoch came to, the weights, and what XLA counted."""
+    recipe = Recipe(**(RECIPE | changes))
+    (framework,) = [name for name in frameworks(kind) if name.startswith("torch")]
+    device = open_device(kind, framework, Assignment([], [], 1, there or recipe.devices))
+    device.hide_others()
+    device.open(recipe.precision)
+    workload = Workload(
+        model=lambda: network(dropout),
+        dataset="digits",
+        mean=(120.0, 125.0, 130.0),
+        std=(60.0, 61.0, 62.0),
+        initialize=of_the_data if initialized else None,
+    )
+    ledger = Ledger()
+    engine = open_engine(framework, EngineParts(recipe, workload, device, ledger, seed, rank))
+    engine.load(Data(pictures(210, seed=0), pictures(70, seed=1)))
+    engine.build()
+    device.synchronize()
+    before = metrics.metric_data("CompileTime") or (0, 0)
+    epochs = []
+    for epoch in range(1, math.ceil(recipe.epochs) + 1):
+        ledger.begin_epoch()
+        trained = engine.train_epoch(epoch)
+        judged, shapes = engine.evaluate()
+        epochs.append(
+            {
+                "train": dict(trained.metrics),
+                "val": dict(judged),
+                "steps": trained.steps,
+                "graphs": [trained.new_shapes, shapes],
+                "ledger": ledger.epoch(),
+            }
+        )
+    count, spent, *_ = metrics.metric_data("CompileTime") or (0, 0)
+    sections, wall = ledger.close()
+    return {
+        "epochs": epochs,
+        "weights": {name: array.tolist() for name, array in read_weights(engine.model).items()},
+        "dtypes": sorted({str(parameter.dtype) for parameter in engine.model.parameters()}),
+        "compiled": [count - before[0], (spent - before[1]) * 1e-9],
+        "ledger": sections,
+        "wall": wall,
+    }
+
+
+def train_as_a_rank(ranks):
+    """Train as the first of so many ranks, all of which are taken to have the same gradients and sums."""
+    from torch_xla.core import xla_model
+
+    averaged = []
+
+    def all_reduce(kind, values, scale=1.0):
+        assert kind == xla_model.REDUCE_SUM
+        if scale != 1.0:
+            averaged.append(len(values))
+        for value in values:
+            value.mul_(ranks * scale)
+
+    xla_model.all_reduce, xla_model.set_replication = all_reduce, lambda device, devices: None
+    found = train(rank=Rank(0, ranks), replicas=ranks, replication="devices")
+    return found | {"averaged": averaged}
+
+
+def busy_threads(threads):
+    """How many threads do a tenth of the work or more, where the trial was given so many."""
+    import torch_xla
+
+    device = open_device("xla_cpu", "torch_xla", Assignment([], [], threads))
+    device.hide_others()
+    device.open("fp32")
+    values = torch.rand(1000, 1000).to("xla")
+
+    def work():
+        for _ in range(8):
+            values @ values
+            torch_xla.sync()
+        product = values
+        for _ in range(8):
+            product = product @ values * 0.001
+        torch_xla.sync()
+        device.synchronize()
+
+    def ticks():
+        found = {}
+        for task in Path("/proc/self/task").iterdir():
+            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            found[task.name] = int(fields[11]) + int(fields[12])
+        return found
+
+    work()
+    before = ticks()
+    for _ in range(4):
+        work()
+    spent = [ticks_now - before.get(task, 0) for task, ticks_now in ticks().items()]
+    return sum(share > sum(spent) / 10 for share in spent)
+
+
+def described(devices=1):
+    """What the adapter says of the device, and what XLA has."""
+    from torch_xla import runtime
+
+    device = open_device("xla_cpu", "torch_xla", Assignment([], [], 2, devices))
+    device.hide_others()
+    device.open("bf16")
+    hardware = device.describe()
+    return {
+        "kind": hardware.kind,
+        "model": hardware.model,
+        "fairness": device.fairness(),
+        "devices": runtime.global_runtime_device_count(),
+        "type": runtime.device_type(),
+        "peak": device.peak_memory(),
+    }
+
+
+def refused(precision):
+    """What is said to a precision."""
+    try:
+        open_device("xla_cpu", "torch_xla", Assignment([], [], 1)).open(precision)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def out_of_memory():
+    """Whether the adapter knows XLA's way to say that memory ran out, and another error from it."""
+    device = open_device("xla_cpu", "torch_xla", Assignment([], [], 1))
+    device.hide_others()
+    device.open("fp32")
+    column = torch.ones(1 << 20, 1).to("xla")
+    try:
+        (column @ column.t() * 2).cumsum(1)[0, 0].item()
+    except RuntimeError as error:
+        return device.is_oom(error), device.is_oom(RuntimeError("another one")), str(error)
+    return None
+
+
+def elapsed():
+    """The nanoseconds of ten multiplications: as they are handed over, and until they are done."""
+    device = open_device("xla_cpu", "torch_xla", Assignment([], [], 1))
+    device.hide_others()
+    device.open("fp32")
+    values = torch.rand(1200, 1200).to("xla")
+
+    def measure(wait):
+        import torch_xla
+
+        device.synchronize()
+        start = device.mark()
+        product = values
+        for _ in range(10):
+            product = product @ values * 0.001
+        torch_xla.sync()
+        if wait:
+            device.synchronize()
+        return device.elapsed(start, device.mark())
+
+    measure(wait=True)
+    return measure(wait=False), measure(wait=True)

@@ -1,0 +1,180 @@
+"""Workloads that end badly, each in its own way; run by the trial's process only."""
+
+import errno
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from raybench import Data, Split, Workload
+
+
+def data(root):
+    inputs = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+    return Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
+
+
+class Trouble(torch.nn.Linear):
+    def __init__(self, what):
+        super().__init__(1, 2)
+        self.what = what
+
+    def forward(self, inputs):
+        self.what()
+        return super().forward(inputs)
+
+
+def raises():
+    raise KeyError("no such thing")
+
+
+def exits():
+    sys.exit(3)
+
+
+def interrupts():
+    raise KeyboardInterrupt
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def raises_without_words():
+    raise Unprintable
+
+
+def raises_a_surrogate():
+    raise ValueError("caf\udce9")
+
+
+def fills_the_disk():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
+
+
+def forks():
+    """A child at the first training step, which then goes on like its parent."""
+    if torch.is_grad_enabled() and "attempt" in output() and not globals().setdefault("forked", False):
+        globals()["forked"] = True
+        print(os.fork(), flush=True)
+
+
+def raises_at_length():
+    raise KeyError("x" * 10_000_000 + "\ud800")
+
+
+def hangs():
+    if not torch.is_grad_enabled():  # in training, not where the model is only counted
+        return
+    print("about to hang", flush=True)
+    time.sleep(600)
+
+
+def dies():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def is_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leaves():
+    os._exit(7)
+
+
+def fills_memory():
+    torch.empty(1 << 60)
+
+
+def family():
+    """A child of its own that would burn a core for ever."""
+    import subprocess
+    import sys
+
+    code = "while True: pass"
+    child = subprocess.Popen([sys.executable, "-c", code], env={}, start_new_session=True)
+    print(f"child {child.pid}", flush=True)
+    time.sleep(600)
+
+
+def output():
+    """The file that this process writes its output to: in the folder of its attempt."""
+    return str(Path("/proc/self/fd/1").readlink())
+
+
+def leaves_things():
+    """A child that would stay, under no session, group or name of its parent's; and temporary files."""
+    import subprocess
+    import tempfile
+
+    if not torch.is_grad_enabled() or "attempt" not in output() or globals().setdefault("left", False):
+        return
+    globals()["left"] = True
+    child = subprocess.Popen(["sleep", "600"], env={}, start_new_session=True)
+    Path(tempfile.mkdtemp(), "x").write_text("left")
+    print(child.pid, tempfile.gettempdir(), flush=True)
+
+
+def grows():
+    """Takes memory, 64 MiB each tenth of a second, until nothing more is given."""
+    held = []
+    while torch.is_grad_enabled() and len(held) < 100:
+        held.append(torch.ones(16 << 20))
+        time.sleep(0.1)
+    time.sleep(600)
+
+
+def kills_its_worker():
+    """At the first attempt only: above this process are the template, its guard, and the worker."""
+    if "attempt-1" in output():
+        worker = os.getpid()
+        for _ in range(3):
+            worker = int(Path(f"/proc/{worker}/stat").read_text().rsplit(") ")[1].split()[1])
+        os.kill(worker, signal.SIGKILL)
+        time.sleep(600)
+
+
+def hangs_the_second_time():
+    if "-r1" in output():
+        hangs()
+
+
+def nothing():
+    pass
+
+
+def pauses():
+    time.sleep(0.05)
+
+
+class Infinite(torch.nn.Linear):
+    def forward(self, inputs):
+        return super().forward(inputs) * float("nan")
+
+
+slow = Workload(model=lambda: Trouble(pauses), data=data)
+fine = Workload(model=lambda: Trouble(nothing), data=data)
+raising = Workload(model=lambda: Trouble(raises), data=data)
+exiting = Workload(model=lambda: Trouble(exits), data=data)
+interrupting = Workload(model=lambda: Trouble(interrupts), data=data)
+unprintable = Workload(model=lambda: Trouble(raises_without_words), data=data)
+surrogate = Workload(model=lambda: Trouble(raises_a_surrogate), data=data)
+disk_full = Workload(model=lambda: Trouble(fills_the_disk), data=data)
+forking = Workload(model=lambda: Trouble(forks), data=data)
+raising_at_length = Workload(model=lambda: Trouble(raises_at_length), data=data)
+hanging = Workload(model=lambda: Trouble(hangs), data=data)
+dying = Workload(model=lambda: Trouble(dies), data=data)
+killed = Workload(model=lambda: Trouble(is_killed), data=data)
+leaving = Workload(model=lambda: Trouble(leaves), data=data)
+greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
+stopping = Workload(model=lambda: Trouble(hangs_the_second_time), data=data)
+careless = Workload(model=lambda: Trouble(leaves_things), data=data)
+growing = Workload(model=lambda: Trouble(grows), data=data)
+parent = Workload(model=lambda: Trouble(family), data=data)
+orphaned = Workload(model=lambda: Trouble(kills_its_worker), data=data)
+infinite = Workload(model=lambda: Infinite(1, 2), data=data)

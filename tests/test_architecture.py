@@ -1,0 +1,99 @@
+"""Which package may import what, read off the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+import raybench
+
+PACKAGE = Path(raybench.__file__).parent
+FRAMEWORKS = {"torch", "torch_xla", "tensorflow", "keras"}
+HEAVY = FRAMEWORKS | {"ray", "mlflow"}
+MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+
+
+def imports(tree, top_level_only=False):
+    """The modules a file imports: their full names."""
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+
+
+def inside(name, *packages):
+    return any(name == package or name.startswith(package + "/") for package in packages)
+
+
+def import_faults(name, tree):
+    """Imports that the contracts in pyproject.toml cannot say, since they depend on a file's name."""
+    used = {module.split(".")[0] for module in imports(tree)}
+    if "mlflow" in used and not inside(name, "tracking/mlflow.py"):
+        yield "only tracking/mlflow.py imports mlflow"
+    if used & HEAVY and inside(name, "config", "planning", "analysis", "core", "results"):
+        yield f"imports {used & HEAVY}"
+    of_framework = inside(name, "workloads") and any(of in Path(name).stem for of in ("torch", "tensorflow"))
+    if used & FRAMEWORKS and not (inside(name, "devices", "engines") or of_framework):
+        yield "only devices/, engines/ and a workload's file of that framework import a framework"
+    if inside(name, "devices") and {each.split(".")[0] for each in imports(tree, top_level_only=True)} & FRAMEWORKS:
+        yield "a device is probed without its framework"
+
+
+def test_files_import_only_what_belongs_there():
+    assert [f"{name}: {fault}" for name, tree in MODULES.items() for fault in import_faults(name, tree)] == []
+
+
+def test_packages_import_only_packages_of_lower_layers():
+    # The contracts in pyproject.toml; `lint-imports` shows them with the chains of imports that break one.
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    done = subprocess.run([*command, "--no-cache"], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_only_devices_and_engines_branch_on_a_device_or_framework():
+    names = {"cuda", "mps", "tpu", "torch", "torch_xla", "tensorflow"}
+    faults = []
+    for name, tree in MODULES.items():
+        if inside(name, "devices", "engines", "planning/placement.py"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare):
+                texts = {leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
+                faults += [f"{name}:{node.lineno} compares with {text}" for text in names & texts]
+    assert faults == []
+
+
+def test_every_module_has_a_docstring():
+    assert [name for name, tree in MODULES.items() if tree.body and not ast.get_docstring(tree)] == []
+
+
+@pytest.mark.slow
+def test_light_modules_load_nothing_heavy():
+    light = ["config", "planning.plan", "workloads", "datasets", "environments", "planning.node", "cli"]
+    heavy = sorted(HEAVY | {"pandas", "scipy", "sklearn", "matplotlib", "pooch"})
+    loaded = {}
+    for module in ["raybench", *(f"raybench.{name}" for name in light)]:
+        code = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        loaded[module] = done.stdout.split()
+    assert not any(loaded.values()), loaded
+
+
+@pytest.mark.slow
+def test_the_trial_layer_loads_without_the_rest():
+    """A machine with a framework and NumPy alone can run trials."""
+    missing = ["ray", "mlflow", "pydantic", "click", "rich", "pooch", "yaml", "filelock", "platformdirs"]
+    needed = [
+        "raybench.execution.fork_server",
+        "raybench.execution.process",
+        "raybench.trial.record",
+        "raybench.engines.torch.engine",
+        "raybench.datasets.digits",
+        "raybench.workloads.digits_cnn.torch",
+    ]
+    code = f"import sys\nsys.modules.update(dict.fromkeys({missing!r}))\nimport {', '.join(needed)}"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,85 @@
+"""Trackers: MLflow, memory, none."""
+
+import json
+import shutil
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from raybench.analysis.run_counts import RunCounts
+from raybench.config import load_grid
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.tracking.store import resolve
+from raybench.tracking.sync import sync
+from raybench.tracking.tracker import MemoryTracker
+
+GRID = """
+name: digits
+workload: digits_cnn
+epochs: 2
+steps_per_epoch: 3
+examples: {train: 256, val: 64}
+threads: 1
+axes: {batch_size: [32, 64]}
+"""
+
+
+@pytest.fixture
+def store(tmp_path, migrated_database):
+    return resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'runs.db')}")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the grid without checks and report."""
+    (tmp_path / "grid.yaml").write_text(GRID)
+
+    def run(tracking, **options):
+        own = Options(tmp_path / "results", tracking=tracking, **{"checks": False, "report": False, **options})
+        return run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=own)
+
+    return run
+
+
+def test_the_memory_tracker_has_what_mlflow_has(run, store):
+    tracker = MemoryTracker()
+    outcome = run(tracker)
+    sync(outcome.journal, store, "digits")
+    client = MlflowClient(store.uri)
+    experiment = client.get_experiment_by_name("digits").experiment_id
+    there = {run.info.run_name: run for run in client.search_runs([experiment])}
+    assert len(tracker.runs) == 2
+    assert there.keys() == {run.name for run in tracker.runs} | {"grid digits"}
+    for recorded in tracker.runs:
+        stored = there[recorded.name]
+        assert stored.info.status == recorded.status == "FINISHED"
+        assert stored.data.params == recorded.params
+        assert recorded.tags.items() <= stored.data.tags.items()
+        history = {
+            (metric.key, metric.step): metric.value
+            for name in stored.data.metrics
+            for metric in client.get_metric_history(stored.info.run_id, name)
+            if not name.startswith("system/")
+        }
+        assert history == pytest.approx(recorded.metrics)
+    assert [summary.counts for summary in tracker.summaries] == [{"completed": 2}]
+
+
+def test_without_tracking_checks_and_report_there_are_only_trials(run):
+    outcome = run(None)
+    events = [json.loads(line)["event"] for line in outcome.journal.read_text().splitlines()]
+    assert sorted(set(events)) == ["epoch_ended", "grid_ended", "trial_ended", "trial_started"]
+    assert not (outcome.folder / "report.html").exists()
+    assert not (outcome.folder.parent / "mlflow.db").exists()
+    assert outcome.store is None
+    assert outcome.warnings == ()
+    assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2
+
+
+def test_what_was_not_tracked_can_be_tracked_later(run, store):
+    run(None)
+    run(store.uri, fresh=True)
+    client = MlflowClient(store.uri)
+    experiment = client.get_experiment_by_name("digits").experiment_id
+    assert len(client.search_runs([experiment])) == 2 * 2 + 2, "both executions, each with its own run"

@@ -1,0 +1,215 @@
+"""Replicas that are processes: one trial of several ranks, and what becomes of it when one of them ends badly."""
+
+import os
+import re
+import signal
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from support import WORKLOADS
+from support.processes import all_gone
+
+from raybench.core.events import EVENTS, OUTPUT
+from raybench.core.job import Job
+from raybench.core.rank import Rank
+from raybench.core.settings import DEFAULTS
+from raybench.devices.host import model_name, usable_cores
+from raybench.execution.inline import _events
+from raybench.planning.cell import make_cell
+from raybench.results.epoch import over_ranks
+from raybench.trial.launch_ranks import _end_of_all
+from raybench.workloads import read_reference
+
+HERE = WORKLOADS
+
+
+def make_job(folder, attribute, replication, replicas=2, threads=2, timeout=120.0, check="", **settings):
+    info = read_reference(f"ranked.py:{attribute}", HERE)
+    cores = usable_cores()
+    device = {"kind": "cpu", "model": model_name(), "count": len(cores), "threads": threads}
+    devices = replicas if replication == "devices" else 1
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device=device | {"replicas": replicas, "replication": replication, "devices": devices},
+        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, "replicas": replicas, **settings},
+    )
+    attempt = str(folder / "attempt")
+    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), attempt, cores, timeout=timeout, check=check)
+
+
+@pytest.fixture(scope="module")
+def template(fork_server):
+    return fork_server()
+
+
+def ranks_in(folder):
+    """The processes that the ranks said they are, by their number."""
+    text = (folder / "attempt" / OUTPUT).read_text()
+    return {int(number): int(pid) for number, pid in re.findall(r"rank (\d) is (\d+)", text)}
+
+
+def both_ranks_in(folder):
+    """The same, once there are two."""
+    deadline = time.monotonic() + 120
+    while len(ranks_in(folder)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return ranks_in(folder)
+
+
+def children_of(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def descendants(pid):
+    children = children_of(pid)
+    return children + [pid for child in children for pid in descendants(child)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("replicas", "where"),
+    [
+        (2, "host"),
+        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in ((2, "device"), (3, "device"), (3, "host"))),
+    ],
+)
+def test_processes_train_as_groups_on_one_device_do(template, tmp_path, replicas, where):
+    """Every epoch of one step, so that each step's losses, weights and running statistics are compared."""
+    runs = {}
+    for form in ("grouped", "devices"):
+        job = make_job(
+            tmp_path / form, "learning", form, replicas, epochs=10, steps_per_epoch=1, input=where, weight_decay=1e-3
+        )
+        runs[form] = list(template.run(job))
+        assert runs[form][-1]["status"] == "completed", runs[form][-1]["error"]
+    grouped, ranked = ([e for e in runs[form] if e["event"] == "epoch_ended"] for form in ("grouped", "devices"))
+    assert len(grouped) == len(ranked) == 10
+    assert any("running_var" in name for name in grouped[0]["metrics"])
+    assert grouped[0]["metrics"]["train/loss"] != pytest.approx(grouped[-1]["metrics"]["train/loss"], rel=1e-2)
+    for one, other in zip(grouped, ranked, strict=True):
+        assert other["metrics"] == pytest.approx(one["metrics"], rel=1e-4, abs=1e-5)
+        assert (one["steps"], one["examples"]) == (other["steps"], other["examples"])
+
+
+@pytest.mark.slow
+def test_what_a_ranked_trial_tells(template, tmp_path):
+    told = list(template.run(make_job(tmp_path, "learning", "devices", threads=2)))
+    kinds = [event["event"] for event in told]
+    assert [kind for kind in kinds if kind != "trial_audited"] == ["trial_started", *["epoch_ended"] * 2, "trial_ended"]
+    fair = told[0]["fairness"]
+    assert (fair["ranks"], fair["threads_per_rank"], fair["threads"]) == (2, 1, 2)
+    assert fair["cores"] == usable_cores()
+    assert told[0]["cell"]["device"]["replication"] == "devices"
+    last = told[-1]
+    assert sum(last["ledger"].values()) == pytest.approx(last["wall"], abs=max(0.005, 0.01 * last["wall"]))
+    assert len((tmp_path / "attempt" / EVENTS).read_text().splitlines()) == len(told)
+    assert not (tmp_path / "attempt" / "ranks").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("attribute", "status", "kind", "says"),
+    [
+        ("greedy", "oom", "RuntimeError", "allocate"),
+        ("killed", "lost", "Killed", "SIGKILL"),
+        *(
+            pytest.param(*case, marks=pytest.mark.exhaustive)
+            for case in (
+                ("raising", "failed", "KeyError", "only in rank 1"),
+                ("crashing", "failed", "SIGSEGV", "died of SIGSEGV"),
+                ("leaving", "failed", "Exit", "exit status 7"),
+                ("hanging", "timeout", "Timeout", "longer than 8 s"),
+            )
+        ),
+    ],
+)
+def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, says):
+    limit = 8.0 if attribute == "hanging" else 120.0
+    last = list(template.run(make_job(tmp_path, attribute, "devices", timeout=limit)))[-1]
+    assert (last["status"], last["error"]["type"]) == (status, kind)
+    assert says in last["error"]["message"]
+    if "rank" in last["error"]:
+        assert last["error"]["rank"] == 1
+        assert "KeyError" in last["error"]["traceback"] or "empty" in last["error"]["traceback"]
+    elif attribute != "hanging":
+        assert "rank 1 of 2 ended without a word" in last["error"]["output"]
+    pids = ranks_in(tmp_path)
+    assert set(pids) == {0, 1}
+    assert all_gone(pids.values())
+    assert template.alive
+    assert len(descendants(template._process.pid)) == 1, "the template itself, below its guard"
+
+
+@pytest.mark.exhaustive
+def test_what_befalls_every_rank_is_told_once(template, tmp_path):
+    last = list(template.run(make_job(tmp_path, "diverging", "devices")))[-1]
+    assert last["status"] == "diverged"
+    assert "rank" not in last["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_nothing_is_left_when_one_is_killed_from_outside(template, tmp_path, whom):
+    run = template.run(make_job(tmp_path, "hanging", "devices"))
+    next(run)
+    pids = both_ranks_in(tmp_path)
+    begun = time.monotonic()
+    os.kill(pids[whom], signal.SIGKILL)
+    last = list(run)[-1]
+    assert time.monotonic() - begun < 60, "not only when some connection times out"
+    assert last["status"] == "lost"
+    assert all_gone(pids.values())
+
+
+@pytest.mark.slow
+def test_ranks_end_with_the_trials_own_process(template, tmp_path):
+    run = template.run(make_job(tmp_path, "hanging", "devices"))
+    next(run)
+    pids = both_ranks_in(tmp_path)
+    ((trial,),) = map(children_of, children_of(template._process.pid))
+    os.kill(trial, signal.SIGKILL)
+    assert list(run)[-1]["status"] == "lost"
+    assert all_gone(pids.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["sum_over_replicas", pytest.param("mean", marks=pytest.mark.exhaustive)])
+def test_weight_decay_is_proven_over_ranks(template, tmp_path, rule):
+    job = make_job(tmp_path, "learning", "devices", check="weight_decay", decay_rule=rule)
+    (told,) = template.run(job)
+    assert told["error"] is None
+    assert told["passed"] is True
+    assert told["factor"] == pytest.approx(2.0 if rule == "sum_over_replicas" else 1.0, rel=1e-2)
+
+
+def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few():
+    def shares(count, values):
+        return [list(Rank(number, count).share(values)) for number in range(count)]
+
+    assert shares(2, [0, 1, 2, 3]) == [[0, 1], [2, 3]]
+    assert shares(2, [0, 1, 2]) == [[0], [1]]
+    assert shares(3, [4, 5]) == [[4], [5], [4]]
+    assert shares(2, []) == [[], []]
+
+
+def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
+    (told,) = _events(make_job(tmp_path, "learning", "devices"))
+    assert told["status"] == "failed"
+    assert "2 replicas that are processes need a process of the trial's own" in told["error"]["message"]
+
+
+def test_processor_time_is_that_of_all_ranks_and_the_rest_is_the_first_s():
+    told = [
+        {"ledger": {"train": 2.0}, "cpu": {"train": 1.9, "evaluate": 0.2}, "cpu_s": 2.1, "step_s": [0.5]},
+        {"ledger": {"train": 2.1}, "cpu": {"train": 1.7, "evaluate": 0.3}, "cpu_s": 2.0, "step_s": [0.6]},
+    ]
+    together = {"cpu": {"train": 3.6, "evaluate": 0.5}, "cpu_s": 4.1}
+    assert over_ranks(told) == {"ledger": {"train": 2.0}, "step_s": [0.5], **together}
+    ends = {
+        number: (number, {"status": "completed", "error": None, "cpu": one["cpu"]}) for number, one in enumerate(told)
+    }
+    assert _end_of_all(ends, 2)["cpu"] == together["cpu"]

@@ -1,0 +1,71 @@
+"""A trial's times have in them what they say, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import time
+from importlib import metadata
+
+import pytest
+from support import WORKLOADS
+from support.workloads.slow_parts import FIRST_EVALUATION, PICTURE
+
+from raybench.core.job import Job, Target
+from raybench.core.settings import DEFAULTS
+from raybench.devices.host import model_name, usable_cores
+from raybench.planning.cell import make_cell
+from raybench.results import timing
+from raybench.results.attempt import attempts
+from raybench.trial.run import run
+from raybench.workloads import read_reference
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A trial whose first evaluation step and whose picture of predictions are slow, and the seconds that it took."""
+    folder = tmp_path_factory.mktemp("slow-parts")
+    info = read_reference("slow_parts.py:workload", WORKLOADS)
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device={"kind": "cpu", "model": model_name(), "count": 1, "replicas": 1, "threads": 1},
+        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
+        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, "evaluation_batch_size": 16},
+    )
+    begun = time.perf_counter()
+    events = list(run(Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder), usable_cores()[:1])))
+    assert (folder / "predictions.png").exists()
+    (attempt,) = attempts(events).values()
+    assert attempt.status == "completed", attempt.error
+    return attempt, time.perf_counter() - begun
+
+
+@pytest.fixture
+def trial(ran):
+    """That trial."""
+    return ran[0]
+
+
+def test_compilation_of_evaluation_has_a_section_of_its_own(trial):
+    assert trial.ledger["compile_evaluate"] > FIRST_EVALUATION / 2
+    assert trial.epochs[0].ledger["compile_evaluate"] > FIRST_EVALUATION / 2
+    assert trial.epochs[1].ledger.get("compile_evaluate", 0.0) == 0
+
+
+def test_compilation_of_evaluation_is_in_no_time_of_training(trial):
+    beyond = trial.wall - FIRST_EVALUATION
+    assert timing.epochs(trial) < beyond
+    assert timing.first(trial) < beyond
+    assert timing.time_to_target(trial, Target("val/accuracy", at_least=0.0)) < beyond
+    assert timing.katnoria_cnn(trial) > FIRST_EVALUATION, "a protocol that has validation in it has this, too"
+
+
+def test_the_picture_of_predictions_is_in_no_time(ran):
+    trial, seconds = ran
+    assert sum(trial.ledger.values()) == pytest.approx(trial.wall, abs=1e-4)
+    assert trial.wall + PICTURE < seconds
+
+
+@pytest.mark.parametrize("bound", [{"at_least": 0.9}, {"at_most": 0.9}, {"at_least": 0.1, "at_most": 0.9}])
+def test_what_is_not_a_number_reaches_no_target(bound):
+    assert not Target("val/iou", **bound).reached({"val/iou": math.nan})

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import WORKLOADS
+
+from raybench import Workload, workloads
+from raybench.errors import DataError, UsageError, WorkloadError
+from raybench.workloads import WorkloadInfo, load_workload, read_reference
+from raybench.workloads.base import PARITY_TOLERANCE
+from raybench.workloads.own_files import snapshot
+
+HERE = WORKLOADS
+
+OWN_DATA = """
+import numpy as np
+from torch import nn
+from raybench import Data, Split, Workload
+
+def read(root):
+    values = np.load(root / "mine/x.npy")
+    return Data(Split(values, values[:, 0]), Split(values, values[:, 0]))
+
+def build():
+    return nn.Linear(2, 1)
+
+mine: Workload = Workload(
+    {"torch": build, "tensorflow": "models:build"},
+    data=read,
+    data_files=["mine/x.npy"],
+    defaults={"epochs": 2, "schedule": {"name": "exponential", "decay_steps": 10}, "weight_decay": -0.0},
+    examples={"train": 30},
+    held_out=10,
+    loss=lambda outputs, targets: (outputs[:, 0] - targets) ** 2,
+    name="my own",
+    parity_tolerance={"losses": 0.01, "statistics": 1},
+)
+other = raybench.Workload(model=build, dataset="mnist", data=None)
+"""
+
+
+def write(folder: Path, text: str, name: str = "w.py") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def problem(folder: Path, text: str, attribute: str = "w") -> str:
+    """What is said about a file, without the folder."""
+    write(folder, text)
+    with pytest.raises(WorkloadError) as caught:
+        read_reference(f"w.py:{attribute}", folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+# Shipped workloads
+
+
+def test_a_shipped_workload() -> None:
+    info = read_reference("katnoria_cnn", Path("/nowhere"))
+    assert info.identity() == {"name": "katnoria_cnn", "version": 1}
+    assert (info.dataset, info.held_out, info.frameworks) == ("cifar10", 10_000, ("torch", "tensorflow"))
+    assert info.files == {}
+    assert load_workload(info, Path("/nowhere")) is workloads.get("katnoria_cnn")
+
+
+def test_shipped_workloads_have_tolerances_that_there_are() -> None:
+    named = {name: set(read_reference(name, Path()).parity_tolerance) for name in workloads.names()}
+    assert {name: unknown for name, found in named.items() if (unknown := found - set(PARITY_TOLERANCE))} == {}
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(WorkloadError, match=r"unknown workload 'davidnt'; did you mean davidnet\? \(one of"):
+        read_reference("davidnt", Path())
+    with pytest.raises(WorkloadError, match="there are airbench94, davidnet, digits_cnn"):
+        read_reference("zzzz", Path())
+
+
+def test_nothing_else_is_imported_by_name() -> None:
+    for name in ("", "../base", "raybench", "base", "davidnet.torch", "a:b", "os"):
+        with pytest.raises(WorkloadError, match="unknown workload"):
+            read_reference(name, Path())
+
+
+def test_what_is_known_travels_as_json() -> None:
+    for reference in [*workloads.names(), "my_file.py:my_workload"]:
+        info = read_reference(reference, HERE)
+        assert WorkloadInfo.from_json(json.loads(json.dumps(info.to_json()))) == info
+
+
+# A person's own
+
+
+def test_the_example(tmp_path: Path) -> None:
+    info = read_reference("my_file.py:my_workload", HERE)
+    content = (HERE / "my_file.py").read_bytes()
+    digest = "sha256:" + hashlib.sha256(content).hexdigest()[:16]
+    assert info.identity() == {"name": "my_workload", "digest": digest}
+    assert (info.dataset, info.frameworks) == ("digits", ("torch",))
+    assert info.defaults == {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
+    assert (list(info.files), info.file) == (["my_file.py"], str(HERE / "my_file.py"))
+    workload = load_workload(info, HERE)
+    assert workload.name == "my_workload"
+    assert sum(p.numel() for p in workload.build_model("torch").parameters()) == 64 * 128 + 128 + 1290
+
+
+def test_everything_a_file_can_declare(tmp_path: Path) -> None:
+    write(tmp_path, OWN_DATA)
+    info = read_reference("w.py:mine", tmp_path)
+    assert info.name == "my own"
+    assert info.frameworks == ("torch", "tensorflow")
+    assert info.data_files == ("mine/x.npy",)
+    assert info.defaults["schedule"] == {"name": "exponential", "decay_steps": 10}
+    assert (info.examples, info.held_out, info.dataset) == ({"train": 30}, 10, None)
+    assert info.parity_tolerance == {"losses": 0.01, "statistics": 1}
+    assert read_reference("w.py:other", tmp_path).dataset == "mnist"
+
+
+def test_reading_runs_nothing(tmp_path: Path) -> None:
+    bomb = f"open({str(tmp_path / 'ran')!r}, 'w')\nimport no_such_module\nw = Workload(model=b, dataset='digits')\n"
+    write(tmp_path, bomb)
+    assert read_reference("w.py:w", tmp_path).dataset == "digits"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_any_edit_is_another_workload(tmp_path: Path) -> None:
+    write(tmp_path, OWN_DATA)
+    before = read_reference("w.py:mine", tmp_path)
+    write(tmp_path, OWN_DATA + "# \n")
+    assert read_reference("w.py:mine", tmp_path).identity() != before.identity()
+
+
+def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, OWN_DATA)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for reference in (f"{path}:mine", "~/w.py:mine"):
+        assert read_reference(reference, Path("/nowhere")).file == str(path)
+
+
+GOOD = "w = Workload(model=build, dataset='digits'"
+
+
+MISTAKES = [
+    "my_w = Workload(model=b, dataset='digits')",
+    "",
+    "def f():\n    w = Workload(model=b, dataset='mnist')",
+    "\nw = make()",
+    "w = 3",
+    GOOD + ",\n  defaults=DEFAULTS)",
+    GOOD + ",\n\n  defaults={'epochs': 2 * N})",
+    GOOD + ", defaults=[1])",
+    GOOD + ", defaults={1: 2})",
+    GOOD + ", version='1')",
+    GOOD + ", name=5)",
+    GOOD + ", held_out=True)",
+    GOOD + ", held_out=-1)",
+    GOOD + ", examples={'test': 5})",
+    GOOD + ", examples={'train': 0})",
+    GOOD + ", parity_tolerance={'loses': 1})",
+    GOOD + ", parity_tolerance={'losses': -1})",
+    GOOD + ", parity_tolerance={'losses': '1'})",
+    GOOD + ", parity_tolerance=0.1)",
+    GOOD + ", data_files='x.npy')",
+    GOOD + ", data_files=[1])",
+    GOOD + ",\n  held=5)",
+    GOOD + ", **more)",
+    GOOD + ", data=f)",
+    "w = Workload(model=b)",
+    "w = Workload(dataset='digits')",
+    "w = Workload(model=b,\n dataset='cifar')",
+    "w = Workload(model={F: b}, dataset='digits')",
+    "w = Workload(model={}, dataset='digits')",
+]
+
+
+def test_each_mistake_in_a_file_has_a_message_of_one_line(tmp_path: Path, snapshot: Any) -> None:
+    assert {text: problem(tmp_path, text) for text in MISTAKES} == snapshot
+
+
+def test_a_file_without_the_name_suggests_a_near_one(tmp_path: Path) -> None:
+    said = problem(tmp_path, "wrkload = Workload(model=b, dataset='mnist')\n", "workload")
+    assert said.endswith("w.py: no top-level 'workload' in it; did you mean wrkload?")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\nw = Workload(\n", r"w\.py:2: '\(' was never closed"),
+        ("w = 1 +\n", r"w\.py:1: invalid syntax"),
+        ("\0", r"w\.py"),
+    ],
+)
+def test_errors_of_syntax_are_pythons_own(tmp_path: Path, text: str, message: str) -> None:
+    assert re.search(message, problem(tmp_path, text))
+
+
+def test_a_deep_file_is_no_crash(tmp_path: Path) -> None:
+    assert "w.py" in problem(tmp_path, "w = " + "(" * 5000 + ")" * 5000)
+    assert "w.py" in problem(tmp_path, GOOD + ", defaults=" + "-" * 5000 + "1)")
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "w.py").write_bytes(b"# \xff\xfe\nw = 1\n")
+    with pytest.raises(WorkloadError, match=r"w\.py"):
+        read_reference("w.py:w", tmp_path)
+
+
+def test_a_missing_file_or_name(tmp_path: Path) -> None:
+    write(tmp_path, OWN_DATA, "my_file.py")
+    with pytest.raises(WorkloadError, match=r"the workload's file .*my_fil\.py: No such file.*did you mean my_file"):
+        read_reference("my_fil.py:mine", tmp_path)
+    with pytest.raises(WorkloadError, match=r"No such file or directory$"):
+        read_reference("there/is/no.py:mine", tmp_path)
+    for reference in ("my_file.py", "my_file.py:"):
+        with pytest.raises(WorkloadError, match=r"say which workload of it: file.py:name; it has mine, other"):
+            read_reference(reference, tmp_path)
+    (tmp_path / "folder.py").mkdir()
+    with pytest.raises(WorkloadError, match=r"folder\.py: it is not a file"):
+        read_reference("folder.py:mine", tmp_path)
+
+
+# Its data
+
+
+def test_data_files_are_digested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write(tmp_path, OWN_DATA)
+    info = read_reference("w.py:mine", tmp_path)
+    with pytest.raises(DataError, match=r"workload my own: cannot read .*mine/x\.npy: No such file.*RAYBENCH_DATA"):
+        info.data_digest(tmp_path)
+    (tmp_path / "mine").mkdir()
+    np.save(tmp_path / "mine/x.npy", np.ones((40, 2)))
+    before = info.data_digest(tmp_path)
+    np.save(tmp_path / "mine/x.npy", np.zeros((40, 2)))
+    assert before is not None
+    assert before != info.data_digest(tmp_path)
+    assert read_reference("w.py:other", tmp_path).data_digest(tmp_path) is None
+
+
+# In the trial's process
+
+
+def shipped(folder: Path, text: str, name: str = "w") -> tuple[WorkloadInfo, Path]:
+    """What the plan read and the snapshot in `folder / "trial"`, after the file is gone."""
+    path = write(folder, text)
+    info = read_reference(f"w.py:{name}", folder)
+    assert info.own_files
+    code = snapshot(info.own_files, folder / "trial")
+    path.unlink()
+    return WorkloadInfo.from_json(json.loads(json.dumps(info.to_json()))), code
+
+
+def test_the_source_travels(tmp_path: Path) -> None:
+    workload = load_workload(*shipped(tmp_path, OWN_DATA.replace("raybench.W", "W"), "mine"))
+    assert workload.data is not None
+    (tmp_path / "mine").mkdir()
+    np.save(tmp_path / "mine/x.npy", np.ones((40, 2)))
+    assert len(workload.data(tmp_path).train) == 40
+    assert workload.loss is not None
+    assert workload.loss(np.ones((1, 1)), 0) == 1
+
+
+def test_tracebacks_show_the_file(tmp_path: Path) -> None:
+    text = (
+        "from raybench import Workload\n"
+        "def build():\n"
+        "    return 1 / 0  # my line\n"
+        "w = Workload(model=build, dataset='digits')\n"
+        "where = __file__\n"
+    )
+    info, code = shipped(tmp_path, text)
+    workload = load_workload(info, code)
+    with pytest.raises(ZeroDivisionError) as caught:
+        workload.build_model("torch")
+    frame = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (frame.filename, frame.lineno, frame.line) == (str(code / "w.py"), 3, "return 1 / 0  # my line")
+
+
+def test_what_the_file_raises_comes_through(tmp_path: Path) -> None:
+    files = shipped(tmp_path, "import no_such_module\nw = Workload(model=b, dataset='digits')\n")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        load_workload(*files)
+
+
+def test_another_class_called_workload(tmp_path: Path) -> None:
+    files = shipped(tmp_path, "Workload = dict\nw = Workload(model=1, dataset='digits')\n")
+    with pytest.raises(WorkloadError, match=r"w\.py: w is a dict, not a raybench\.Workload"):
+        load_workload(*files)
+
+
+def test_classes_of_the_file_can_be_pickled_and_be_dataclasses(tmp_path: Path) -> None:
+    text = (
+        "from __future__ import annotations\n"
+        "import pickle\n"
+        "from dataclasses import dataclass\n"
+        "from raybench import Workload\n"
+        "@dataclass\n"
+        "class Mine:\n"
+        "    x: int = 1\n"
+        "def build():\n"
+        "    return pickle.loads(pickle.dumps(Mine()))\n"
+        "w = Workload(model=build, dataset='digits')\n"
+    )
+    assert load_workload(*shipped(tmp_path, text)).build_model("torch").x == 1
+
+
+# The class itself
+
+
+def test_a_workload_has_one_source_of_data() -> None:
+    with pytest.raises(ValueError, match="either a dataset or a data function"):
+        Workload(model=list)
+    with pytest.raises(ValueError, match="either a dataset or a data function"):
+        Workload(model=list, dataset="digits", data=lambda root: None)  # type: ignore[arg-type, return-value]
+
+
+def test_a_model_for_each_framework() -> None:
+    workload = Workload(model={"torch": "collections:OrderedDict", "tensorflow": list}, dataset="digits", name="w")
+    assert workload.frameworks == ("torch", "tensorflow")
+    assert type(workload.build_model("torch")).__name__ == "OrderedDict"
+    assert workload.build_model("tensorflow") == []
+    with pytest.raises(LookupError, match="workload w has no model for jax, only for torch, tensorflow"):
+        workload.build_model("jax")
+    assert Workload(model=list, dataset="digits").build_model("torch") == []
+
+
+def test_errors_are_the_users() -> None:
+    assert issubclass(WorkloadError, UsageError)
+
+
+def test_looking_up_is_light() -> None:
+    """No framework and nothing slow is imported to read, list or look at workloads and data sets."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from raybench import datasets, workloads\n"
+        f"workloads.read_reference('my_file.py:my_workload', Path({str(HERE)!r}))\n"
+        "[workloads.read_reference(name, Path()) for name in workloads.names()]\n"
+        "datasets.get('digits').status(datasets.data_root())\n"
+        "heavy = {'torch', 'numpy', 'sklearn', 'pooch', 'requests', 'filelock', 'pydantic', 'ray', 'mlflow', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_trial_needs_numpy_and_its_framework_only(tmp_path: Path) -> None:
+    """Loading data and a workload works where the driver's packages are not installed."""
+    info, code = shipped(tmp_path, "from raybench import Workload\nw = Workload(model=list, dataset='digits')\n")
+    program = (
+        "import json, sys; from pathlib import Path\n"
+        "for name in ('ray', 'mlflow', 'pydantic', 'click', 'rich', 'pooch', 'requests', 'filelock', 'scipy'):\n"
+        "    sys.modules[name] = None\n"
+        "from raybench import datasets, workloads\n"
+        "info = workloads.WorkloadInfo.from_json(json.load(sys.stdin))\n"
+        "workload = workloads.load_workload(info, Path(sys.argv[1]))\n"
+        "print(len(datasets.get(workload.dataset).load(Path()).train))\n"
+    )
+    command = [sys.executable, "-c", program, str(code)]
+    done = subprocess.run(command, input=json.dumps(info.to_json()), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1437"

@@ -1,0 +1,228 @@
+"""A workload that is more than one file: what belongs to it, and that an edit of any of it makes another cell."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from raybench.config import load_grid
+from raybench.errors import DataError, WorkloadError
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.workloads import read_reference
+
+FILES = {
+    "mine.py": """
+import numpy as np
+import torch
+from helper import build_model
+from raybench import Data, Split, Workload
+
+def data(root):
+    from parts.inputs import inputs
+    return Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
+
+workload = Workload(model=build_model, data=data)
+""",
+    "helper.py": """
+import torch
+def build_model():
+    return torch.nn.Linear(4, 2)
+""",
+    "parts/__init__.py": "",
+    "parts/inputs.py": """
+import numpy as np
+from . import numbers_of
+from .numbers_of import seed
+inputs = np.random.default_rng(seed()).normal(size=(32, 4)).astype(np.float32)
+""",
+    "parts/numbers_of.py": "def seed():\n    return 1\n",
+    "never.py": "raise AssertionError('nobody imports this')\n",
+    "grid.yaml": "name: mine\nworkload: mine.py:workload\nepochs: 1\nbatch_size: 16\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(project, **options):
+    own = Options(project / "results", tracking=None, checks=False, report=False, **options)
+    return run_grid(load_grid(project / "grid.yaml"), InlineExecutor(), options=own)
+
+
+def only(outcome):
+    (attempt,) = outcome.latest.values()
+    return attempt
+
+
+def test_modules_of_its_folder_travel_and_the_rest_of_it_does_not(project):
+    info = read_reference("mine.py:workload", project)
+    assert list(info.files) == ["helper.py", "mine.py", "parts/__init__.py", "parts/inputs.py", "parts/numbers_of.py"]
+    attempt = only(run(project))
+    assert attempt.status == "completed", attempt.error
+    (code,) = (project / "results" / "mine" / "code").iterdir()
+    assert sorted(path.relative_to(code).as_posix() for path in code.rglob("*.py")) == list(info.files)
+
+
+@pytest.mark.parametrize("name", ["mine.py", "helper.py", "parts/__init__.py", "parts/numbers_of.py"])
+def test_an_edit_of_any_of_them_makes_another_cell_that_is_run_again(project, name):
+    first = only(run(project))
+    assert only(run(project)).trial == first.trial, "done"
+    (project / name).write_text((project / name).read_text() + "\n# edited\n")
+    second = only(run(project))
+    assert (second.status, second.trial != first.trial) == ("completed", True)
+
+
+def test_the_edited_module_is_the_one_that_runs(project):
+    assert only(run(project)).status == "completed"
+    (project / "helper.py").write_text("def build_model():\n    raise RuntimeError('edited')\n")
+    attempt = only(run(project))
+    assert (attempt.status, attempt.error["message"]) == ("failed", "edited")
+    assert attempt.error["where"] == f"{project / 'helper.py'}:2"
+
+
+def test_an_edit_of_what_it_does_not_import_changes_nothing(project):
+    before = read_reference("mine.py:workload", project).digest
+    (project / "never.py").write_text("another = 1\n")
+    assert read_reference("mine.py:workload", project).digest == before
+
+
+def test_a_file_alone_has_its_own_digest(project):
+    (project / "helper.py").unlink()
+    text = "import numpy\nfrom raybench import Workload\nworkload = Workload(model=len, dataset='digits')\n"
+    (project / "mine.py").write_text(text)
+    info = read_reference("mine.py:workload", project)
+    assert info.files == {"mine.py": info.digest}
+
+
+def test_an_import_that_reading_cannot_find_names_the_remedy(project):
+    (project / "hidden.py").write_text("def build_model():\n    import torch\n    return torch.nn.Linear(4, 2)\n")
+    (project / "helper.py").write_text(
+        "import importlib\ndef build_model():\n    return importlib.import_module('hid' + 'den').build_model()\n"
+    )
+    attempt = only(run(project))
+    assert attempt.status == "failed"
+    assert attempt.error["message"] == (
+        f"No module named 'hidden'; {project / 'hidden.py'} did not travel with the trial: "
+        "add `files: [hidden.py]` to the grid file"
+    )
+    (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [hidden.py]\n")
+    assert only(run(project)).status == "completed"
+
+
+def test_data_files_are_part_of_the_cell_and_links_are_not(project):
+    (project / "tables").mkdir()
+    (project / "tables" / "scale.txt").write_text("2")
+    (project / "large").mkdir()
+    (project / "large" / "numbers.txt").write_text("3")
+    (project / "helper.py").write_text(
+        "from pathlib import Path\nhere = Path(__file__).parent\n"
+        "def build_model():\n    import torch\n"
+        "    count = int((here / 'tables/scale.txt').read_text()) + int((here / 'large/numbers.txt').read_text())\n"
+        "    return torch.nn.Sequential(torch.nn.Linear(4, count), torch.nn.Linear(count, 2))\n"
+    )
+    attempt = only(run(project))
+    assert attempt.error["message"].endswith("add `files: [tables/scale.txt]` to the grid file")
+    (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [tables]\nlinks: [large]\n")
+    first = only(run(project))
+    assert first.status == "completed", first.error
+    (project / "large" / "numbers.txt").write_text("4")
+    assert only(run(project)).trial == first.trial
+    (project / "tables" / "scale.txt").write_text("5")
+    assert only(run(project)).trial != first.trial
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("files: [nothing/*.txt]", "'nothing/*.txt' matches no file in {folder}"),
+        ("files: [../other.py]", "'../other.py' is not below the workload's folder, {folder}"),
+        ("links: [nothing]", "there is no nothing in {folder}"),
+    ],
+)
+def test_a_wrong_name_is_a_mistake_of_the_grid_file(project, line, message):
+    (project / "grid.yaml").write_text(FILES["grid.yaml"] + line + "\n")
+    with pytest.raises(WorkloadError) as caught:
+        run(project)
+    assert str(caught.value) == f"{project / 'grid.yaml'}:5: " + message.format(folder=project)
+
+
+@pytest.mark.parametrize(
+    ("workload", "says"),
+    [
+        ("pipe.py:w", "cannot read {folder}/pipe.py: it is not a file"),
+        ("large.py:w", "{folder}/large.py is larger than 1 MiB; keep data in files of their own"),
+        (
+            "~nobody-here/x.py:w",
+            "workload's file {folder}/~nobody-here/x.py: No such file or directory",
+        ),
+        (f"{'x' * 5000}.py:w", "File name too long"),
+        ("odd.py:nul", "{folder}/odd.py:2: data_files has a character that no file or program can hold: U+0000 or a"),
+        ("odd.py:lone", "{folder}/odd.py:3: name has a character that no file or program can hold: U+0000 or a lone"),
+    ],
+)
+def test_a_workload_file_that_cannot_be_one_is_a_message_at_once(project, workload, says):
+    os.mkfifo(project / "pipe.py")
+    (project / "large.py").write_bytes(b"#" * ((1 << 20) + 1))
+    odd = "from raybench import Workload\nnul = Workload(model=print, data=print, data_files=['a\\0b'])\n"
+    (project / "odd.py").write_text(odd + "lone = Workload(model=print, data=print, name='\\ud800')\n")
+    (project / "grid.yaml").write_text(f"name: g\nworkload: {workload}\n")
+    with pytest.raises(WorkloadError) as caught:
+        run(project)
+    assert says.format(folder=project) in str(caught.value)
+
+
+def test_a_data_file_that_is_no_regular_file_is_a_message_at_once(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    text = "from raybench import Workload\nw = Workload(model=print, data=print, data_files=['pipe'])\n"
+    (project / "piped.py").write_text(text)
+    (project / "grid.yaml").write_text("name: g\nworkload: piped.py:w\n")
+    with pytest.raises(DataError, match="pipe: not a regular file"):
+        run(project)
+
+
+def test_a_helper_that_is_no_python_is_named(project):
+    (project / "helper.py").write_text("def build_model(:\n")
+    with pytest.raises(WorkloadError, match=r"helper\.py:1: invalid syntax"):
+        run(project)
+
+
+def test_files_are_for_a_workload_of_ones_own(project):
+    (project / "grid.yaml").write_text("name: g\nworkload: digits_cnn\nfiles: [mine.py]\n")
+    with pytest.raises(WorkloadError, match="files belong to a workload file of your own"):
+        run(project)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from raybench.workloads import read_reference
+print(read_reference("mine.py:workload", Path(sys.argv[1])).elsewhere)
+"""
+
+
+def test_modules_on_the_path_are_part_of_the_cell_where_they_are(project, tmp_path_factory):
+    """A module that is found on `PYTHONPATH` is not copied, and its digest counts."""
+    library = tmp_path_factory.mktemp("library")
+    (library / "mylib").mkdir()
+    (library / "mylib" / "__init__.py").write_text("from mylib.layers import Net\n")
+    (library / "mylib" / "layers.py").write_text("Net = None\n")
+    (project / "helper.py").write_text("import mylib\nimport json, torch\n" + FILES["helper.py"])
+
+    def elsewhere():
+        command = [sys.executable, "-c", SCRIPT, str(project)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(library)})
+        return eval(found.stdout)
+
+    before = elsewhere()
+    assert before.keys() == {"mylib", "mylib.layers"}
+    (library / "mylib" / "layers.py").write_text("Net = 1\n")
+    after = elsewhere()
+    assert after["mylib"] == before["mylib"] and after["mylib.layers"] != before["mylib.layers"]
