@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from raybench.analysis.caveats import finding_facts
-from raybench.analysis.diagnostics.findings import survey
-from raybench.analysis.grid_results import Standing, of_journal
+from raybench.analysis.diagnostics.findings import diagnose_all
+from raybench.analysis.grid_results import GridResults, of_journal
 from raybench.checks.canary.judge import drifts
 from raybench.core import events
 from raybench.core.events import Event
@@ -98,7 +98,7 @@ def measure(random: np.random.Generator, spread: float, canaries: int, grids: in
     }
 
 
-def simulate(random: np.random.Generator, spread: float, pace: np.ndarray[Any, Any], ratio: float) -> Standing:
+def simulate(random: np.random.Generator, spread: float, pace: np.ndarray[Any, Any], ratio: float) -> GridResults:
     """A grid as its journal would tell of it.
 
     Args:
@@ -111,8 +111,10 @@ def simulate(random: np.random.Generator, spread: float, pace: np.ndarray[Any, A
     known = attempts(told)
     standing = of_journal("simulated", latest(known.values()))
     canaries = [event for event in told if event["event"] == "check_ended"]
-    found = survey(known.values(), drifts(canaries, known.values()), axes=standing.axes)
-    return Standing("simulated", standing.workload, standing.cells, standing.latest, standing.baseline, findings=found)
+    found = diagnose_all(known.values(), drifts(canaries, known.values()), axes=standing.axes)
+    return GridResults(
+        "simulated", standing.workload, standing.cells, standing.latest, standing.baseline, findings=found
+    )
 
 
 def _events(random: np.random.Generator, spread: float, pace: np.ndarray[Any, Any], ratio: float) -> Iterator[Event]:

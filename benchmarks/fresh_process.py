@@ -20,11 +20,11 @@ from pathlib import Path
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.core.job import Job
-from raybench.execution.deferred_ray import LazyRay
+from raybench.execution.deferred_ray import DeferredRayExecutor
 from raybench.execution.jobs import make_job
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.execution.scheduler import Dispatcher
-from raybench.planning.plan import Work, make_plan
+from raybench.planning.plan import WorkItem, make_plan
 
 WORK = ("data", "build", "compile", "train", "input_wait", "evaluate")
 
@@ -38,10 +38,10 @@ def small_job(folder: Path, options: argparse.Namespace) -> Job:
         f"devices: {{one: {{kind: {options.device}, framework: {options.framework}{environment}}}}}\n"
     )
     spec = load_grid(file)
-    plan = make_plan(spec, LazyRay().nodes(spec.environments), datasets.data_root())
+    plan = make_plan(spec, DeferredRayExecutor().nodes(spec.environments), datasets.data_root())
     if plan.cells[0].skip:
         raise SystemExit(plan.cells[0].skip)
-    placement = Dispatcher([Work(plan.trials[0])], plan.nodes).next()
+    placement = Dispatcher([WorkItem(plan.trials[0])], plan.nodes).next()
     assert placement is not None
     return make_job(plan, placement, folder, datasets.data_root())
 
@@ -56,7 +56,7 @@ def main() -> None:
     costs, walls = [], []
     with tempfile.TemporaryDirectory() as folder:
         job = small_job(Path(folder), options)
-        template = TemplateProcess(options.framework, job.python)
+        template = ForkServer(options.framework, job.python)
         for number in range(options.rounds + 1):
             begun = time.perf_counter()
             *_, last = template.run(replace(job, folder=str(Path(folder) / str(number))))

@@ -33,7 +33,7 @@ from raybench.core import events
 from raybench.reporting import build
 from raybench.reporting import build as reports
 from raybench.tracking import mapping as p
-from raybench.tracking.store import Store, at
+from raybench.tracking.store import Store, store_from_uri
 from raybench.tracking.sync import sync
 
 GRID = "loading"
@@ -81,7 +81,7 @@ def clock(seconds: float) -> str:
 
 def fill(folder: Path, runs: int, epochs: int) -> Store:
     """A store with so many runs, as `raybench sync` writes them and their journal."""
-    store = at(f"sqlite:///{folder.as_posix()}/mlflow.db")
+    store = store_from_uri(f"sqlite:///{folder.as_posix()}/mlflow.db")
     write(folder / GRID / "journal.jsonl", runs, epochs)
     sync(folder / GRID / "journal.jsonl", store, GRID)
     return store
@@ -123,7 +123,7 @@ def write(path: Path, trials: int, epochs: int) -> int:
 
 def reported(path: Path) -> dict[str, str]:
     """Everything that `raybench report` makes of a journal."""
-    report = build.of_source(str(path), path.parent)
+    report = build.from_source(str(path), path.parent)
     with redirect_stdout(StringIO()) as screen:
         show_report(report)
     return {**build.files(report), "screen": screen.getvalue()}

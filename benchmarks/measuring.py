@@ -44,7 +44,7 @@ from raybench.planning.cell import make_cell
 from raybench.results.journal import Journal, attempt_folder
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import MlflowWriter
-from raybench.trial.record import keep
+from raybench.trial.record import append_event
 from raybench.workloads import read_reference
 
 GRID = "measuring"
@@ -67,10 +67,10 @@ fork_server.main(*sys.argv[1:])
 """
 """The fork template, whose trials keep no journal of their own in a folder that says so."""
 
-AUDIT = process.Audit
+AUDIT = process.Monitor
 
 
-class NoAudit(process.Audit):
+class NoAudit(process.Monitor):
     """In the place of the sampler of the whole process: reads nothing, and knows whom to read of."""
 
     leader = 0
@@ -80,13 +80,13 @@ class NoAudit(process.Audit):
         NoAudit.leader = leader
 
 
-def start_template(folder: Path) -> process.TemplateProcess:
+def start_template(folder: Path) -> process.ForkServer:
     program = folder / "template.py"
     program.write_text(TEMPLATE)
     script = folder / "python"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$4" "$5"\n')
     script.chmod(0o755)
-    return process.TemplateProcess("torch", str(script))
+    return process.ForkServer("torch", str(script))
 
 
 def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | None) -> Job:
@@ -117,7 +117,7 @@ class Around:
     def see(self, event: Event) -> None:
         """Take an event as a grid would."""
         told = event | {"trial": self._job.trial, "attempt": self._job.attempt}
-        keep(Path(self._job.folder), told)
+        append_event(Path(self._job.folder), told)
         self._audit.see(told)
         self._journal.append(told)
         self._writer.put(told)
@@ -177,7 +177,7 @@ def blocks_of(folder: Path, seconds: float, steps: int | None, rounds: int) -> I
     writer.wait_open()
     journal = Journal(folder / "journal.jsonl")
     job = make_job(folder / WITHOUT, "c-r0", 1, EPOCHS, steps)
-    process.Audit = NoAudit
+    process.Monitor = NoAudit
     started: Event = {}
     length = seconds
     order = [measured for number in range(rounds) for measured in ((False, True), (True, False))[number % 2]]

@@ -40,7 +40,7 @@ from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.execution import process
 from raybench.results.journal import Journal
-from raybench.tracking.store import at
+from raybench.tracking.store import store_from_uri
 from raybench.tracking.writer import PATIENCE, MlflowWriter
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -67,7 +67,7 @@ class Around:
 
     def __init__(self, folder: Path, uri: str, name: str, started: Event) -> None:
         self._journal = Journal(folder / "journal.jsonl")
-        self._writer = MlflowWriter(at(uri), GRID, folder, name, warn=lambda _: None)
+        self._writer = MlflowWriter(store_from_uri(uri), GRID, folder, name, warn=lambda _: None)
         self._writer.wait_open()
         self._trial = f"{name}-r1"
         earlier = started | {"trial": f"{name}-r0"}
@@ -100,7 +100,7 @@ class Around:
 def blocks_of(folder: Path, uris: dict[str, str], seconds: float, steps: int | None, rounds: int) -> Iterator[Block]:
     """Blocks in rounds, each of which begins with another arm."""
     template = start_template(folder)
-    process.Audit = NoAudit
+    process.Monitor = NoAudit
     job = make_job(folder / WITHOUT, "c-r0", 1, EPOCHS, steps)
     order = [ARMS[(number + first) % len(ARMS)] for first in range(rounds) for number in range(len(ARMS))]
     started: Event = {}

@@ -14,9 +14,9 @@ from typing import Any
 from raybench import datasets
 from raybench.analysis.comparison import Row
 from raybench.analysis.labels import differences, extended, without_repeat
-from raybench.analysis.request import FILE, Wanted, last_wanted, same_cells, wanted_by, written
-from raybench.checks.pretrial import Evidence, about
-from raybench.checks.weight_decay.schedule import Proof
+from raybench.analysis.request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
+from raybench.checks.pretrial import PretrialChecks, describe
+from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
 from raybench.core.events import Event
@@ -26,12 +26,12 @@ from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
 from raybench.execution.base import Executor
 from raybench.execution.jobs import make_job
-from raybench.execution.progress import Silent, View
-from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.execution.progress import ProgressListener, RecordingListener
+from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
-from raybench.planning.plan import Plan, Trial, Work, make_plan
+from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import History, missing_work, recover_history
-from raybench.reporting.build import files, keep_page, of_events, page_is_current
+from raybench.reporting.build import files, from_journal, page_is_current, write_page
 from raybench.reporting.report import Report
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
@@ -133,7 +133,9 @@ class Outcome:
         return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not ran) else 0
 
 
-def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, options: Options | None = None) -> Outcome:
+def run_grid(
+    spec: GridSpec, executor: Executor, view: ProgressListener | None = None, options: Options | None = None
+) -> Outcome:
     """Run what is missing of a grid.
 
     Raises:
@@ -142,7 +144,7 @@ def run_grid(spec: GridSpec, executor: Executor, view: View | None = None, optio
         ExecutionError: the machines would not do what was asked.
         JournalError: the results folder can no longer be written.
     """
-    view, options = view or Silent(), options or Options()
+    view, options = view or RecordingListener(), options or Options()
     tracker = _tracker(spec, options)
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
@@ -183,14 +185,14 @@ class _Session:
         for attempt in self._known.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
-        self._evidence = Evidence(() if options.fresh else history.events)
+        self._evidence = PretrialChecks(() if options.fresh else history.events)
         self._executions = executions.ended(history.events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
         self._busy = False
 
-    def run(self, todo: Sequence[Work], executor: Executor, view: View) -> None:
+    def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
         skipped = self._newly_skipped()
         if skipped:
@@ -221,16 +223,16 @@ class _Session:
             writer = self._tracker.open(
                 self._plan.spec.name,
                 self._folder,
-                executions.named(begun),
+                executions.execution_name(begun),
                 self._known.values(),
                 self._executions,
                 warn=self._warnings.append,
                 tell=view.warn,
             )
 
-            def job(placement: Placement) -> Job:
+            def job(placement: AssignedWork) -> Job:
                 if placement.work.check:
-                    view.checking(about(placement.work))
+                    view.checking(describe(placement.work))
                 made = make_job(self._plan, placement, self._folder, self._root)
                 label = {**made.labels, "label": self._label(placement.work.trial)}
                 made = replace(made, labels=label, host_busy=self._busy)
@@ -264,12 +266,12 @@ class _Session:
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
-    def _close(self, journal: Journal | None, writer: Writer, view: View, begun: str) -> None:
+    def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, begun: str) -> None:
         """Keep what this execution comes to, where there is room for it, and bring MLflow up to date."""
         try:
             if journal:
                 summary = self._summary(begun)
-                executions.keep(journal, summary)
+                executions.write_execution(journal, summary)
                 self._keep_page(summary.files)
                 writer.put_summary(summary)
         except OSError as error:
@@ -294,9 +296,9 @@ class _Session:
         others = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
         return extended(label, differences(cell.cell_id, cell.content, others)) if others else label
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> GridRequest:
         """What the plan asks for; secrets in the grid file and the password of a store are taken out."""
-        wanted = wanted_by(self._plan)
+        wanted = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
         text = reduce(redact_text, filter(None, uris), mask_yaml(wanted.text))
         return replace(wanted, text=text, description=mask(wanted.description))
@@ -304,7 +306,7 @@ class _Session:
     def _report(self) -> Report:
         """The grid as it stands now, from its journal."""
         history = list(read_journal(self._folder / JOURNAL))
-        return of_events(self._plan.spec.name, history, self._wanted(), self._warnings)
+        return from_journal(self._plan.spec.name, history, self._wanted(), self._warnings)
 
     def _summary(self, begun: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
@@ -319,14 +321,14 @@ class _Session:
         effective = self._plan.spec.model_dump(mode="json", exclude_unset=True, exclude={"tracking_uri"})
         data = {
             EFFECTIVE: mask(effective),
-            PLAN: {"order_seed": self._plan.spec.seed, "trials": plan, "wanted": written(self._wanted())},
+            PLAN: {"order_seed": self._plan.spec.seed, "trials": plan, "wanted": to_dict(self._wanted())},
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
         }
         ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
         texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
-        name = executions.named(begun)
+        name = executions.execution_name(begun)
         return Summary(name, texts, Counter(ends), begun, events.now(), interrupted=self._interrupted)
 
     def _files(self, report: Report) -> dict[str, str]:
@@ -341,7 +343,7 @@ class _Session:
 
     def _keep_page(self, made: Mapping[str, str]) -> None:
         try:
-            keep_page(self._folder, made)
+            write_page(self._folder, made)
         except OSError as error:
             self._warnings.append(f"no page was written: {error}")
 
@@ -350,17 +352,17 @@ class _Session:
         path = self._folder / JOURNAL
         runnable = any(not cell.skip for cell in self._plan.cells)
         if path.is_file() and not page_is_current(self._folder, self._wanted()):
-            if runnable and not same_cells(last_wanted(path, self._executions), self._wanted()):
+            if runnable and not same_cells(latest_request(path, self._executions), self._wanted()):
                 # What the grid asks for has changed: `report` and `load` go by the last execution.
                 summary = self._summary(events.now())
                 with Journal(path) as journal:
-                    executions.keep(journal, summary)
+                    executions.write_execution(journal, summary)
                 self._keep_page(summary.files)
             else:
                 self._keep_page(self._files(self._report()))
         self._tracker.catch_up(self._plan.spec.name, self._folder, self._warnings.append)
 
-    def _proved(self) -> list[tuple[Proof, Event]]:
+    def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self) -> Outcome:

@@ -81,8 +81,8 @@ from support.executors import ForkingExecutor  # noqa: E402 — the surroundings
 from support.frameworks import interpreter  # noqa: E402
 from support.servers import mlflow_server  # noqa: E402
 
-from raybench.execution.deferred_ray import LazyRay  # noqa: E402
-from raybench.execution.process import TemplateProcess  # noqa: E402
+from raybench.execution.deferred_ray import DeferredRayExecutor  # noqa: E402
+from raybench.execution.process import ForkServer  # noqa: E402
 from raybench.tracking.store import Store, resolve  # noqa: E402
 
 
@@ -162,10 +162,10 @@ def migrated_database(shared_tmp: Path) -> Path:
     with FileLock(f"{path}.lock"):
         if not path.exists():
             from raybench.tracking.mlflow import client_of
-            from raybench.tracking.store import at
+            from raybench.tracking.store import store_from_uri
 
             new = shared_tmp / "migrating.db"
-            client_of(at(f"sqlite:///{new}")).search_experiments()
+            client_of(store_from_uri(f"sqlite:///{new}")).search_experiments()
             new.rename(path)
     return path
 
@@ -200,7 +200,7 @@ def store(request: pytest.FixtureRequest) -> Store:
     return request.getfixturevalue(request.param)
 
 
-class SessionRay(LazyRay):
+class SessionRay(DeferredRayExecutor):
     """Ray for many grids: starting it takes longer than most of them do."""
 
     def close(self) -> None:
@@ -220,19 +220,19 @@ def ray_executor() -> Iterator[SessionRay]:
 
 
 @pytest.fixture
-def forking_executor(fork_server: Callable[[str], TemplateProcess]) -> ForkingExecutor:
+def forking_executor(fork_server: Callable[[str], ForkServer]) -> ForkingExecutor:
     """An executor without Ray whose trials are real processes; starting one takes milliseconds."""
     return ForkingExecutor(fork_server)
 
 
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[Callable[[str], TemplateProcess]]:
+def fork_server() -> Iterator[Callable[[str], ForkServer]]:
     """Returns the fork server of a framework, one for all tests of this process; it must stay alive."""
-    started: dict[str, TemplateProcess] = {}
+    started: dict[str, ForkServer] = {}
 
-    def server(framework: str = "torch") -> TemplateProcess:
+    def server(framework: str = "torch") -> ForkServer:
         if framework not in started or not started[framework].alive:
-            started[framework] = TemplateProcess(framework, "" if framework == "torch" else interpreter(framework))
+            started[framework] = ForkServer(framework, "" if framework == "torch" else interpreter(framework))
         return started[framework]
 
     yield server

@@ -10,7 +10,7 @@ from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.reporting import build
 from raybench.reporting.html import page
-from raybench.reporting.text import phrase, plain
+from raybench.reporting.text import plain, render_phrase
 from raybench.run import Options, run_grid
 
 pytestmark = pytest.mark.slow
@@ -75,7 +75,7 @@ def odd(tmp_path_factory):
     assert len(kept) < len(lines)
     outcome.journal.write_text("".join(kept))
     shutil.rmtree(outcome.folder / "trials" / f"{lost.cell_id}-r1")
-    return build.of_source("odd", folder / "results")
+    return build.from_source("odd", folder / "results")
 
 
 def test_what_went_wrong_is_in_the_verdict_and_has_no_ratio(odd):
@@ -93,7 +93,7 @@ def test_what_went_wrong_is_in_the_verdict_and_has_no_ratio(odd):
 
 def test_every_table(odd):
     labels = {cell.cell_id: odd.standing.label(cell) for cell in odd.standing.cells}
-    assert {labels[row.cell_id]: phrase("run_counts", row.counts) for row in odd.standing.rows} == {
+    assert {labels[row.cell_id]: render_phrase("run_counts", row.counts) for row in odd.standing.rows} == {
         "cpu b16": "2/2 completed",
         "cpu b32": "0/2 completed, 2 diverged",
         "cpu b64": "0/2 completed, 2 oom in train, asked 4.0 EiB",

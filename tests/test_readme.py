@@ -11,12 +11,12 @@ import pytest
 import yaml
 from support import ROOT
 
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.analysis.run_counts import RunCounts
 from raybench.cli import VERBS
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting.reference_results import beside
+from raybench.reporting.reference_results import reported_numbers
 from raybench.run import Options, run_grid
 
 WORKER_GROUP = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template", "numOfHosts"}
@@ -51,7 +51,9 @@ def test_every_command_of_the_published_comparisons_is_a_grid_that_has_something
         first = said[2] if said[0] == "raybench" else first
         assert Path(first).stem in grids
         spec = load_grid(ROOT / first, [said[at + 1] for at, word in enumerate(said) if word == "--set"])
-        assert beside(Standing(spec.name, spec.workload, [], {}, {})), f"nothing was published of {spec.workload}"
+        assert reported_numbers(GridResults(spec.name, spec.workload, [], {}, {})), (
+            f"nothing was published of {spec.workload}"
+        )
 
 
 @pytest.mark.slow

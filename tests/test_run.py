@@ -19,16 +19,16 @@ from support import ROOT, WORKLOADS
 
 import raybench
 from raybench.analysis.run_counts import Ending, RunCounts
-from raybench.cli.end_view import show
+from raybench.cli.end_view import show_end
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import Silent
+from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
-from raybench.reporting.build import of_source
+from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
 from raybench.reporting.text import plain
 from raybench.results.lock import locked
@@ -57,7 +57,7 @@ def run(folder, text, **options):
     """Run a grid text in a folder: its trials alone, unless the options ask for more."""
     path = folder / "grid.yaml"
     path.write_text(text)
-    view = Silent()
+    view = RecordingListener()
     cheap = {"checks": False, "tracking": None, "report": False}
     outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(folder / "results", **cheap | options))
     return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
@@ -151,7 +151,7 @@ def test_a_store_has_the_tables_and_the_report_of_the_journal(whole):
     stored, kept = raybench.load(outcome.store.uri), raybench.load(outcome.folder.parent)
     assert_frame_equal(stored.trials, kept.trials)
     assert_frame_equal(stored.epochs, kept.epochs)
-    reports = [of_source(source, outcome.folder.parent) for source in (outcome.store.uri, "digits")]
+    reports = [from_source(source, outcome.folder.parent) for source in (outcome.store.uri, "digits")]
     data = [as_json(report) | {"made": ""} for report in reports]
     assert data[0] == data[1]
 
@@ -346,7 +346,7 @@ def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
         assert attempt.decay_proof["factor"] == pytest.approx(8.0, rel=1e-3)
     capsys.readouterr()
     again, nothing = grid(DIGITS)
-    show(again)
+    show_end(again)
     assert nothing == []
     assert f"warning: {words}" in capsys.readouterr().out, "it stands under the table as long as its runs do"
     mended, _ = grid(DIGITS, fresh=True)
@@ -440,7 +440,7 @@ def test_a_person_stops_it(grid, tmp_path, monkeypatch):
     assert [row.counts.by_status for row in outcome.rows] == [{"not run": 1}] * 2
 
 
-class BeforeTrials(Silent):
+class BeforeTrials(RecordingListener):
     """Counts the warnings that came before the first event of a trial, and keeps what was said of the load."""
 
     def __init__(self):

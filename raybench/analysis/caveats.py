@@ -11,8 +11,8 @@ from typing import Any
 from raybench.analysis.comparison import Row
 from raybench.analysis.diagnostics.findings import by_code
 from raybench.analysis.fact import Fact
-from raybench.analysis.grid_results import Standing
-from raybench.analysis.pairs import Pair
+from raybench.analysis.grid_results import GridResults
+from raybench.analysis.pairs import Comparison
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
     ]
 
 
-def caveats(standing: Standing, pairs: Sequence[Pair]) -> Iterator[Fact]:
+def caveats(standing: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
     """What touches numbers of the grid besides findings, in the order of a report."""
     rows = standing.rows
     counts = Counter(row.steady.runs for row in rows if row.steady)

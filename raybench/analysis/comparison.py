@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean, median
 from typing import Any
 
-from raybench.analysis.diagnostics.distortion import could_turn
+from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
 from raybench.analysis.run_counts import RunCounts, count_runs
-from raybench.analysis.statistics.speedup import Speedup, by_repeat
+from raybench.analysis.statistics.speedup import Speedup, paired_or_welch
 from raybench.analysis.step_breakdown import step_profile
 from raybench.checks.roofline.judge import roofline
 from raybench.core.identity import trial_id
@@ -54,7 +54,7 @@ class PlannedCell:
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeanMinMax:
     """One number a run, over the repeats of a cell: the middle one (see `Row`), the least, the most, and how many."""
 
     value: float
@@ -64,7 +64,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bottleneck:
     """What held the completed runs of a cell up (`raybench.checks.roofline.judge`), most often first, and how far they
     got.
 
@@ -102,14 +102,14 @@ class Row:
     cell_id: str
     axes: Mapping[str, Any]
     counts: RunCounts
-    steady: Spread | None = None
+    steady: MeanMinMax | None = None
     from_warmup: bool = False
-    metric: Spread | None = None
+    metric: MeanMinMax | None = None
     is_baseline: bool = False
     is_again: bool = False
     speedup: Speedup | None = None
     per_example: bool = False
-    bound: Bound | None = None
+    bound: Bottleneck | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     step_profile: Mapping[str, float] = field(default_factory=dict)
@@ -132,21 +132,21 @@ def compare(
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`); others are left aside.
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
-        findings: of attempts (`raybench.analysis.diagnostics.findings.survey`).
+        findings: of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
     """
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
-    times = [times_of(mine) for mine in runs]
-    others = Beside(runs, times)
+    times = [steady_seconds_by_repeat(mine) for mine in runs]
+    others = CoLocatedCells(runs, times)
     rows: list[Row] = []
     doubts: list[set[str]] = [set() for _ in cells]
-    for number, (cell, mine, origin) in enumerate(zip(cells, runs, origins(cells, baseline), strict=True)):
+    for number, (cell, mine, origin) in enumerate(zip(cells, runs, baseline_indices(cells, baseline), strict=True)):
         steady = _spread(list(times[number].values()), _geometric_mean)
         speedup = None
         if origin is not None and origin != number:
             speedup = speedup_of(runs[origin], mine, others.of(origin, number))
         if speedup and origin is not None:
-            for place, codes in zip((origin, number), doubts_of(speedup, runs[origin], mine, findings), strict=True):
+            for place, codes in zip((origin, number), caveats_of(speedup, runs[origin], mine, findings), strict=True):
                 doubts[place] |= codes
         totals = [seconds for run in completed(mine) if (seconds := timing.total(run)) is not None]
         rows.append(
@@ -162,7 +162,7 @@ def compare(
                 is_again=cell.again is not None,
                 speedup=speedup,
                 per_example=speedup is not None and origin is not None and not are_even(runs[origin], mine),
-                bound=bound(mine),
+                bound=bottleneck_of(mine),
                 findings={run.trial: told for run in completed(mine) if (told := findings.get(run.key))},
                 step_profile=step_profile(completed(mine)),
                 epoch_price=_price(cell, steady.value if steady else None),
@@ -186,7 +186,7 @@ def speedup_of(
         for side, runs in zip(sides, (baseline, other), strict=True):
             for sample in side:
                 side[sample] /= examples_of(runs) or 1
-    return by_repeat(sides[0], sides[1], beside)
+    return paired_or_welch(sides[0], sides[1], beside)
 
 
 def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
@@ -200,7 +200,7 @@ def examples_of(runs: Sequence[Attempt]) -> int | None:
     return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
 
 
-def doubts_of(
+def caveats_of(
     found: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Codes of the findings on either side that could turn a verdict, the baseline's first."""
@@ -210,7 +210,7 @@ def doubts_of(
         every = (findings.get(run.key, ()) for run in completed(runs))
         return [[each for each in some if not (same and is_of_hardware(each.code))] for some in every]
 
-    return could_turn(found, bearing(baseline), bearing(other))
+    return could_reverse(found, bearing(baseline), bearing(other))
 
 
 def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
@@ -222,7 +222,7 @@ def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> 
     return any(devices[0].get(name) != devices[1].get(name) for name in OF_HARDWARE)
 
 
-def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:
+def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:
     """The place of the cell that each is compared with: its own for a baseline, None where there is none.
 
     Args:
@@ -237,7 +237,7 @@ def origins(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) ->
     ]
 
 
-def lacking(axis: str, cells: Sequence[PlannedCell]) -> bool:
+def is_partial_axis(axis: str, cells: Sequence[PlannedCell]) -> bool:
     """Whether some cell is not on an axis, as where one that is included has a setting of its own.
 
     One of which nothing is known but that it was skipped is on none.
@@ -251,7 +251,7 @@ def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
     return [latest[name] for name in names if name in latest]
 
 
-def times_of(runs: Sequence[Attempt]) -> dict[int, float]:
+def steady_seconds_by_repeat(runs: Sequence[Attempt]) -> dict[int, float]:
     """Steady seconds an epoch of completed runs by repeat; one of no time, as in a damaged journal, is left out."""
     return {run.repeat: seconds for run in completed(runs) if (seconds := timing.steady(run))}
 
@@ -263,8 +263,8 @@ def samples_of(runs: Sequence[Attempt]) -> dict[Any, float]:
     """
     hosts = hosts_of(runs)
     if len(hosts) < 2:
-        return dict(times_of(runs))
-    by_host = {host: times_of([run for run in runs if run.host.get("name") == host]) for host in hosts}
+        return dict(steady_seconds_by_repeat(runs))
+    by_host = {host: steady_seconds_by_repeat([run for run in runs if run.host.get("name") == host]) for host in hosts}
     return {host: geometric_mean(times.values()) for host, times in by_host.items() if times}
 
 
@@ -273,11 +273,11 @@ def hosts_of(runs: Sequence[Attempt]) -> list[Any]:
     return list(dict.fromkeys(run.host.get("name") for run in completed(runs) if timing.steady(run)))
 
 
-class Beside:
+class CoLocatedCells:
     """The cells of a grid by the one machine on which each ran.
 
     Those that are not compared tell whether what happens to the machine moves the repeats
-    (`raybench.analysis.statistics.speedup.by_repeat`). Of very many, some that lie all over the grid tell as well.
+    (`raybench.analysis.statistics.speedup.paired_or_welch`). Of very many, some that lie all over the grid are enough.
 
     Args:
         runs: of each cell.
@@ -299,11 +299,11 @@ class Beside:
         return [times for place, times in others if place not in (origin, number)]
 
 
-def bound(runs: Sequence[Attempt]) -> Bound | None:
+def bottleneck_of(runs: Sequence[Attempt]) -> Bottleneck | None:
     """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
     found = [line for run in completed(runs) if (line := roofline(run)) is not None]
     ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
-    return Bound(tuple(ordered), median(line.share for line in found)) if found else None
+    return Bottleneck(tuple(ordered), median(line.share for line in found)) if found else None
 
 
 def completed(runs: Sequence[Attempt]) -> list[Attempt]:
@@ -311,8 +311,8 @@ def completed(runs: Sequence[Attempt]) -> list[Attempt]:
     return [run for run in runs if run.status == TrialStatus.COMPLETED]
 
 
-def _spread(values: Sequence[float], middle: Any) -> Spread | None:
-    return Spread(middle(values), min(values), max(values), len(values)) if values else None
+def _spread(values: Sequence[float], middle: Any) -> MeanMinMax | None:
+    return MeanMinMax(middle(values), min(values), max(values), len(values)) if values else None
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

@@ -8,13 +8,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from raybench.analysis.comparison import ACCURACY, PlannedCell, Row, compare, lacking, runs_of, times_of
+from raybench.analysis.comparison import (
+    ACCURACY,
+    PlannedCell,
+    Row,
+    compare,
+    is_partial_axis,
+    runs_of,
+    steady_seconds_by_repeat,
+)
 from raybench.analysis.diagnostics.findings import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.core.identity import canonical, is_smoke, leaves, trial_id
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
 
@@ -55,7 +63,7 @@ PLACE = ("device", "framework", "precision", "replicas")
 
 
 @dataclass(frozen=True)
-class Standing:
+class GridResults:
     """What was asked for and what there is, for tables, figures and sentences.
 
     Attributes:
@@ -65,7 +73,7 @@ class Standing:
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`).
         baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
         target: the quality to reach, where one was asked for.
-        findings: what to doubt of attempts (`raybench.analysis.diagnostics.findings.survey`).
+        findings: what to doubt of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
     """
 
     name: str
@@ -103,7 +111,7 @@ class Standing:
     def compared_with(self) -> Mapping[str, Any]:
         """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
         timed = [cell for cell in self.cells if not cell.again and self.baseline.keys() <= cell.axes.keys()]
-        timed = [cell for cell in timed if times_of(runs_of(cell, self.latest))]
+        timed = [cell for cell in timed if steady_seconds_by_repeat(runs_of(cell, self.latest))]
         there = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed]
         if dict(self.baseline) in there or all(values == there[0] for values in there):
             return self.baseline
@@ -118,8 +126,8 @@ class Standing:
         found: dict[str, dict[str, Any]] = {}
         for cell in self.cells:
             for name, value in cell.axes.items():
-                found.setdefault(name, {})[short(value)] = value
-        apart = [name for name, some in found.items() if len(some) > 1 or lacking(name, self.cells)]
+                found.setdefault(name, {})[format_value(value)] = value
+        apart = [name for name, some in found.items() if len(some) > 1 or is_partial_axis(name, self.cells)]
         several = {name: list(found[name].values()) for name in apart}
         return {name: several[name] for name in sorted(several, key=_place)}
 
@@ -131,9 +139,9 @@ class Standing:
             without: axes that the reader sees elsewhere.
         """
         left_out = set(without)
-        parts = [worded(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
+        parts = [axis_label(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
         if not parts and not left_out:
-            parts = [worded(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
+            parts = [axis_label(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
         return " ".join([*parts, *(["A/A"] if cell.again else [])])
 
     @cached_property
@@ -147,7 +155,7 @@ class Standing:
         points = [cell.axes for cell in self.cells]
         kept = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, points))]
         return {
-            cell.cell_id: " ".join(worded(axis, cell.axes[axis]) for axis in kept if axis in cell.axes)
+            cell.cell_id: " ".join(axis_label(axis, cell.axes[axis]) for axis in kept if axis in cell.axes)
             for cell in self.cells
         }
 
@@ -184,7 +192,7 @@ class Standing:
         if any(run.stops for run in self.latest.values()):
             return []
         return [
-            ({axis: short(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
+            ({axis: format_value(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
             for cell in self.cells
             for value in self.values(cell)
             if not cell.again and self.metric == ACCURACY
@@ -203,7 +211,7 @@ class Standing:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def in_fractions(standing: Standing) -> Standing:
+def in_fractions(standing: GridResults) -> GridResults:
     """Convert accuracies in percent to fractions, in the runs and in the target.
 
     Returns:
@@ -250,15 +258,15 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
     return any(len(values) > 1 for values in found.values())
 
 
-def worded(axis: str, value: Any) -> str:
+def axis_label(axis: str, value: Any) -> str:
     """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
     if axis in ("device", "framework"):
         return str(value)
     known = {"batch_size": "b", "weight_decay": "wd"}
-    return f"{known[axis]}{short(value)}" if axis in known else f"{axis}={short(value)}"
+    return f"{known[axis]}{format_value(value)}" if axis in known else f"{axis}={format_value(value)}"
 
 
-def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> Standing:
+def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> GridResults:
     """A grid of which nothing is known but what its trials tell: every cell they have, on the axes that differ.
 
     What differs from device to device alone is no axis: the device's name says it. The first device is the baseline
@@ -281,7 +289,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
         if axis in _ALWAYS
         or varies_within(axis, axes.values())
-        or (axis in _JOB.values() and len({short(mine.get(axis)) for mine in axes.values()}) > 1)
+        or (axis in _JOB.values() and len({format_value(mine.get(axis)) for mine in axes.values()}) > 1)
     ]
     if _follows("framework_version", axes.values()):
         kept = [axis for axis in kept if axis != "framework_version"]
@@ -295,7 +303,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again, attempt.cell))
     first = next((attempt for attempt in contents.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
-    return Standing(
+    return GridResults(
         name=name,
         workload=str((first and dict(leaves(first.cell)).get("workload.name")) or name),
         cells=cells,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from raybench.core.identity import leaves
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 from raybench.results.columns import TRIALS
 
 _NAMES = {column.leaf: column.name for column in TRIALS if column.leaf}
@@ -61,4 +61,4 @@ def _name(leaf: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, str) and value.startswith("sha256:"):
         return value.removeprefix("sha256:")[:8]
-    return "none" if value is None else short(value)
+    return "none" if value is None else format_value(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from raybench.analysis.fact import Fact
-from raybench.analysis.statistics.accuracy import POINTS, blur, rounding
+from raybench.analysis.statistics.accuracy import POINTS, rounding, validation_set_uncertainty
 from raybench.analysis.statistics.anova import Decomposition, decompose
 
 Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
@@ -71,7 +71,7 @@ class ValidationNoiseFact(Fact):
     examples: int
 
 
-def what_decides(runs: Accuracies, examples: int | None = None) -> list[Fact]:
+def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact]:
     """The effect of each axis on accuracy, and the noise; nothing for two cells alone.
 
     Two cells are compared by their verdict, which does not assume that both have the same noise.
@@ -100,7 +100,9 @@ def what_decides(runs: Accuracies, examples: int | None = None) -> list[Fact]:
     facts += map(ConfoundedAxisFact, found.confounded)
     facts.append(RunNoiseFact(found.reach))
     if examples:
-        facts.append(ValidationNoiseFact(blur(fmean(accuracy for _, accuracy in runs), examples), examples))
+        facts.append(
+            ValidationNoiseFact(validation_set_uncertainty(fmean(accuracy for _, accuracy in runs), examples), examples)
+        )
     return facts
 
 

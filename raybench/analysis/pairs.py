@@ -9,29 +9,29 @@ from typing import Any
 
 from raybench.analysis.comparison import (
     ACCURACY,
-    Beside,
+    CoLocatedCells,
     PlannedCell,
     are_even,
-    bound,
-    doubts_of,
+    baseline_indices,
+    bottleneck_of,
+    caveats_of,
     examples_of,
     hosts_of,
-    lacking,
+    is_partial_axis,
     on_other_hardware,
-    origins,
     runs_of,
     speedup_of,
-    times_of,
+    steady_seconds_by_repeat,
 )
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
-from raybench.analysis.statistics.break_even import Process, before_training, processes_of
+from raybench.analysis.statistics.break_even import RunCost, run_costs_of, startup_seconds
 from raybench.analysis.statistics.speedup import Speedup
-from raybench.analysis.statistics.time_to_target import Try, try_of
+from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of
 from raybench.core.job import Target
 from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, Settings, affecting, label
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 
@@ -46,7 +46,7 @@ HARDWARE = {"device", "count", *SETTINGS} - LEARNING
 
 
 @dataclass(frozen=True)
-class Difference:
+class SettingDifference:
     """A setting that two cells do not share.
 
     Attributes:
@@ -67,7 +67,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Side:
+class CellSummary:
     """The runs of one cell.
 
     Attributes:
@@ -99,14 +99,14 @@ class Side:
     stops: bool = False
     bound_by: tuple[str, ...] = ()
     doubts: frozenset[str] = frozenset()
-    tries: tuple[Try, ...] = ()
-    processes: tuple[Process, ...] = ()
+    tries: tuple[TargetAttempt, ...] = ()
+    processes: tuple[RunCost, ...] = ()
     before: float = 0.0
     price_per_hour: float | None = None
 
 
 @dataclass(frozen=True)
-class Pair:
+class Comparison:
     """A cell and the one it is compared with.
 
     Attributes:
@@ -131,12 +131,12 @@ class Pair:
 
     workload: str
     setting: str
-    other: Side
-    baseline: Side | None = None
+    other: CellSummary
+    baseline: CellSummary | None = None
     is_baseline: bool = False
     again: bool = False
     hardware: bool = True
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[SettingDifference, ...] = ()
     learns_alike: bool = True
     same_steps: bool = True
     speedup: Speedup | None = None
@@ -145,7 +145,7 @@ class Pair:
     target: Target | None = None
 
     @property
-    def learning_differences(self) -> tuple[Difference, ...]:
+    def learning_differences(self) -> tuple[SettingDifference, ...]:
         """The differences that may change how many epochs a target takes."""
         return tuple(each for each in self.differences if each.affects_learning)
 
@@ -156,24 +156,24 @@ def pairs(
     baseline: Mapping[str, Any] | None = None,
     metric: str = ACCURACY,
     findings: Mapping[Key, Sequence[Finding]] | None = None,
-) -> list[Pair]:
+) -> list[Comparison]:
     """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
     baseline, findings = baseline or {}, findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
     varied = _varied(cells)
     fields = [name for name in varied if name in baseline] or list(baseline)
-    others = Beside(runs, [times_of(mine) for mine in runs])
+    others = CoLocatedCells(runs, [steady_seconds_by_repeat(mine) for mine in runs])
     sides = [_side(*each, fields, metric) for each in zip(cells, runs, strict=True)]
     found = []
-    for number, origin in enumerate(origins(cells, baseline)):
+    for number, origin in enumerate(baseline_indices(cells, baseline)):
         cell, mine, side = cells[number], runs[number], sides[number]
         start = next((run for run in mine if run.cell), None)
         shown = [name for name in varied if name not in fields and name != "workload"]  # it is named by itself
         if "batch_size" in cell.axes and "batch_size" not in (*shown, *fields):
             shown.insert(0, "batch_size")
-        pair = Pair(
+        pair = Comparison(
             workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
-            setting=", ".join(named(name, cell.axes[name]) for name in shown if name in cell.axes),
+            setting=", ".join(axis_value_label(name, cell.axes[name]) for name in shown if name in cell.axes),
             other=side,
             is_baseline=origin == number and not cell.again,
             again=cell.again is not None,
@@ -185,7 +185,7 @@ def pairs(
             apart = differences(first.cell, start.cell, fields) if first and start else ()
             batches = [each.axes.get("batch_size") for each in (cell, cells[origin]) if "batch_size" in fields]
             speedup = speedup_of(runs[origin], mine, others.of(origin, number))
-            doubts = doubts_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
+            doubts = caveats_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
             pair = replace(
                 pair,
                 baseline=replace(sides[origin], doubts=doubts[0]),
@@ -202,7 +202,9 @@ def pairs(
     return found
 
 
-def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: Sequence[str]) -> tuple[Difference, ...]:
+def differences(
+    baseline: Mapping[str, Any], other: Mapping[str, Any], fields: Sequence[str]
+) -> tuple[SettingDifference, ...]:
     """The settings that two cells do not share, besides those in which they are meant to differ, and their frameworks.
 
     The hardware itself, its threads and what follows from the framework are no such difference.
@@ -210,7 +212,7 @@ def differences(baseline: Mapping[str, Any], other: Mapping[str, Any], fields: S
     mine, theirs = _job(other), _job(baseline)
     both = {mine["optimizer"], theirs["optimizer"]} - {MISSING}
     return tuple(
-        Difference(name, value, None if theirs[name] is MISSING else theirs[name], theirs[name] is not MISSING)
+        SettingDifference(name, value, None if theirs[name] is MISSING else theirs[name], theirs[name] is not MISSING)
         for name, value in mine.items()
         if value is not MISSING
         and value != theirs[name]
@@ -234,7 +236,9 @@ def _varied(cells: Sequence[PlannedCell]) -> list[str]:
     for cell in cells:
         for name, value in cell.axes.items():
             values.setdefault(name, []).append(value)
-    return [name for name, some in values.items() if any(value != some[0] for value in some) or lacking(name, cells)]
+    return [
+        name for name, some in values.items() if any(value != some[0] for value in some) or is_partial_axis(name, cells)
+    ]
 
 
 def _side(
@@ -242,18 +246,20 @@ def _side(
     runs: Sequence[Attempt],
     fields: Sequence[str],
     metric: str,
-) -> Side:
+) -> CellSummary:
     done = [run for run in runs if run.status == TrialStatus.COMPLETED]
     target = next((run.target for run in runs if run.target), None)
-    held_up = bound(runs)
+    held_up = bottleneck_of(runs)
     values = [value for run in done if (value := run.metric(metric)) is not None]
     name = ", ".join(
-        short(cell.axes[key]) if key == "device" else named(key, cell.axes[key]) for key in fields if key in cell.axes
+        format_value(cell.axes[key]) if key == "device" else axis_value_label(key, cell.axes[key])
+        for key in fields
+        if key in cell.axes
     )
-    return Side(
+    return CellSummary(
         name=(name or _fallback(cell)) + (" again" if cell.again else ""),
         counts=count_runs(cell.repeats, runs, cell.skip),
-        times=times_of(runs),
+        times=steady_seconds_by_repeat(runs),
         hosts=tuple(hosts_of(runs)),
         from_warmup=any(map(timing.steady_from_warmup, done)),
         accuracies=tuple(values) if metric == ACCURACY and all(0 <= value <= 1 for value in values) else (),
@@ -261,9 +267,9 @@ def _side(
         examples=examples_of(runs),
         stops=any(run.stops for run in runs),
         bound_by=held_up.by if held_up else (),
-        tries=tuple(each for run in runs if target and (each := try_of(run, target))),
-        processes=processes_of(done),
-        before=fmean(map(before_training, done)) if done else 0.0,
+        tries=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
+        processes=run_costs_of(done),
+        before=fmean(map(startup_seconds, done)) if done else 0.0,
         price_per_hour=cell.price_per_hour,
     )
 
@@ -276,12 +282,12 @@ def _trained(run: Attempt) -> float:
 
 def _fallback(cell: PlannedCell) -> str:
     """What a cell is called where no baseline says what tells it from others."""
-    return short(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
+    return format_value(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
 
 
-def named(name: str, value: Any) -> str:
+def axis_value_label(name: str, value: Any) -> str:
     """A value on an axis in words: "batch 128", "decay 5e-4"."""
-    return f"{label(name)} {short(value)}"
+    return f"{label(name)} {format_value(value)}"
 
 
 def _workload(run: Attempt | None) -> str:

@@ -16,14 +16,14 @@ from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
 from raybench.results import executions
 from raybench.results.executions import PLAN
-from raybench.results.parsing import cell_in, sound_in
+from raybench.results.parsing import cell_in, valid_values_in
 
 FILE = "grid.yaml"
 """The grid file, as an execution leaves it beside its journal."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GridRequest:
     """What an execution of a grid asked for, as far as it is written down.
 
     Attributes:
@@ -60,10 +60,10 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
     ]
 
 
-def wanted_by(plan: Plan) -> Wanted:
+def request_of(plan: Plan) -> GridRequest:
     """What a plan asks for."""
     spec = plan.spec
-    return Wanted(
+    return GridRequest(
         cells=planned_cells(plan),
         baseline=baseline_of(spec, plan.cells),
         workload=plan.workload.name,
@@ -83,22 +83,22 @@ def _part(plan: Plan) -> str:
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 
-def written(wanted: Wanted) -> dict[str, Any]:
+def to_dict(wanted: GridRequest) -> dict[str, Any]:
     """The same as plain data, for `PLAN`; the file has one of its own."""
     return {name: value for name, value in asdict(wanted).items() if name != "text"}
 
 
-def last_wanted(journal: Path, told: Iterable[Event]) -> Wanted | None:
+def latest_request(journal: Path, told: Iterable[Event]) -> GridRequest | None:
     """What the last execution of a grid asked for; None where none has left word that can be read."""
     for event in reversed([event for event in told if event.get("event") == executions.ENDED]):
-        summary = executions.recall(journal.parent, event)
+        summary = executions.read_execution(journal.parent, event)
         found = _wanted(summary.files) if summary else None
         if found:
             return found
     return None
 
 
-def same_cells(one: Wanted | None, other: Wanted | None) -> bool:
+def same_cells(one: GridRequest | None, other: GridRequest | None) -> bool:
     """Whether two executions asked for the same: their cells, how often each, the baseline and the target."""
     asked = [
         each and ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
@@ -107,11 +107,11 @@ def same_cells(one: Wanted | None, other: Wanted | None) -> bool:
     return asked[0] == asked[1]
 
 
-def _wanted(left: Mapping[str, str]) -> Wanted | None:
+def _wanted(left: Mapping[str, str]) -> GridRequest | None:
     """What an execution's files say that it asked for; None if something in them is damaged."""
     try:
-        plan = sound_in(json.loads(left[PLAN])["wanted"])
-        found = TypeAdapter(Wanted).validate_python({**plan, "text": left.get(FILE, "")})
+        plan = valid_values_in(json.loads(left[PLAN])["wanted"])
+        found = TypeAdapter(GridRequest).validate_python({**plan, "text": left.get(FILE, "")})
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
     return found if all(cell_in(cell.content) or not cell.content for cell in found.cells) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raybench.analysis.fact import Fact
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 
 _PATHS: Mapping[str, tuple[str, ...]] = {
     "framework": ("framework",),
@@ -52,8 +52,8 @@ def smoke_cuts(contents: Iterable[Mapping[str, Any]]) -> SmokeCutsFact | None:
             found["device"].setdefault(str(device), {})[content["device"]["kind"]] = None
             cut = {name: value for name, value in cut.items() if name not in ("kind", "count")}
         for name, was in cut.items():
-            full = "all cores" if name == "threads" and was is None else short(was)
-            found.setdefault(name, {}).setdefault(full, {})[short(_now(content, name))] = None
+            full = "all cores" if name == "threads" and was is None else format_value(was)
+            found.setdefault(name, {}).setdefault(full, {})[format_value(_now(content, name))] = None
     cuts = {name: tuple(Cut(full, tuple(now)) for full, now in each.items()) for name, each in found.items() if each}
     return SmokeCutsFact(cuts) if cuts else None
 

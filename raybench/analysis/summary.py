@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from raybench.analysis.fact import Fact
-from raybench.analysis.grid_results import PLACE, Standing
-from raybench.analysis.pairs import Pair
+from raybench.analysis.grid_results import PLACE, GridResults
+from raybench.analysis.pairs import Comparison
 from raybench.analysis.statistics import time_to_target
 from raybench.analysis.target import mean_accuracy, to_target
 from raybench.analysis.verdict import EpochTimeFact, HardwareCaveatFact, SpeedupFact, runs, unique, verdict
@@ -144,18 +144,18 @@ class SmokeCaveatFact(Fact):
     """No number of a smoke run is a result."""
 
 
-def in_full(pair: Pair) -> Paragraph:
+def comparison_statement(pair: Comparison) -> Paragraph:
     """Everything that one comparison shows, the target last."""
     return [*verdict(pair), *([] if pair.again else to_target(pair))]
 
 
-def of_cell(pair: Pair) -> Paragraph:
+def cell_statement(pair: Comparison) -> Paragraph:
     """The same, and whether the mean over runs is shown to reach the target."""
     shown = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.again else None
-    return [*in_full(pair), *([shown] if shown else [])]
+    return [*comparison_statement(pair), *([shown] if shown else [])]
 
 
-def summarize(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
+def summarize(standing: GridResults, found: Sequence[Comparison]) -> list[Paragraph]:
     """The verdict on a grid: paragraphs, each with what matters most first.
 
     Args:
@@ -169,9 +169,9 @@ def summarize(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     few = len(timed) <= FEW
     paragraphs: list[Paragraph] = []
     if timed and few:
-        paragraphs += map(in_full, timed)
+        paragraphs += map(comparison_statement, timed)
     elif timed:
-        groups: dict[str, list[Pair]] = {}
+        groups: dict[str, list[Comparison]] = {}
         for pair in timed:
             groups.setdefault(pair.other.name, []).append(pair)
         paragraphs += map(_in_common, groups.values())
@@ -190,11 +190,11 @@ def summarize(standing: Standing, found: Sequence[Pair]) -> list[Paragraph]:
     return [each for each in once if each] or [[nothing]]
 
 
-def _in_common(mine: Sequence[Pair]) -> Paragraph:
+def _in_common(mine: Sequence[Comparison]) -> Paragraph:
     """What the comparisons of one side with its baselines show, and the one in which it is fastest, in full."""
     fastest = min(mine, key=lambda pair: fmean(pair.other.times.values()))
     if len(mine) == 1:
-        return in_full(fastest)
+        return comparison_statement(fastest)
     ratios = [found for pair in mine if (found := pair.speedup)]
     faster = sum(bool(found.differs) and found.ratio > 1 for found in ratios)
     slower = sum(bool(found.differs) and found.ratio < 1 for found in ratios)
@@ -216,7 +216,7 @@ def _in_common(mine: Sequence[Pair]) -> Paragraph:
     return [head, FastestSettingFact(first), *more]
 
 
-def _without_comparison(found: Sequence[Pair]) -> list[Paragraph]:
+def _without_comparison(found: Sequence[Comparison]) -> list[Paragraph]:
     """Every cell if they are few, else the fastest and the slowest."""
     timed = [pair for pair in found if pair.other.times and not pair.again]
     if len(timed) <= FEW:
@@ -227,7 +227,7 @@ def _without_comparison(found: Sequence[Pair]) -> list[Paragraph]:
     return [[FastestCellFact(len(timed), fastest), SlowestCellFact(slowest)]]
 
 
-def _to_target(standing: Standing, found: Sequence[Pair]) -> Paragraph:
+def _to_target(standing: GridResults, found: Sequence[Comparison]) -> Paragraph:
     """Which setting is expected to reach the target first, on each device."""
     if standing.target is None:
         return []
@@ -269,7 +269,7 @@ def _to_target(standing: Standing, found: Sequence[Pair]) -> Paragraph:
     return facts
 
 
-def _missing(standing: Standing, found: Sequence[Pair], told: Collection[int]) -> Paragraph:
+def _missing(standing: GridResults, found: Sequence[Comparison], told: Collection[int]) -> Paragraph:
     """The runs that are missing.
 
     Args:

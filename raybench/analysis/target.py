@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from raybench.analysis.comparison import ACCURACY
 from raybench.analysis.fact import Fact
-from raybench.analysis.pairs import Difference, Pair, Side
-from raybench.analysis.statistics.accuracy import prove
+from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
+from raybench.analysis.statistics.accuracy import check_mean_accuracy
 from raybench.analysis.statistics.time_to_target import MARGIN, NEVER, TargetRatio, compare_targets, expected
 from raybench.analysis.verdict import Outcome, outcome
 from raybench.core.job import Target
@@ -66,7 +66,7 @@ class TargetRatioFact(Fact):
     restarts: bool
     same_epochs: bool
     epochs_ratio: float | None
-    differences: tuple[Difference, ...]
+    differences: tuple[SettingDifference, ...]
     with_startup: float | None
 
 
@@ -109,7 +109,7 @@ class MeanAccuracyFact(Fact):
     outcome: Outcome
 
 
-def to_target(pair: Pair) -> list[Fact]:
+def to_target(pair: Comparison) -> list[Fact]:
     """What a comparison shows up to the target: each side, and a ratio if that is a fair question."""
     if pair.target is None:
         return []
@@ -124,11 +124,11 @@ def to_target(pair: Pair) -> list[Fact]:
     return [fact for fact in facts if fact]
 
 
-def _learn_differently(pair: Pair) -> bool:
+def _learn_differently(pair: Comparison) -> bool:
     return not pair.learns_alike or bool(pair.learning_differences)
 
 
-def reaching(side: Side, target: Target) -> TargetFact | None:
+def reaching(side: CellSummary, target: Target) -> TargetFact | None:
     """How often and how soon a cell reaches the target; None if no run shows anything of it."""
     found = expected(side.tries)
     if found is None:
@@ -151,7 +151,7 @@ def reaching(side: Side, target: Target) -> TargetFact | None:
     )
 
 
-def _ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) -> TargetRatioFact | None:
+def _ratio(pair: Comparison, baseline: CellSummary, target: Target, targets: TargetRatio) -> TargetRatioFact | None:
     found = targets.seconds
     if found is None:
         return None
@@ -172,7 +172,9 @@ def _ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) -> 
     )
 
 
-def _no_ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) -> NoTargetRatioFact | None:
+def _no_ratio(
+    pair: Comparison, baseline: CellSummary, target: Target, targets: TargetRatio
+) -> NoTargetRatioFact | None:
     if targets.epochs is None:
         return None
     ratio = 1 / targets.epochs.ratio
@@ -181,7 +183,7 @@ def _no_ratio(pair: Pair, baseline: Side, target: Target, targets: TargetRatio) 
     return NoTargetRatioFact(pair.other.name, baseline.name, target, result, ratio)
 
 
-def _with_startup(other: Side, baseline: Side) -> float | None:
+def _with_startup(other: CellSummary, baseline: CellSummary) -> float | None:
     """The ratio of times to the target with what each run pays before its training; None if that is not known."""
     times = []
     for side in (baseline, other):
@@ -193,7 +195,7 @@ def _with_startup(other: Side, baseline: Side) -> float | None:
     return times[0] / times[1]
 
 
-def mean_accuracy(pair: Pair) -> MeanAccuracyFact | None:
+def mean_accuracy(pair: Comparison) -> MeanAccuracyFact | None:
     """Whether a cell's mean accuracy over runs is shown to reach the target.
 
     None if the target is on another metric, or runs stop at it: they are above it by their making.
@@ -201,7 +203,7 @@ def mean_accuracy(pair: Pair) -> MeanAccuracyFact | None:
     side, target = pair.other, pair.target
     if target is None or target.metric != ACCURACY or target.at_least is None or side.stops:
         return None
-    found = prove(side.accuracies, target.at_least, pair.examples)
+    found = check_mean_accuracy(side.accuracies, target.at_least, pair.examples)
     if found is None:
         return None
     low, high = found.low, found.high

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from raybench.analysis.diagnostics.finding import DOUBT, kinds
 from raybench.analysis.fact import Fact
-from raybench.analysis.pairs import Difference, Pair, Side
+from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
 from raybench.analysis.run_counts import RunCounts
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS, compare_accuracy
-from raybench.analysis.statistics.break_even import Estimate, cost_ratio, crossover, turning_price
+from raybench.analysis.statistics.break_even import Estimate, break_even_length, break_even_price, cost_ratio
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup
 from raybench.checks.roofline.judge import INPUT, OVERHEAD
 
@@ -137,7 +137,7 @@ class OneMachineEachFact(Fact):
 class DifferencesFact(Fact):
     """What the sides differ in besides what is compared."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[SettingDifference, ...]
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class RunsFact(Fact):
     timed: int
 
 
-def verdict(pair: Pair) -> list[Fact]:
+def verdict(pair: Comparison) -> list[Fact]:
     """Everything that a comparison shows, the most important first."""
     facts: list[Fact | None]
     if pair.speedup is None or pair.baseline is None:
@@ -297,7 +297,7 @@ def verdict(pair: Pair) -> list[Fact]:
     return [fact for fact in facts if fact]
 
 
-def speed(pair: Pair, baseline: Side, found: Speedup) -> SpeedupFact:
+def speed(pair: Comparison, baseline: CellSummary, found: Speedup) -> SpeedupFact:
     """How fast the other is, compared with the baseline."""
     return SpeedupFact(
         other=pair.other.name,
@@ -315,7 +315,7 @@ def speed(pair: Pair, baseline: Side, found: Speedup) -> SpeedupFact:
     )
 
 
-def aa_test(pair: Pair, baseline: Side, found: Speedup) -> AaTestFact:
+def aa_test(pair: Comparison, baseline: CellSummary, found: Speedup) -> AaTestFact:
     """The result of an A/A test."""
     result = outcome(found.differs, found.ratio > 1, is_equal=True)
     samples = _samples(pair.other, baseline)
@@ -333,7 +333,7 @@ def reasons() -> dict[str, tuple[str, str]]:
     return {OVERHEAD_BOUND: overhead, **doubts}
 
 
-def confounders(baseline: Side, other: Side) -> list[Fact]:
+def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
     """Why the ratio may not be due to the hardware: a fact for each reason, after one that says so; or none.
 
     No ratio is the hardware's while a side is bound by its input or by starting operations, nor with a finding that
@@ -346,26 +346,26 @@ def confounders(baseline: Side, other: Side) -> list[Fact]:
     return [HardwareCaveatFact(), *facts] if facts else []
 
 
-def _reasons_of(side: Side) -> set[str]:
+def _reasons_of(side: CellSummary) -> set[str]:
     """Codes of what keeps a side's time from being that of its hardware."""
     return {*side.doubts, *(_OF_BOUNDS.get(bound, "") for bound in side.bound_by[:1])}
 
 
-def one_machine_each(pair: Pair, baseline: Side) -> OneMachineEachFact | None:
+def one_machine_each(pair: Comparison, baseline: CellSummary) -> OneMachineEachFact | None:
     """That each side ran on one machine of its own; None if not."""
     hosts = baseline.hosts, pair.other.hosts
     apart = pair.hardware and len(hosts[0]) == len(hosts[1]) == 1 and hosts[0] != hosts[1]
     return OneMachineEachFact() if apart else None
 
 
-def epoch_sizes(pair: Pair, baseline: Side) -> EpochSizeFact | None:
+def epoch_sizes(pair: Comparison, baseline: CellSummary) -> EpochSizeFact | None:
     """The numbers of examples of an epoch, if they differ."""
     if pair.even or not baseline.examples or not pair.other.examples:
         return None
     return EpochSizeFact(pair.other.name, baseline.name, pair.other.examples, baseline.examples)
 
 
-def break_even(pair: Pair, baseline: Side) -> BreakEvenFact | None:
+def break_even(pair: Comparison, baseline: CellSummary) -> BreakEvenFact | None:
     """The job length at which the faster side changes.
 
     None if nothing of it is known: one run shows no interval, the long run shows no difference or is known from
@@ -374,14 +374,14 @@ def break_even(pair: Pair, baseline: Side) -> BreakEvenFact | None:
     other = pair.other
     if not pair.same_steps or baseline.from_warmup or other.from_warmup:
         return None
-    found = crossover(baseline.processes, other.processes)
+    found = break_even_length(baseline.processes, other.processes)
     if found is None or not found.long_run.differs:
         return None
     winner, loser = (other, baseline) if found.long_run.ratio > 1 else (baseline, other)
     return BreakEvenFact(winner.name, loser.name, found.turns_at, found.sure_from, found.sure_before)
 
 
-def accuracy(pair: Pair, baseline: Side) -> AccuracyFact | None:
+def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
     """Whether both learn equally well.
 
     None if a side has no accuracy, stops at its target or was to be trained for other epochs.
@@ -408,14 +408,14 @@ def accuracy(pair: Pair, baseline: Side) -> AccuracyFact | None:
     )
 
 
-def cost(pair: Pair, baseline: Side, found: Speedup) -> Fact | None:
+def cost(pair: Comparison, baseline: CellSummary, found: Speedup) -> Fact | None:
     """Which side is cheaper, and the price at which that changes; None without the baseline's price."""
     other, price, own = pair.other, baseline.price_per_hour, pair.other.price_per_hour
     if price is None:
         return None
     if price == 0:
         return FreeBaselineFact(baseline.name) if own else None
-    turn = turning_price(found, price)
+    turn = break_even_price(found, price)
     if own == 0:
         return FreeOtherFact(other.name, baseline.name, not pair.even, turn)
     if own is None:
@@ -440,7 +440,7 @@ def cost(pair: Pair, baseline: Side, found: Speedup) -> Fact | None:
     )
 
 
-def epoch_time(pair: Pair) -> EpochTimeFact | None:
+def epoch_time(pair: Comparison) -> EpochTimeFact | None:
     """What is known of a cell that is compared with none; None if it has no time."""
     times = list(pair.other.times.values())
     found = intervals.mean([math.log(seconds) for seconds in times])
@@ -451,14 +451,14 @@ def epoch_time(pair: Pair) -> EpochTimeFact | None:
     return EpochTimeFact(name, pair.workload, pair.setting, seconds, low, high, pair.other.from_warmup, len(times))
 
 
-def runs(side: Side) -> RunsFact | None:
+def runs(side: CellSummary) -> RunsFact | None:
     """How the runs of a side ended that are missing; None if all completed."""
     counts = side.counts
     skipped = counts.skip and not side.times
     return RunsFact(side.name, counts, len(side.times)) if skipped or counts.endings else None
 
 
-def _samples(other: Side, baseline: Side) -> Samples:
+def _samples(other: CellSummary, baseline: CellSummary) -> Samples:
     """How many runs are behind a comparison of times or, of a side on several machines, how many machines."""
     sides = [
         (len(side.hosts), "machine") if len(side.hosts) > 1 else (len(side.times), "run") for side in (other, baseline)

@@ -14,16 +14,16 @@ from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay import schedule as proofs
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.planning.plan import Work
+from raybench.planning.plan import WorkItem
 
 _ABOUT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    measure.NAME: schedule.about,
-    decay.NAME: lambda cell: proofs.about(decay.subject(cell)),
-    roofline.NAME: lambda cell: rooflines.about(roofline.subject(cell)),
+    measure.NAME: schedule.describe,
+    decay.NAME: lambda cell: proofs.describe(decay.subject(cell)),
+    roofline.NAME: lambda cell: rooflines.describe(roofline.subject(cell)),
 }
 
 
-class Evidence:
+class PretrialChecks:
     """All that a grid's journal tells of it, and what is found out now.
 
     Attributes:
@@ -33,8 +33,8 @@ class Evidence:
     """
 
     def __init__(self, told: Iterable[Event] = ()) -> None:
-        self.proofs, self.rooflines, self.canaries = proofs.Proofs(), rooflines.Rooflines(), schedule.Canaries()
-        self._kinds: dict[str, proofs.Proofs | rooflines.Rooflines | schedule.Canaries] = {
+        self.proofs, self.rooflines, self.canaries = proofs.DecayChecks(), rooflines.Rooflines(), schedule.Canaries()
+        self._kinds: dict[str, proofs.DecayChecks | rooflines.Rooflines | schedule.Canaries] = {
             decay.NAME: self.proofs,
             roofline.NAME: self.rooflines,
             measure.NAME: self.canaries,
@@ -51,14 +51,14 @@ class Evidence:
         for kind in self._kinds.values():
             kind.take(event)
 
-    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+    def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, each after the checks that it needs and that were not made yet, and canaries in between."""
         works = list(todo)
         for kind in self._kinds.values():
             works = kind.with_checks(works)
         return works
 
-    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job with all that is known for it; or, made of it, the job of the check that runs in its place.
 
         Args:
@@ -71,6 +71,6 @@ class Evidence:
         return replace(job, resume=self._over.get(job.trial))
 
 
-def about(work: Work) -> str:
+def describe(work: WorkItem) -> str:
     """What a check is about, as a person says it."""
     return _ABOUT[work.check](work.trial.cell.content)

@@ -22,10 +22,10 @@ def command(address: str | None) -> None:
     from raybench.cli.console import page
     from raybench.devices import KINDS
     from raybench.environments import RECIPES
-    from raybench.execution.deferred_ray import LazyRay
+    from raybench.execution.deferred_ray import DeferredRayExecutor
     from raybench.planning.placement import GIB
 
-    with closing(LazyRay(address)) as executor:
+    with closing(DeferredRayExecutor(address)) as executor:
         nodes = executor.nodes(list(RECIPES))
     console = page()
     for node in nodes:

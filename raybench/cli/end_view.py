@@ -13,7 +13,7 @@ from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.comparison_table import render
 from raybench.results.journal import attempt_folder
-from raybench.tracking.store import flags, is_server
+from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ MOST = 5
 """Troubled trials that are told one by one."""
 
 
-def show(outcome: Outcome, console: Console | None = None) -> None:
+def show_end(outcome: Outcome, console: Console | None = None) -> None:
     """Print the comparison of a grid."""
     console = console or page()
     done = {attempt.status for attempt in outcome.latest.values()} - {None, TrialStatus.SKIPPED}
@@ -94,4 +94,4 @@ def _look(store: Store, results: Path) -> str:
     """What to type, or to open, to see the runs."""
     if is_server(store.uri):
         return f"open {in_a_browser(store)} in a browser"
-    return f"raybench ui{flags(store, results)}"
+    return f"raybench ui{cli_flags(store, results)}"

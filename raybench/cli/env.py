@@ -25,13 +25,13 @@ def list_environments() -> None:
     from rich.table import Table
 
     from raybench.cli.console import page
-    from raybench.environments import RECIPES, environments_root, look
+    from raybench.environments import RECIPES, environment_status, environments_root
 
     table = Table(box=None, pad_edge=False)
     for head in ("name", "state", "python", "versions", "size", "what it is for"):
         table.add_column(head)
     for name, recipe in RECIPES.items():
-        built = look(name)
+        built = environment_status(name)
         state = f"{built.state}: {built.reason}" if built.reason else built.state
         versions = ", ".join(f"{package} {version}" for package, version in built.packages.items())
         size = gigabytes(built.size) if built.size else "–"
@@ -49,10 +49,10 @@ def create_environments(names: tuple[str, ...], fresh: bool) -> None:
 
     pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
     """
-    from raybench.environments import look
+    from raybench.environments import environment_status
     from raybench.environments.build import create
 
-    for built in [look(name) for name in names]:  # nothing is built where one name is wrong
+    for built in [environment_status(name) for name in names]:  # nothing is built where one name is wrong
         if built.state == "ready" and not fresh:
             say(f"{built.recipe.name}: ready in {built.folder}")
             continue

@@ -87,7 +87,7 @@ def command(
     # Only now what takes time to load: a wrong file is told at once.
     if find_max_batch:
         return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), strict)
-    from raybench.cli.end_view import show
+    from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
@@ -101,7 +101,7 @@ def command(
         checks=not no_checks,
     )
     outcome = run_grid(spec, _executor(address, inline), Display(), options)
-    show(outcome)
+    show_end(outcome)
     return outcome.exit_status
 
 
@@ -126,6 +126,6 @@ def _executor(address: str | None, inline: bool) -> Any:
         from raybench.execution.inline import InlineExecutor
 
         return InlineExecutor()
-    from raybench.execution.deferred_ray import LazyRay
+    from raybench.execution.deferred_ray import DeferredRayExecutor
 
-    return LazyRay(address)
+    return DeferredRayExecutor(address)

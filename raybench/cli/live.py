@@ -17,15 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from raybench.analysis.smoke import smoke_cuts
-from raybench.checks.weight_decay.schedule import Proof
+from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.cli.console import Terminal
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.events import Event
-from raybench.core.memory import in_words
+from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
 from raybench.datasets import DataSet
 from raybench.planning.estimate import Estimator
-from raybench.planning.plan import Plan, Work, notes, plan_warnings, skip_lines
+from raybench.planning.plan import Plan, WorkItem, notes, plan_warnings, skip_lines
 from raybench.reporting.text import plain
 from raybench.results.attempt import Attempt, attempts, main_metric
 
@@ -76,7 +76,7 @@ def first_line(error: Mapping[str, Any]) -> str:
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     """What went wrong in one line; of memory that ran out, in which phase and how much, as far as that is known."""
-    return (in_words(error) if status == TrialStatus.OOM else "") or first_line(error)
+    return (format_bytes(error) if status == TrialStatus.OOM else "") or first_line(error)
 
 
 @dataclass
@@ -107,7 +107,7 @@ class _Running:
 
 
 class Display:
-    """The `View` of the command line.
+    """The `ProgressListener` of the command line.
 
     It is told events and draws; it never asks. On a terminal a thread of rich's redraws four times a second, which
     costs well under 1 % of a core.
@@ -117,7 +117,7 @@ class Display:
         self._console = console or Terminal()
         self._live: Live | None = None
         self._running: dict[str, _Running] = {}
-        self._waiting: dict[str, Work] = {}
+        self._waiting: dict[str, WorkItem] = {}
         self._estimator = Estimator()
         self._ended: set[str] = set()  # a trial that was lost and is tried again has not ended
         self._total = 0
@@ -132,7 +132,7 @@ class Display:
         """Fetch with a bar."""
         fetch_with_progress(dataset, root)
 
-    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
         """Show the empty bar."""
         self._plan, self._total = plan, len(todo)
         self._waiting = {work.trial.trial_id: work for work in todo}
@@ -168,7 +168,7 @@ class Display:
         """Take an event in."""
         trial = event["trial"]
         self._phase = ""
-        proof = Proof.of(event)
+        proof = DecayCheckResult.of(event)
         if proof:
             self._proven(proof)
             return
@@ -180,7 +180,7 @@ class Display:
         elif event["event"] == "trial_ended":
             self._over(trial, event)
 
-    def _proven(self, proof: Proof) -> None:
+    def _proven(self, proof: DecayCheckResult) -> None:
         """A line where nobody sees the live display; on it, only what a person has to know."""
         if not self._live:
             self._line(f"{'checked':<10} {proof.about}: {proof.says}")

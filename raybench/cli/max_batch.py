@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
-from raybench.core.memory import in_words, size
-from raybench.planning.plan import short
+from raybench.core.memory import format_bytes, size
+from raybench.planning.plan import format_value
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from raybench.checks.max_batch.search import Found, Outcome
+    from raybench.checks.max_batch.search import BatchOutcome, MaxBatchResult
 
 NOTHING = "–"
 
 
-def show(outcome: Outcome, console: Console | None = None) -> None:
+def show(outcome: BatchOutcome, console: Console | None = None) -> None:
     """Print a row for each search: the largest batch that fits, the smallest that does not, and the memory of each."""
     from rich import box
     from rich.table import Table
@@ -30,7 +30,7 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
         table.add_column(head, justify="right")
     table.add_column("because", overflow="fold")
     for found in outcome.found:
-        about = [short(found.about[name]) if name in found.about else NOTHING for name in names]
+        about = [format_value(found.about[name]) if name in found.about else NOTHING for name in names]
         table.add_row(*about, *_cells(found))
     if outcome.found:
         console.print(table)
@@ -38,7 +38,7 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
         console.print(f"skipped: {reason}", soft_wrap=True, markup=False)
 
 
-def _cells(found: Found) -> tuple[str, str, str, str]:
+def _cells(found: MaxBatchResult) -> tuple[str, str, str, str]:
     best, worst = found.search.best, found.search.worst
     fits = str(best.batch) if best else "none" if worst else NOTHING
     peak = size(best.peak) if best and best.peak else NOTHING
@@ -50,4 +50,4 @@ def _cells(found: Found) -> tuple[str, str, str, str]:
     if worst.why == "Timeout":
         return fits, peak, too_much, "it took too long"
     sizes = {"asked_bytes": worst.asked, "peak_bytes": worst.peak, "limit_bytes": worst.limit}
-    return fits, peak, too_much, in_words(sizes) or "memory ran out"
+    return fits, peak, too_much, format_bytes(sizes) or "memory ran out"

@@ -62,7 +62,7 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
     Raises:
         UsageError: one has no `=`, or names an axis or a value that the grid does not have.
     """
-    from raybench.planning.plan import is_written, short
+    from raybench.planning.plan import format_value, is_written
 
     axes: dict[str, list[Any]] = {"device": ["cpu"]}
     axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
@@ -78,9 +78,9 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
             near = get_close_matches(axis, axes, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(axes)}"
             raise UsageError(f"--where {text}: {spec.name} has no axis {axis}; {hint}")
-        meant = [short(known) for known in axes[axis] if is_written(value, known)]
+        meant = [format_value(known) for known in axes[axis] if is_written(value, known)]
         if not meant and spec.axes.get(axis) != "available":
-            there = ", ".join(dict.fromkeys(map(short, axes[axis])))
+            there = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
             raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {there}")
         found.append((axis, meant[0] if meant else value))
     return found

@@ -16,7 +16,7 @@ from raybench.core.job import DEVICES, GROUPED, SPMD
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
-    from raybench.planning.plan import Plan, Work
+    from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import Cell
     from raybench.results.attempt import Attempt
 
@@ -57,7 +57,7 @@ def command(
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
     from raybench.config import load_grid
-    from raybench.execution.deferred_ray import LazyRay
+    from raybench.execution.deferred_ray import DeferredRayExecutor
     from raybench.execution.inline import InlineExecutor
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
@@ -68,7 +68,7 @@ def command(
     from raybench.run import Options
 
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
-    with closing(InlineExecutor() if inline else LazyRay(address)) as executor:
+    with closing(InlineExecutor() if inline else DeferredRayExecutor(address)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
@@ -96,14 +96,14 @@ def command(
 
 
 def _show_cells(
-    plan: Plan, done: Mapping[str, Attempt], todo: Sequence[Work], estimator: Estimator, everything: bool
+    plan: Plan, done: Mapping[str, Attempt], todo: Sequence[WorkItem], estimator: Estimator, everything: bool
 ) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from raybench.cli.console import page
     from raybench.cli.live import duration
-    from raybench.planning.plan import short
+    from raybench.planning.plan import format_value
 
     cells = plan.cells if everything else plan.cells[:SHOWN]
     ends: dict[str, Counter[str]] = {}
@@ -124,7 +124,7 @@ def _show_cells(
         seconds = None if cell.skip else estimator.seconds(cell.content)
         table.add_row(
             cell.cell_id,
-            *(short(cell.axes[axis]) if axis in cell.axes else "–" for axis in axes),
+            *(format_value(cell.axes[axis]) if axis in cell.axes else "–" for axis in axes),
             "–" if cell.skip else _takes(cell),
             state,
             "–" if seconds is None else duration(seconds),
@@ -150,7 +150,7 @@ def _takes(cell: Cell) -> str:
     return f"{accelerators}{_many(cell.fit.cpus, 'core')}{how}"
 
 
-def _show_totals(plan: Plan, todo: Sequence[Work], estimator: Estimator) -> None:
+def _show_totals(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> None:
     from raybench.cli.live import duration
 
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)

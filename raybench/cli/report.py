@@ -72,7 +72,7 @@ def command(
     from raybench.reporting.report import as_json
 
     with reading(f"reading {redact(source)}") as progress:
-        report = build.of_source(source, results, everything, smoke, grid, baseline, progress)
+        report = build.from_source(source, results, everything, smoke, grid, baseline, progress)
     made = build.files(report) if html else {}
     if html:
         _write(html, made[build.HTML])
@@ -97,13 +97,13 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
     from raybench.reporting.html import published_page
     from raybench.reporting.published import as_json, published_report
     from raybench.sources import published
-    from raybench.sources.published_results import of_name
+    from raybench.sources.published_results import load_named
 
     name = source.removeprefix(PREFIX)
     if not name and not html and not data:
         show_names(published())
         return
-    report = published_report(Path(name).stem, of_name(name))
+    report = published_report(Path(name).stem, load_named(name))
     if html:
         _write(html, published_page(report))
     if data:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from raybench.analysis.fact import Fact
-    from raybench.reporting.tables import Section
+    from raybench.reporting.tables import ReportTable
 
 MOST = 12
 """Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
@@ -52,7 +52,7 @@ def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
     return [*paragraph[:FIRST], *(each for each in paragraph[FIRST:] if isinstance(each, HardwareCaveatFact))]
 
 
-def show_sections(sections: Iterable[Section], console: Console) -> None:
+def show_sections(sections: Iterable[ReportTable], console: Console) -> None:
     """Print the tables of evidence."""
     for section in sections:
         console.print()
@@ -60,7 +60,7 @@ def show_sections(sections: Iterable[Section], console: Console) -> None:
         console.print(table(section))
 
 
-def table(section: Section) -> Table:
+def table(section: ReportTable) -> Table:
     """A table of evidence for the terminal."""
     from rich import box
     from rich.table import Table

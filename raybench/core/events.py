@@ -20,7 +20,7 @@ ERROR = "error.txt"
 """Files of an attempt's folder: its events, its output, and the traceback of its error."""
 
 
-def line(event: Event) -> str:
+def to_line(event: Event) -> str:
     """An event as one line of JSON."""
     return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 

@@ -46,7 +46,7 @@ def append_to(path: Path, data: bytes) -> None:
         os.close(fd)
 
 
-def put(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str) -> None:
     """Write a whole file in the place of the one that is there; where that fails, that one stays.
 
     Raises:

@@ -46,7 +46,7 @@ class OutOfMemory(Exception):
         self.known = known
 
 
-def says_so(text: str, limited: bool = False) -> bool:
+def looks_like_oom(text: str, limited: bool = False) -> bool:
     """Whether an error's message, or a dead process's output, tells that memory ran out.
 
     Args:
@@ -112,7 +112,7 @@ def limit(bytes_: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def is_kept(bytes_: int) -> bool:
+def limit_applies(bytes_: int) -> bool:
     """Whether that limit holds for this process, as far as one was asked for."""
     if not bytes_ or sys.platform != "linux":
         return not bytes_
@@ -122,7 +122,7 @@ def is_kept(bytes_: int) -> bool:
     return soft != resource.RLIM_INFINITY and soft <= bytes_
 
 
-def lift() -> None:
+def remove_limit() -> None:
     """Take the limit away: whoever is to tell that memory ran out needs some."""
     if sys.platform == "linux":
         import resource
@@ -131,7 +131,7 @@ def lift() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
-def in_words(error: Mapping[str, Any]) -> str:
+def format_bytes(error: Mapping[str, Any]) -> str:
     """What an `oom` came to: `in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 2.0 GiB`."""
     parts = [f"in {error['phase']}"] if error.get("phase") else []
     for name in ("asked", "peak", "limit"):

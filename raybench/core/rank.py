@@ -34,12 +34,12 @@ class Rank:
 _here = Rank()
 
 
-def here() -> Rank:
+def current_rank() -> Rank:
     """The rank that this process is."""
     return _here
 
 
-def become(rank: Rank) -> None:
+def set_rank(rank: Rank) -> None:
     """Make this process that rank, for good."""
     global _here
     _here = rank

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from raybench.core.files import put
+from raybench.core.files import write_atomic
 from raybench.datasets.folders import user_cache
 
 SETTLED_NS = 2_000_000_000
@@ -60,7 +60,7 @@ class Digests:
         if self._new and self._memory:
             with suppress(OSError):
                 self._memory.parent.mkdir(parents=True, exist_ok=True)
-                put(self._memory, json.dumps(self._known))
+                write_atomic(self._memory, json.dumps(self._known))
 
     def of(self, path: Path, algorithm: str = "sha256") -> str:
         """A file's digest in hex.

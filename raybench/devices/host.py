@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from raybench.core.memory import says_so
+from raybench.core.memory import looks_like_oom
 from raybench.devices.base import Assignment, Hardware
 
 
@@ -187,4 +187,4 @@ class Host:
 
     def is_oom(self, error: BaseException) -> bool:
         """Whether the memory of the host or of the device ran out: frameworks raise one type for every trouble."""
-        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_so(str(error)))
+        return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))

@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from raybench.core.memory import says_so
+from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda
 from raybench.devices.base import Assignment, Hardware
 from raybench.devices.host import Host
@@ -77,7 +77,7 @@ class TensorFlowHost(Host):
 
         if isinstance(error, tf.errors.ResourceExhaustedError) or super().is_oom(error):
             return True
-        return isinstance(error, tf.errors.OpError) and says_so(str(error))
+        return isinstance(error, tf.errors.OpError) and looks_like_oom(str(error))
 
 
 class Cpu(TensorFlowHost):

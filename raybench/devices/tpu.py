@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.xla import Xla
 
@@ -133,7 +133,7 @@ class Tpu(Xla):
     def hide_others(self) -> None:
         """Show only the assigned chips, or where none is named what the caller sees; say where other ranks are."""
         super().hide_others()
-        chips, rank = self.assignment.visible, here()
+        chips, rank = self.assignment.visible, current_rank()
         if chips:
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]

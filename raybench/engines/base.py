@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.core.rank import Rank, here
+from raybench.core.rank import Rank, current_rank
 from raybench.datasets.base import Array, Data
 from raybench.devices.base import Device
 from raybench.workloads.base import Workload
@@ -30,10 +30,10 @@ class EngineParts:
     device: Device
     ledger: Ledger
     seed: int
-    rank: Rank = field(default_factory=here)
+    rank: Rank = field(default_factory=current_rank)
 
 
-def one_number_an_example(values: Mapping[str, Any], examples: int) -> None:
+def check_per_example(values: Mapping[str, Any], examples: int) -> None:
     """Look at what a person's own loss and metrics have returned, by name.
 
     Raises:
@@ -50,8 +50,8 @@ class EpochResult:
 
     `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
     compilations, as the framework tells them: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without
-    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` has mean
-    seconds of a step in consecutive blocks (`raybench.engines.step_timer.Steps.blocks`); empty if steps are not timed.
+    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` has mean seconds of a
+    step in consecutive blocks (`raybench.engines.step_timer.StepTimer.blocks`); empty if steps are not timed.
     """
 
     steps: int

@@ -46,7 +46,7 @@ class Augmentation:
 
 
 @dataclass(frozen=True)
-class EpochOrder:
+class EpochPlan:
     """One epoch, drawn in advance: each array has the shape [steps, batch].
 
     `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None where that is off.
@@ -59,18 +59,18 @@ class EpochOrder:
     cut_top: Array | None
     cut_left: Array | None
 
-    def part(self, rank: Rank) -> EpochOrder:
+    def part(self, rank: Rank) -> EpochPlan:
         """A rank's contiguous part of every batch."""
         batch = self.index.shape[1] // rank.count
         here = slice(rank.number * batch, (rank.number + 1) * batch)
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochOrder(self.index[:, here], *(None if drawn is None else drawn[:, here] for drawn in draws))
+        return EpochPlan(self.index[:, here], *(None if drawn is None else drawn[:, here] for drawn in draws))
 
-    def filled(self, steps: int) -> EpochOrder:
+    def filled(self, steps: int) -> EpochPlan:
         """At least so many steps: where there are fewer, the last one again and again."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochOrder(self.index[rows], *(None if drawn is None else drawn[rows] for drawn in draws))
+        return EpochPlan(self.index[rows], *(None if drawn is None else drawn[rows] for drawn in draws))
 
 
 def total_steps(steps_per_epoch: int, epochs: float) -> int:
@@ -82,7 +82,7 @@ def total_steps(steps_per_epoch: int, epochs: float) -> int:
     return math.ceil(Fraction(str(epochs)) * steps_per_epoch)
 
 
-class Order:
+class BatchSampler:
     """Endless passes over a training set; the ragged end of a pass is dropped.
 
     Where `steps_per_epoch` is set, an epoch takes that many batches of the stream, so that it may end within a pass
@@ -131,11 +131,11 @@ class Order:
         for _ in range(epochs):
             self.epoch()
 
-    def epoch(self) -> EpochOrder:
+    def epoch(self) -> EpochPlan:
         """Draw the next epoch."""
         return self.take(self.next_steps)
 
-    def take(self, steps: int) -> EpochOrder:
+    def take(self, steps: int) -> EpochPlan:
         """Draw the next steps."""
         what, (height, width) = self._augmentation, self._size
         passes, batches = zip(*(next(self._batches) for _ in range(steps)), strict=True)
@@ -152,7 +152,7 @@ class Order:
             flip: Array = (self._mirrored[index] + np.array(passes)[:, None]) % 2
             return flip
 
-        return EpochOrder(
+        return EpochPlan(
             index=index,
             top=draw(what.crop, 2 * what.crop),
             left=draw(what.crop, 2 * what.crop),

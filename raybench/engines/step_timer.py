@@ -15,7 +15,7 @@ BLOCKS = 64
 """Numbers an epoch keeps of its steps at most: enough to see where they change, and a short line in the journal."""
 
 
-class Steps:
+class StepTimer:
     """Marks before and after each step, or each call of a framework that takes several steps.
 
     Where a mark tells the time and costs next to nothing (the host's clock on a synchronous device, an event in the

@@ -6,26 +6,26 @@ An environment needs a framework and NumPy, and neither Ray nor raybench: a tria
 from __future__ import annotations
 
 from raybench.environments.interpreter import NEEDED, Interpreter, find
-from raybench.environments.keys import called, is_path, key_of, runtime_env_of
+from raybench.environments.keys import environment_label, is_path, key_of, runtime_env_of
 from raybench.environments.recipes import RECIPES, Recipe, recipe_for
-from raybench.environments.status import Built, built_names, environments_root, look, python_of
-from raybench.environments.subprocess_python import clean_environ, put_raybench
+from raybench.environments.status import BuiltEnvironment, built_names, environment_status, environments_root, python_of
+from raybench.environments.subprocess_python import clean_environ, link_package
 
 __all__ = [
     "NEEDED",
     "RECIPES",
-    "Built",
+    "BuiltEnvironment",
     "Interpreter",
     "Recipe",
     "built_names",
-    "called",
     "clean_environ",
+    "environment_label",
+    "environment_status",
     "environments_root",
     "find",
     "is_path",
     "key_of",
-    "look",
-    "put_raybench",
+    "link_package",
     "python_of",
     "recipe_for",
     "runtime_env_of",

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from raybench.environments.recipes import Recipe
-from raybench.environments.status import LOG, STAMP, VENV, Built, look
-from raybench.environments.subprocess_python import ask, clean_environ
+from raybench.environments.status import LOG, STAMP, VENV, BuiltEnvironment, environment_status
+from raybench.environments.subprocess_python import clean_environ, query_python
 from raybench.errors import ExecutionError, UsageError
 
 Tell = Callable[[str], object]
@@ -26,7 +26,7 @@ _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
 """Settings of pip that would put packages somewhere else. Indexes, caches and constraints are the person's to set."""
 
 
-def create(name: str, tell: Tell, fresh: bool = False) -> Built:
+def create(name: str, tell: Tell, fresh: bool = False) -> BuiltEnvironment:
     """Build an environment where it is missing or stale.
 
     Args:
@@ -38,18 +38,18 @@ def create(name: str, tell: Tell, fresh: bool = False) -> Built:
         UsageError: no such recipe, or its folder cannot be written to.
         ExecutionError: pip, or the virtual environment, failed; the message names the file with all their output.
     """
-    built = look(name)
+    built = environment_status(name)
     if built.state == "ready" and not fresh:
         return built
     try:
         built.folder.mkdir(parents=True, exist_ok=True)
         with _locked(built.folder, tell):
-            built = look(name)  # somebody else may have built it while this one waited
+            built = environment_status(name)  # somebody else may have built it while this one waited
             if built.state != "ready" or fresh:
                 _build(built, tell)
     except OSError as error:
         raise UsageError(f"{built.folder}: cannot build an environment there: {error.strerror or error}") from None
-    return look(name)
+    return environment_status(name)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def _locked(folder: Path, tell: Tell) -> Iterator[None]:
         lock.release()
 
 
-def _build(built: Built, tell: Tell) -> None:
+def _build(built: BuiltEnvironment, tell: Tell) -> None:
     folder, venv = built.folder, built.folder / VENV
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(venv, ignore_errors=True)
@@ -82,7 +82,7 @@ def _build(built: Built, tell: Tell) -> None:
             pip += ["--progress-bar", "off", *built.recipe.requirements]
             _run(pip, built.recipe, log, lambda line: tell(f"step 2 of 3: {line}"))
         tell("step 3 of 3: checking what was installed")
-        said = ask(built.python, [name_of(text) for text in built.recipe.requirements])
+        said = query_python(built.python, [name_of(text) for text in built.recipe.requirements])
         stamp = {
             "recipe": built.recipe.digest,
             "python": said["python"],

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from raybench.datasets.folders import user_path
 from raybench.environments.recipes import RECIPES
-from raybench.environments.status import look
-from raybench.environments.subprocess_python import NoPythonError, ask
+from raybench.environments.status import environment_status
+from raybench.environments.subprocess_python import NoPythonError, query_python
 
 OLDEST = (3, 11)
 """The oldest Python that raybench's trial layer runs on."""
@@ -44,7 +44,7 @@ class Interpreter:
 def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     """Try the environment of a key that is no `runtime_env` on this machine, whose name is `node`."""
     if key in RECIPES:
-        built = look(key)
+        built = environment_status(key)
         if built.state != "ready":
             why = f" ({built.reason})" if built.reason else ""
             return Interpreter(problem=f"environment {key} is {built.state} on {node}{why}: raybench env create {key}")
@@ -60,7 +60,7 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
         except OSError as error:  # such as a name that is too long
             return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
     try:
-        said = ask(path, (*distributions, *NEEDED))
+        said = query_python(path, (*distributions, *NEEDED))
     except NoPythonError as error:
         return Interpreter(problem=f"{key} on {node}: {error}")
     version = said["python"]

@@ -41,7 +41,7 @@ def runtime_env_of(key: str) -> dict[str, Any] | None:
     return runtime_env
 
 
-def called(key: str) -> str:
+def environment_label(key: str) -> str:
     """What a person calls the environment of a key that is not empty; of a `runtime_env`, which may hold secrets, only
     the names of its entries."""
     runtime_env = runtime_env_of(key)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from raybench.datasets.folders import user_cache, user_path
 from raybench.environments.recipes import RECIPES, Recipe, get
-from raybench.environments.subprocess_python import NoPythonError, ask
+from raybench.environments.subprocess_python import NoPythonError, query_python
 
 STAMP = "built.json"
 """Written last: what has none was never finished."""
@@ -24,7 +24,7 @@ State = Literal["ready", "stale", "not built"]
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltEnvironment:
     """What there is of a recipe on this machine.
 
     Attributes:
@@ -55,7 +55,7 @@ def environments_root() -> Path:
     return user_path(named).absolute() if named else user_cache() / "environments"
 
 
-def look(name: str) -> Built:
+def environment_status(name: str) -> BuiltEnvironment:
     """What there is of the recipe of that name. Its Python is asked for its version; no package is imported.
 
     Raises:
@@ -63,7 +63,7 @@ def look(name: str) -> Built:
     """
     recipe = get(name)
     folder = environments_root() / name
-    nothing = Built(recipe, folder, "not built")
+    nothing = BuiltEnvironment(recipe, folder, "not built")
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         version, packages, size = str(stamp["python"]), dict(stamp["packages"]), int(stamp["size"])
@@ -71,7 +71,7 @@ def look(name: str) -> Built:
     except (OSError, ValueError, KeyError, TypeError):
         return nothing
     reason = reason or _python_changed(nothing.python, version)
-    return Built(recipe, folder, "stale" if reason else "ready", reason, version, packages, size)
+    return BuiltEnvironment(recipe, folder, "stale" if reason else "ready", reason, version, packages, size)
 
 
 def built_names() -> list[str]:
@@ -82,7 +82,7 @@ def built_names() -> list[str]:
 def _python_changed(python: Path, version: str) -> str:
     """Packages are installed for one minor version of Python, and a virtual environment borrows its Python."""
     try:
-        now = ask(python)["python"]
+        now = query_python(python)["python"]
     except NoPythonError as error:
         return f"its Python {version}: {error}"
     same = now.split(".")[:2] == version.split(".")[:2]
@@ -95,5 +95,5 @@ def python_of(name: str) -> Path | None:
     Raises:
         UsageError: no such recipe.
     """
-    built = look(name)
+    built = environment_status(name)
     return built.python if built.state == "ready" else None

@@ -43,7 +43,7 @@ def clean_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
-def put_raybench(folder: Path) -> None:
+def link_package(folder: Path) -> None:
     """Make an empty folder one in which another interpreter finds this raybench and nothing else of this one's.
 
     An installed raybench lies beside the torch of its own environment, so that its own folder is no place to search.
@@ -56,7 +56,7 @@ def put_raybench(folder: Path) -> None:
         shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def ask(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:
+def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:
     """What an interpreter says of itself: its version (`python`), its `prefix`, and the `packages` it has of some.
 
     Raises:

@@ -20,12 +20,12 @@ from raybench.core.status import TrialStatus
 from raybench.devices import KINDS
 from raybench.errors import ExecutionError
 from raybench.execution.cluster import own_code, own_folder, take_files
-from raybench.execution.process import TemplateProcess
-from raybench.execution.runtime_env import RemoteTemplate
-from raybench.trial.record import end_for
+from raybench.execution.process import ForkServer
+from raybench.execution.runtime_env import RemoteForkServer
+from raybench.trial.record import failure_event
 
 
-class Template(Protocol):
+class TrialRunner(Protocol):
     """Something with a framework loaded that runs attempts, each in a fresh process."""
 
     @property
@@ -57,7 +57,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def setup(self, config: dict[str, Any]) -> None:
         """Make the job's events ready to be drawn; nothing runs yet."""
         if not hasattr(self, "_templates"):
-            self._templates: dict[tuple[object, ...], Template] = {}
+            self._templates: dict[tuple[object, ...], TrialRunner] = {}
         job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
         here = own_folder(job) if on_cluster else job
         if config.get("code") and not Path(job.code).is_dir():
@@ -97,13 +97,13 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         except ExecutionError as error:
             what: dict[str, Any] = {"type": "ExecutionError", "message": str(error)}
             if os.strerror(errno.ENOSPC) in what["message"]:
-                yield end_for(job, TrialStatus.LOST, what | {"disk_full": True})
+                yield failure_event(job, TrialStatus.LOST, what | {"disk_full": True})
                 return
-            yield end_for(job, TrialStatus.FAILED, what)
+            yield failure_event(job, TrialStatus.FAILED, what)
             return
         yield from template.run(job)
 
-    def _template(self, job: Job, runtime_env: Mapping[str, Any] | None) -> Template:
+    def _template(self, job: Job, runtime_env: Mapping[str, Any] | None) -> TrialRunner:
         """The template of the job's framework in its environment, started if there is none that lives.
 
         Raises:
@@ -117,10 +117,10 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
             return known
         if known:
             known.close()
-        made: Template
+        made: TrialRunner
         if runtime_env:
-            made = RemoteTemplate(framework, runtime_env, passive)
+            made = RemoteForkServer(framework, runtime_env, passive)
         else:
-            made = TemplateProcess(framework, python, passive=passive)
+            made = ForkServer(framework, python, passive=passive)
         self._templates[key] = made
         return made

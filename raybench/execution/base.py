@@ -7,11 +7,11 @@ from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad
 from raybench.planning.node import Node
 
-MakeJob = Callable[[Placement], Job]
+MakeJob = Callable[[AssignedWork], Job]
 Sink = Callable[[Event], None]
 Tell = Callable[[str], None]
 

@@ -20,7 +20,7 @@ from raybench.devices import KINDS, Hardware, hosted
 from raybench.execution.base import Tell
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
-from raybench.planning.plan import Work
+from raybench.planning.plan import WorkItem
 from raybench.workloads.own_files import FOLDER, write
 
 LOOK_EVERY = 1.0
@@ -36,7 +36,7 @@ LEFT = "left-on-its-node.txt"
 """Names, in an attempt's folder at home, what was too large to come."""
 
 
-def told_apart(nodes: Sequence[Node]) -> list[Node]:
+def disambiguate(nodes: Sequence[Node]) -> list[Node]:
     """The nodes under names of their own: machines that are called the same have their addresses behind that."""
     called = Counter(node.name for node in nodes)
     return [
@@ -45,7 +45,7 @@ def told_apart(nodes: Sequence[Node]) -> list[Node]:
     ]
 
 
-def handed_out(node: Node, by_ray: Mapping[str, float]) -> Node:
+def limit_to_ray(node: Node, by_ray: Mapping[str, float]) -> Node:
     """A node of a cluster with what Ray hands out of it: its own resources, and no more cores and accelerators.
 
     Ray may have been told to keep some back; a trial that asked for them would wait for ever.
@@ -64,7 +64,7 @@ def _cut(entry: Hardware, by_ray: Mapping[str, float]) -> Hardware:
     return replace(entry, count=min(entry.count, most), ids=entry.ids[:most])
 
 
-class Presence:
+class NodeMonitor:
     """Tells a dispatcher which nodes are there; of a cluster only, for this machine is always there.
 
     Args:
@@ -140,7 +140,7 @@ class Presence:
             self._tell(f"Ray's node {name} ({self._addresses[name]}) is back.")
         self._gone = gone
 
-    def given_up(self) -> list[Work]:
+    def given_up(self) -> list[WorkItem]:
         """What has waited long enough for nodes that are away, while there was nothing else to do."""
         if self._dispatcher.stranded and self._clock() - self._alone_since > self._patience:
             return self._dispatcher.give_up()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raybench.execution.ray_tune import RayTuneExecutor
 
 
-class LazyRay:
+class DeferredRayExecutor:
     """`RayTuneExecutor`, made at the first call that cannot do without it."""
 
     isolation = PROCESS

@@ -15,7 +15,9 @@ TAIL, LONG_TAIL = 20, 500
 """Lines of a dead trial's output that go into its record, and in which it may have told of its memory."""
 
 
-def name_end(code: int | None, job: Job, killed: bool, peak: int | None, output: str) -> tuple[str, dict[str, Any]]:
+def classify_exit(
+    code: int | None, job: Job, killed: bool, peak: int | None, output: str
+) -> tuple[str, dict[str, Any]]:
     """The status of a trial that ended without saying so.
 
     SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines. Any
@@ -42,7 +44,7 @@ def name_end(code: int | None, job: Job, killed: bool, peak: int | None, output:
             message = "killed by the kernel for its memory"
             return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **known}
         return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
-    if memory.says_so(output, limited=bool(job.memory_limit)):
+    if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
         return TrialStatus.OOM, {
             "type": "OutOfMemory",
             "message": f"{died} when memory ran out",

@@ -34,7 +34,7 @@ from raybench.trial.compile_caches import use_private_caches
 FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
 
 
-def say(out: TextIO, **message: Any) -> None:
+def send(out: TextIO, **message: Any) -> None:
     """One line to whoever supervises."""
     out.write(json.dumps(message, separators=(",", ":")) + "\n")
     out.flush()
@@ -76,14 +76,14 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
         os.dup2(nothing, 0)
         os.close(nothing)
         watch(lifeline)
-        say(out, pid=os.getpid())
+        send(out, pid=os.getpid())
 
         from raybench.core import memory
         from raybench.core.events import OUTPUT
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
         from raybench.trial.phase import last
-        from raybench.trial.record import end_for, keep, record
+        from raybench.trial.record import append_event, failure_event, record
         from raybench.trial.run import describe_error
 
         job = Job.from_json(message)
@@ -94,7 +94,7 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
             faulthandler.enable()
             memory.limit(job.memory_limit)
             for event in record(job, Ledger(started), imported):
-                say(out, event=event)
+                send(out, event=event)
         # What is no trial's error in the driver's process: Ctrl-C does not reach this session, so that it is the code
         # that has raised KeyboardInterrupt.
         except BaseException as error:
@@ -103,10 +103,10 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
             described = describe_error(error, last(Path(job.folder)), job)
             status = TrialStatus.LOST if described.get("disk_full") else TrialStatus.FAILED
             wall = round((time.perf_counter_ns() - started) * NANO, 6)
-            event = end_for(job, status, described, wall, round(imported, 6))
+            event = failure_event(job, status, described, wall, round(imported, 6))
             with suppress(OSError):  # whoever hears of it keeps it too
-                keep(Path(job.folder), event)
-            say(out, event=event)
+                append_event(Path(job.folder), event)
+            send(out, event=event)
         code = 0
     except BaseException:
         import traceback
@@ -159,7 +159,7 @@ def spawn(message: dict[str, Any], framework: str, imported: float, temporary: P
 START = {FORK: fork, SPAWN: spawn}
 
 
-def be_spawned(framework: str, reading: int, temporary: Path) -> NoReturn:
+def run_spawned(framework: str, reading: int, temporary: Path) -> NoReturn:
     """Be a trial that was started as an interpreter of its own."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -184,7 +184,7 @@ def main(framework: str, start: str) -> None:
     use_private_caches(framework, scratch.path)
     imported = load(framework) if start == FORK else 0.0
     own = children()
-    say(out, ready=imported)
+    send(out, ready=imported)
     while text := sys.stdin.buffer.readline():
         if scratch.removed:
             scratch = Scratch()
@@ -194,10 +194,10 @@ def main(framework: str, start: str) -> None:
         end_children(spare=own)
         shutil.rmtree(temporary, ignore_errors=True)
         peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        say(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
+        send(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
 
 
 if __name__ == "__main__":
     if sys.argv[2] == TRIAL:
-        be_spawned(sys.argv[1], int(sys.argv[3]), Path(sys.argv[4]))
+        run_spawned(sys.argv[1], int(sys.argv[3]), Path(sys.argv[4]))
     main(sys.argv[1], sys.argv[2])

@@ -13,21 +13,21 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
-from raybench.environments import Interpreter, called
+from raybench.environments import Interpreter, environment_label
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host_load import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.trial.compile_caches import use_private_caches
 from raybench.trial.launch_ranks import ranks_of
-from raybench.trial.record import end_for, record
+from raybench.trial.record import failure_event, record
 
 
 def _events(job: Job) -> Iterator[Event]:
     count = ranks_of(job.cell)
     if count > 1:
         words = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
-        return iter([end_for(job, TrialStatus.FAILED, {"type": "Inline", "message": words, "phase": "setup"})])
+        return iter([failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": words, "phase": "setup"})])
     return record(job)
 
 
@@ -39,7 +39,8 @@ class InlineExecutor:
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, where no environment but raybench's own can be had."""
         refused = {
-            key: Interpreter(problem=f"trials in this process cannot run in {called(key)}") for key in environments
+            key: Interpreter(problem=f"trials in this process cannot run in {environment_label(key)}")
+            for key in environments
         }
         return [replace(probe_node(), environments=refused)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.job import Job, Target
-from raybench.execution.scheduler import Placement
-from raybench.planning.plan import Plan, Work
+from raybench.execution.scheduler import AssignedWork
+from raybench.planning.plan import Plan, WorkItem
 from raybench.results.journal import attempt_folder
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import snapshot
@@ -21,7 +21,7 @@ TIMEOUT = 300.0
 """Seconds after which a check is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
 
 
-def make_job(plan: Plan, placement: Placement, folder: Path, root: Path) -> Job:
+def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> Job:
     """The job of a placed trial.
 
     Args:
@@ -72,7 +72,7 @@ def code_of(workload: WorkloadInfo, folder: Path) -> str:
     return str(snapshot(own, folder.absolute())) if own else ""
 
 
-def check_job(job: Job, work: Work, folder: Path, labels: Mapping[str, Any]) -> Job:
+def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
     """The job of a check, on what was given to the trial before which it is made.
 
     Args:
@@ -85,21 +85,21 @@ def check_job(job: Job, work: Work, folder: Path, labels: Mapping[str, Any]) -> 
     return replace(job, trial=work.key, check=work.check, folder=own, labels=dict(labels), **bounds)
 
 
-def checked_first(
-    works: Sequence[Work], check: str, key: Callable[[Mapping[str, Any]], str], known: Iterable[str]
-) -> list[Work]:
+def with_checks_first(
+    works: Sequence[WorkItem], check: str, key: Callable[[Mapping[str, Any]], str], known: Iterable[str]
+) -> list[WorkItem]:
     """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
 
     Args:
         key: of a cell: names the kind.
         known: the keys of what was found out before.
     """
-    made, order = set(known), list[Work]()
+    made, order = set(known), list[WorkItem]()
     for work in works:
         if not work.check:
             named = key(work.trial.cell.content)
             if named not in made:
-                order.append(Work(work.trial, check=check, key=named))
+                order.append(WorkItem(work.trial, check=check, key=named))
                 made.add(named)
             work = replace(work, needs=work.needs | {named})
         order.append(work)

@@ -35,7 +35,7 @@ def allowed() -> float:
     return min(OF_RAY, told) - BELOW_RAY
 
 
-def ended_by(leader: int) -> dict[str, Any] | None:
+def should_kill(leader: int) -> dict[str, Any] | None:
     """Why a trial has to end now, as its error; None where it may go on.
 
     Args:

@@ -22,13 +22,13 @@ from raybench.core.files import PACKAGE
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
-from raybench.environments import clean_environ, put_raybench
+from raybench.environments import clean_environ, link_package
 from raybench.errors import ExecutionError
 from raybench.execution import memory_guard
-from raybench.execution.exit_status import LONG_TAIL, TAIL, name_end, oom_kills, phase_of, tail
+from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, oom_kills, phase_of, tail
 from raybench.execution.fork_server import FORK, SPAWN
-from raybench.monitoring import Audit
-from raybench.trial.record import end_for, keep, shortened
+from raybench.monitoring import Monitor
+from raybench.trial.record import append_event, failure_event, shortened
 
 START_TIMEOUT = 300.0
 """Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
@@ -55,7 +55,7 @@ class _OutOfBounds(Exception):
         self.status, self.error = status, error
 
 
-class TemplateProcess:
+class ForkServer:
     """A running fork template of one framework, in this interpreter or in another one.
 
     Start it from a thread that outlives it: on Linux the kernel ends it with the thread that started it.
@@ -149,17 +149,17 @@ class TemplateProcess:
         A trial is audited meanwhile: what that comes to is the event before its last. In the attempt's own journal it
         may stand after the last, which the trial itself writes. Closing the iterator ends the trial.
         """
-        with Audit(job) as audit, contextlib.closing(self._run(job, audit)) as told:
+        with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as told:
             for event in told:
                 audit.see(event)
                 audited = audit.end() if event["event"] in events.ENDS else None
                 if audited:
                     with contextlib.suppress(OSError):  # whoever hears of it keeps it too
-                        keep(Path(job.folder), audited)
+                        append_event(Path(job.folder), audited)
                     yield audited
                 yield event
 
-    def _run(self, job: Job, audit: Audit) -> Generator[Event, None, None]:
+    def _run(self, job: Job, audit: Monitor) -> Generator[Event, None, None]:
         begun = time.monotonic()
         kills = oom_kills()
         process, ended, code, peak = 0, False, None, None
@@ -181,7 +181,7 @@ class TemplateProcess:
                     yield message["event"]
             if not ended:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
-                yield self._tell(job, *name_end(code, job, oom_kills() > kills, peak, output), begun)
+                yield self._tell(job, *classify_exit(code, job, oom_kills() > kills, peak, output), begun)
         except _OutOfBounds as bounds:
             if process:
                 end_family(process)
@@ -203,7 +203,7 @@ class TemplateProcess:
         """
         deadline = begun + job.timeout if job.timeout else math.inf
         while True:
-            full = memory_guard.ended_by(process) if process else None
+            full = memory_guard.should_kill(process) if process else None
             if full:
                 raise _OutOfBounds(TrialStatus.OOM, full)
             try:
@@ -230,9 +230,9 @@ class TemplateProcess:
         wall = round(time.monotonic() - begun, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
         imported = round(self.import_seconds, 6)
-        event = end_for(job, status, error, wall, imported)
+        event = failure_event(job, status, error, wall, imported)
         with contextlib.suppress(OSError):  # whoever hears of it keeps it too
-            keep(folder, event)
+            append_event(folder, event)
         return shortened(event)
 
 
@@ -244,7 +244,7 @@ def _own_environ() -> dict[str, str]:
 
 def _environ_of_another(folder: Path) -> dict[str, str]:
     """An environment for another interpreter, which finds this raybench in an empty folder and nothing else of ours."""
-    put_raybench(folder)
+    link_package(folder)
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 

@@ -8,17 +8,17 @@ from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.datasets import DataSet
-from raybench.planning.plan import Plan, Work
+from raybench.planning.plan import Plan, WorkItem
 from raybench.results.attempt import Attempt
 
 
-class View(Protocol):
+class ProgressListener(Protocol):
     """Is told what happens; it is never asked."""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch a missing data set."""
 
-    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
         """Trials are about to run."""
 
     def checking(self, what: str) -> None:
@@ -37,11 +37,11 @@ class View(Protocol):
         """No trial runs any more; words say what is still being done, and without words nothing is."""
 
 
-class Silent:
+class RecordingListener:
     """Fetches what is missing, and remembers what happened: for scripts, notebooks and tests."""
 
     def __init__(self) -> None:
-        self.todo: list[Work] = []
+        self.todo: list[WorkItem] = []
         self.events: list[Event] = []
         self.warnings: list[str] = []
 
@@ -51,7 +51,7 @@ class Silent:
 
         fetch(dataset, root)
 
-    def begin(self, plan: Plan, todo: Sequence[Work], done: Sequence[Attempt]) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
         """Remember what is to be run."""
         self.todo = list(todo)
 

@@ -52,17 +52,17 @@ from raybench.environments import runtime_env_of
 from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.cluster import RETURN_TIMEOUT, Presence, handed_out, put_files, told_apart
+from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, put_files
 from raybench.execution.ray_needs import check_limits, ray_folder
 from raybench.execution.ray_watch import HeadWatch, RayGoneError, RayWatch
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
-from raybench.execution.scheduler import Dispatcher, Placement
+from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.execution.token import own_token
 from raybench.monitoring.host_load import HostLoad, measure_load
 from raybench.planning.cell import PROCESS
 from raybench.planning.node import Node, probe_node
-from raybench.trial.record import end_for
+from raybench.trial.record import failure_event
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
 """Bytes of Ray's object store on a machine of our own: only events pass through it."""
@@ -93,7 +93,7 @@ class _NotForDisk:
 class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
     """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
 
-    def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, presence: Presence) -> None:
+    def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, presence: NodeMonitor) -> None:
         super().__init__()
         self._dispatcher, self._make_job, self._sink, self._presence = dispatcher, make_job, sink, presence
         self._codes: dict[str, Any] = {}
@@ -144,7 +144,7 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
 class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
     """Passes events on as they arrive, and names the end of a trial whose actor went away."""
 
-    def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: Presence, watch: RayWatch | None) -> None:
+    def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: NodeMonitor, watch: RayWatch | None) -> None:
         self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
         self.refusal: RaybenchError | None = None
 
@@ -163,13 +163,13 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         job = Job.from_json(trial.config["job"])
-        status, error = name_actor_end(str(trial.get_error() or ""))
+        status, error = classify_actor_error(str(trial.get_error() or ""))
         if status == TrialStatus.LOST:
             if self._watch:
                 self._watch.check_soon()
             self._presence.doubt(trial.config["node"])
         if self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST):
-            self._tell(end_for(job, status, error))
+            self._tell(failure_event(job, status, error))
 
     def _tell(self, event: Event) -> None:
         """Pass an event on; why it was refused is kept, for Tune makes a text of every error."""
@@ -180,10 +180,10 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             raise
 
 
-class _Departures(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
+class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
     """Takes back trials that wait for a node which has gone: Tune would wait with them."""
 
-    def __init__(self, dispatcher: Dispatcher, presence: Presence) -> None:
+    def __init__(self, dispatcher: Dispatcher, presence: NodeMonitor) -> None:
         super().__init__()
         self._dispatcher, self._presence = dispatcher, presence
 
@@ -197,7 +197,7 @@ class _Departures(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
         return super().choose_trial_to_run(tune_controller)
 
 
-def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
+def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
     """The status of a trial whose actor failed, from what Ray says of it.
 
     An actor goes away with its worker or its node, or is ended by Ray's memory monitor. Anything else was raised in it.
@@ -210,7 +210,7 @@ def name_actor_end(trace: str) -> tuple[str, dict[str, Any]]:
     return TrialStatus.FAILED, {"type": "ActorFailed", "message": last, "traceback": trace}
 
 
-def _bundle(placement: Placement) -> dict[str, float]:
+def _bundle(placement: AssignedWork) -> dict[str, float]:
     """What a placement takes of its node, in Ray's resources.
 
     A Ray of our own has nobody else to keep account for: there every trial asks for the same, since Tune starts an
@@ -318,7 +318,7 @@ class RayTuneExecutor:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
         if self._started:
             return found
-        return told_apart([handed_out(node, of["Resources"]) for node, of in zip(found, alive, strict=True)])
+        return disambiguate([limit_to_ray(node, of["Resources"]) for node, of in zip(found, alive, strict=True)])
 
     def _connect(self, tell: Tell) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster.
@@ -424,13 +424,13 @@ class RayTuneExecutor:
         Raises:
             RayGoneError: Ray ended, or its folder was removed.
         """
-        storage, presence = ray_folder(), Presence(dispatcher, tell, self._patience)
+        storage, presence = ray_folder(), NodeMonitor(dispatcher, tell, self._patience)
         listener = _Listener(dispatcher, sink, presence, self._watch)
         tuner = tune.Tuner(
             TrialActor,
             tune_config=tune.TuneConfig(
                 search_alg=_PlanOrder(dispatcher, make_job, sink, presence),
-                scheduler=_Departures(dispatcher, presence),
+                scheduler=_DepartedNodeScheduler(dispatcher, presence),
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=lambda trial: trial.config["job"]["trial"],

@@ -21,11 +21,11 @@ from raybench.core.masking import mask_words
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.engines import PACKAGES
-from raybench.environments import NEEDED, Interpreter, called, put_raybench, runtime_env_of
+from raybench.environments import NEEDED, Interpreter, environment_label, link_package, runtime_env_of
 from raybench.errors import ExecutionError
-from raybench.execution.process import START_TIMEOUT, TemplateProcess
+from raybench.execution.process import START_TIMEOUT, ForkServer
 from raybench.planning.node import Node, installed, probe_node
-from raybench.trial.record import end_for
+from raybench.trial.record import failure_event
 
 MAKE_TIMEOUT = 300.0
 """Seconds that making a `runtime_env` may take: one with large packages takes a minute."""
@@ -41,7 +41,7 @@ class _Host:
 
     def start(self, framework: str, passive: bool) -> None:
         """Load a framework into a fork template."""
-        self._framework, self._template = framework, TemplateProcess(framework, passive=passive)
+        self._framework, self._template = framework, ForkServer(framework, passive=passive)
 
     def run(self, job: dict[str, Any]) -> Iterator[Event]:
         """The events of one attempt."""
@@ -59,7 +59,7 @@ class _Place:
 
     def __init__(self, runtime_env: Mapping[str, Any]) -> None:
         self._folder = Scratch()
-        put_raybench(self._folder.path)
+        link_package(self._folder.path)
         theirs = runtime_env.get("env_vars") or {}
         if not isinstance(theirs, Mapping):
             raise TypeError("env_vars has to be a map of texts")
@@ -87,7 +87,7 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
             try:
                 places[key] = _Place(runtime_env)
             except (ValueError, TypeError) as error:
-                found[key] = Interpreter(problem=f"{called(key)}: {_in_short(error, runtime_env)}")
+                found[key] = Interpreter(problem=f"{environment_label(key)}: {_in_short(error, runtime_env)}")
     asked = {key: place.host.interpreter.remote() for key, place in places.items()}
     if asked:
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=MAKE_TIMEOUT)
@@ -96,10 +96,10 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
             found[key] = Interpreter(**ray.get(answer, timeout=0))
         except ray.exceptions.GetTimeoutError:
             words = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
-            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {words}")
+            found[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {words}")
         except ray.exceptions.RayError as error:
             words = _in_short(error, runtime_env_of(key) or {})
-            found[key] = Interpreter(problem=f"{called(key)} on {node.name}: {words}")
+            found[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {words}")
         places[key].close()
     return replace(node, environments=found)
 
@@ -110,7 +110,7 @@ def _in_short(error: Exception, runtime_env: Mapping[str, Any]) -> str:
     return mask_words(lines[-1], runtime_env)[:300] if lines else type(error).__name__
 
 
-class RemoteTemplate:
+class RemoteForkServer:
     """A fork template inside a `runtime_env`, on the node of the actor that asks for it.
 
     Raises:
@@ -127,7 +127,9 @@ class RemoteTemplate:
             raise ExecutionError(mask_words(str(error.cause), runtime_env)) from None
         except ray.exceptions.RayError as error:
             self.close()
-            raise ExecutionError(f"{called(json.dumps(runtime_env))}: {_in_short(error, runtime_env)}") from None
+            raise ExecutionError(
+                f"{environment_label(json.dumps(runtime_env))}: {_in_short(error, runtime_env)}"
+            ) from None
 
     def run(self, job: Job) -> Iterator[Event]:
         """Run one attempt and yield its events; the last is always one of `events.ENDS`."""
@@ -137,7 +139,7 @@ class RemoteTemplate:
         except ray.exceptions.RayActorError as error:
             self.alive = False
             what = {"type": "ActorDied", "message": _in_short(error, self._runtime_env)}
-            yield end_for(job, TrialStatus.LOST, what)
+            yield failure_event(job, TrialStatus.LOST, what)
 
     def close(self) -> None:
         """End the actor and, with it, the template and whatever trial it still has."""

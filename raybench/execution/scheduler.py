@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from raybench.devices import neighbours
 from raybench.planning.node import Node
-from raybench.planning.plan import Work
+from raybench.planning.plan import WorkItem
 
 
 @dataclass(frozen=True)
-class Placement:
+class AssignedWork:
     """An attempt with what it was given: a node, the numbers of its cores and of its accelerators."""
 
-    work: Work
+    work: WorkItem
     node: Node
     cores: tuple[int, ...]
     visible: tuple[str, ...]
@@ -42,15 +42,15 @@ class Dispatcher:
     cells. A node that is away (`present`) holds nothing: what it had, and what only it can hold, waits for it.
     """
 
-    def __init__(self, work: Iterable[Work], nodes: Sequence[Node], retries: int = 0) -> None:
+    def __init__(self, work: Iterable[WorkItem], nodes: Sequence[Node], retries: int = 0) -> None:
         self._waiting = deque(work)
         self._checks = {work.key for work in self._waiting if work.check}
         self._free = {node.name: _Free(node) for node in nodes}
         self._present = set(self._free)
         self._retries = retries
-        self._running: dict[str, Placement] = {}
+        self._running: dict[str, AssignedWork] = {}
 
-    def add(self, work: Work) -> None:
+    def add(self, work: WorkItem) -> None:
         """One more, after all others: for work that follows from what came of other work."""
         self._waiting.append(work)
         if work.check:
@@ -65,7 +65,7 @@ class Dispatcher:
         """Which of its nodes are there now; at first, all of them."""
         self._present = set(names) & self._free.keys()
 
-    def give_up(self) -> list[Work]:
+    def give_up(self) -> list[WorkItem]:
         """Take out what waits for nodes that are all away."""
         given_up = list(filter(self._is_stranded, self._waiting))
         for work in given_up:
@@ -80,7 +80,7 @@ class Dispatcher:
             return False
         return all(map(self._is_stranded, self._waiting))
 
-    def _is_stranded(self, work: Work) -> bool:
+    def _is_stranded(self, work: WorkItem) -> bool:
         fit = work.trial.cell.fit
         return fit is None or self._present.isdisjoint(fit.nodes)
 
@@ -90,11 +90,11 @@ class Dispatcher:
         return not self._waiting and not self._running
 
     @property
-    def running(self) -> list[Placement]:
+    def running(self) -> list[AssignedWork]:
         """What was placed and not released."""
         return list(self._running.values())
 
-    def next(self) -> Placement | None:
+    def next(self) -> AssignedWork | None:
         """Place the first trial that may start now; None where every one has to wait."""
         held: set[str] = set()
         for work in self._waiting:
@@ -109,10 +109,10 @@ class Dispatcher:
                 break
         return None
 
-    def _is_ready(self, work: Work) -> bool:
+    def _is_ready(self, work: WorkItem) -> bool:
         return self._checks.isdisjoint(work.needs)
 
-    def _has_room(self, name: str, work: Work) -> bool:
+    def _has_room(self, name: str, work: WorkItem) -> bool:
         fit, free = work.trial.cell.fit, self._free[name]
         assert fit is not None
         pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
@@ -120,7 +120,7 @@ class Dispatcher:
         own = all(free.resources.get(resource, 0.0) >= amount for resource, amount in fit.resources)
         return own and len(free.cores) >= fit.cpus and accelerators is not None
 
-    def _take(self, name: str, work: Work) -> Placement:
+    def _take(self, name: str, work: WorkItem) -> AssignedWork:
         fit, free = work.trial.cell.fit, self._free[name]
         assert fit is not None
         cores, free.cores = free.cores[: fit.cpus], free.cores[fit.cpus :]
@@ -130,11 +130,11 @@ class Dispatcher:
         for resource, amount in fit.resources:
             free.resources[resource] -= amount
         alone = fit.cpus >= free.node.cores
-        placement = Placement(work, free.node, tuple(cores), visible, alone)
+        placement = AssignedWork(work, free.node, tuple(cores), visible, alone)
         self._running[work.name] = placement
         return placement
 
-    def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> Placement | None:
+    def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> AssignedWork | None:
         """Give back what an ended attempt held; a trial that was lost goes to the front again while retries last.
 
         Args:

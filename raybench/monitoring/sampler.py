@@ -38,7 +38,7 @@ def pause(elapsed: float) -> float:
     return max(min(PERIOD, QUICKEST + elapsed), elapsed / MANY)
 
 
-class Audit:
+class Monitor:
     """Reads the conditions of one attempt while it runs, and until this is left as a context.
 
     Args:

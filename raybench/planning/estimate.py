@@ -37,7 +37,7 @@ class Cost:
     per_epoch: float
 
 
-def likeness(cell: Mapping[str, Any]) -> str:
+def similarity_key(cell: Mapping[str, Any]) -> str:
     """What has to agree for one cell's speed to say something of another's: job, hardware, framework, arithmetic."""
     device, settings = cell["device"], Settings.from_json(cell["settings"])
     kept = (
@@ -75,11 +75,11 @@ class Estimator:
         with suppress(KeyError, TypeError):  # a cell of which a part is missing is like no other
             per_epoch = median(epoch.examples for epoch in attempt.epochs)
             cost = Cost(once, often / examples, attempt.cell["settings"]["batch_size"], per_epoch)
-            self._known.setdefault(likeness(attempt.cell), []).append(cost)
+            self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Mapping[str, Any]) -> float | None:
         """The estimate for one trial; None if nothing like it has been run."""
-        known = self._known.get(likeness(cell))
+        known = self._known.get(similarity_key(cell))
         settings = cell["settings"]
         batch, train = settings["batch_size"], cell["data"]["examples"]["train"]
         steps = settings["steps_per_epoch"] or (train // batch if train else None)

@@ -19,7 +19,9 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     )
 
 
-def few(points: Sequence[Point], baseline: Mapping[str, Any], rules: Iterable[Mapping[str, Any]]) -> list[Point]:
+def minimal_cover(
+    points: Sequence[Point], baseline: Mapping[str, Any], rules: Iterable[Mapping[str, Any]]
+) -> list[Point]:
     """As few points as meet each value of each axis and each rule once, most of them beside the baseline.
 
     Of an axis of more than `NUMBERS` numbers these are the baseline's and the smallest. A value is met where little

@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any, Self
 
 from raybench.devices import KINDS, Hardware, probe
-from raybench.environments import RECIPES, Interpreter, built_names, called, find, runtime_env_of
+from raybench.environments import RECIPES, Interpreter, built_names, environment_label, find, runtime_env_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Node:
         """The interpreter of an environment by its key; empty means raybench's own."""
         if not environment:
             return Interpreter(version=self.python, packages=self.packages)
-        untried = Interpreter(problem=f"{called(environment)} was not tried on {self.name}")
+        untried = Interpreter(problem=f"{environment_label(environment)} was not tried on {self.name}")
         return self.environments.get(environment, untried)
 
     def to_json(self) -> dict[str, Any]:

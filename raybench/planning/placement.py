@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from raybench.devices import KINDS, Hardware, frameworks, hosted, missing_precision
 from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
-from raybench.environments import NEEDED, called, recipe_for
+from raybench.environments import NEEDED, environment_label, recipe_for
 from raybench.planning.node import Node
-from raybench.planning.replication import Replication, arrange
+from raybench.planning.replication import Replication, resolve_replication
 
 GIB = 1024**3
 
 
 @dataclass(frozen=True)
-class Need:
+class ResourceRequest:
     """What a trial asks of a node.
 
     `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
@@ -39,7 +39,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Placement:
     """Where a trial can run: nodes of one hardware model, and what it takes of such a node."""
 
     hardware: Hardware
@@ -52,13 +52,13 @@ class Fit:
     resources: tuple[tuple[str, float], ...] = ()
 
 
-def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
+def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:
     """Where a trial fits, or in words why it fits nowhere.
 
     A cell belongs to one hardware model, number of cores and framework version: if nodes differ, the most common
     combination is taken, and of several the last in the order of their names; Ray lists nodes in no order.
     """
-    reason = impossible(need)
+    reason = unsupported_reason(need)
     if reason:
         return reason
     places: list[tuple[Node, Hardware]] = []
@@ -83,10 +83,10 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
     _, cpus, version = chosen
     accelerators = 0 if hosted(need.kind) else need.count
     hardware = alike[0][1]
-    made = arrange(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
+    made = resolve_replication(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
     if isinstance(made, str):
         return made
-    return Fit(
+    return Placement(
         hardware,
         tuple(node.name for node, _ in alike),
         cpus,
@@ -98,13 +98,13 @@ def fit(need: Need, nodes: Sequence[Node]) -> Fit | str:
     )
 
 
-def _cpus(need: Need, node: Node, hardware: Hardware) -> int:
+def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
     if need.cpus:
         return need.cpus
     return node.cores if hosted(need.kind) else max(1, node.cores // max(1, hardware.count))
 
 
-def impossible(need: Need) -> str | None:
+def unsupported_reason(need: ResourceRequest) -> str | None:
     """What this release cannot do on any machine; None where it can."""
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
@@ -118,7 +118,7 @@ def impossible(need: Need) -> str | None:
     return missing_precision(need.kind, need.precision)
 
 
-def _place(need: Need, node: Node) -> Hardware | str:
+def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     """What a node would give a trial, or what it lacks."""
     entries = node.find(need.kind)
     name = KINDS[need.kind].label if need.kind in KINDS else need.kind
@@ -142,7 +142,7 @@ def _place(need: Need, node: Node) -> Hardware | str:
     return _lacking(need, node) or _without_data(need, node) or most
 
 
-def _without_data(need: Need, node: Node) -> str | None:
+def _without_data(need: ResourceRequest, node: Node) -> str | None:
     """What a node of a cluster lacks of the data; this machine fetches what is missing before it starts."""
     if need.data is None or not node.address:
         return None
@@ -155,7 +155,7 @@ def _without_data(need: Need, node: Node) -> str | None:
     return None
 
 
-def _lacking(need: Need, node: Node) -> str | None:
+def _lacking(need: ResourceRequest, node: Node) -> str | None:
     """What keeps the environment from holding the trial on a node, and what mends it; None where nothing does."""
     found = node.interpreter(need.environment)
     if found.problem:
@@ -163,7 +163,9 @@ def _lacking(need: Need, node: Node) -> str | None:
     if need.environment:
         wanted = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
         missing = next((name for name, package in wanted.items() if package not in found.packages), None)
-        return f"{missing} is not installed in {called(need.environment)} on {node.name}" if missing else None
+        return (
+            f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
+        )
     if PACKAGES[need.framework] in found.packages:
         return None
     reason = f"{need.framework} is not installed on {node.name}"

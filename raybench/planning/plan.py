@@ -16,7 +16,7 @@ from raybench.core.identity import cell_id, digest, shown_name, trial_id
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.cell import PROCESS
-from raybench.planning.expand import Point, few, matches
+from raybench.planning.expand import Point, matches, minimal_cover
 from raybench.planning.node import Node
 from raybench.planning.resolve import Cell, Resolver, data_of
 from raybench.planning.validate import check_defaults, place
@@ -34,7 +34,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkItem:
     """One attempt (from 1) at a trial; or, where `check` names one, that check where the trial would run.
 
     Attributes:
@@ -113,9 +113,9 @@ def _parts(cell: Cell) -> dict[str, str]:
         "device": cell.profile,
         "framework": cell.content["framework"],
         "batch_size": f"b{settings['batch_size']}",
-        "weight_decay": f"wd{short(settings['weight_decay'])}",
+        "weight_decay": f"wd{format_value(settings['weight_decay'])}",
     }
-    parts |= {name: f"{name}={short(value)}" for name, value in cell.axes.items() if name not in parts}
+    parts |= {name: f"{name}={format_value(value)}" for name, value in cell.axes.items() if name not in parts}
     marks = {"again": "A/A", "smoke": "smoke"}
     return parts | {name: mark for name, mark in marks.items() if name in cell.content}
 
@@ -137,7 +137,7 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     )
     for (epochs, warmup), count in short_runs.items():
         yield (
-            f"{count} {of}: epochs {short(epochs)} with warmup_epochs {warmup} leaves no steady epoch; "
+            f"{count} {of}: epochs {format_value(epochs)} with warmup_epochs {warmup} leaves no steady epoch; "
             f"set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
     crowded = Counter(
@@ -167,7 +167,7 @@ def skip_lines(plan: Plan) -> Iterator[str]:
         yield f"`raybench devices` shows what is here{smoke if file and not plan.spec.smoke else ''}"
 
 
-def short(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as people write it: 0.0005 is 5e-4, a list has no spaces."""
     if isinstance(value, float):
         plain = f"{value:g}"
@@ -176,15 +176,15 @@ def short(value: Any) -> str:
             plain = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
         return plain
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{short(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{format_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(short, value)) + "]"
+        return "[" + ",".join(map(format_value, value)) + "]"
     return str(value)
 
 
 def is_written(text: str, value: Any) -> bool:
     """Whether a text is one way to write a value: 5.0e-4, 0.0005 and 5e-4 are the same."""
-    if text in (str(value), short(value)):
+    if text in (str(value), format_value(value)):
         return True
     if isinstance(value, bool) or value is None:
         return text.lower() == ("null" if value is None else str(value).lower())
@@ -262,7 +262,7 @@ def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
     rules = [*({name: [value] for name, value in entry.items()} for entry in spec.include)]
     rules += [override.when for override in spec.overrides]
     baseline = spec.baseline or ({"device": points[0]["device"]} if points else {})
-    return few(points, baseline, rules)
+    return minimal_cover(points, baseline, rules)
 
 
 def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _again(cell: Cell) -> Cell:
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
-    return all(name in point and text in (str(point[name]), short(point[name])) for name, text in where)
+    return all(name in point and text in (str(point[name]), format_value(point[name])) for name, text in where)
 
 
 def _ordered(spec: GridSpec, cells: Sequence[Cell]) -> Iterator[Trial]:

@@ -21,7 +21,9 @@ class Replication:
     devices: int = 1
 
 
-def arrange(kind: str, framework: str, model: str, replicas: int, count: int, asked: str | None) -> Replication | str:
+def resolve_replication(
+    kind: str, framework: str, model: str, replicas: int, count: int, asked: str | None
+) -> Replication | str:
     """The form of replication that was asked for or that the hardware suggests, or in words why there is none.
 
     Replicas are real where the hardware has a device for each, and grouped on a single one. A kind that computes on

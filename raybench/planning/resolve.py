@@ -19,7 +19,7 @@ from raybench.planning import smoke
 from raybench.planning.cell import make_cell
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
-from raybench.planning.placement import Fit, Need, fit, impossible
+from raybench.planning.placement import Placement, ResourceRequest, find_placement, unsupported_reason
 from raybench.planning.validate import check_training, model_options, place
 from raybench.trial.launch_ranks import ranks_of
 from raybench.workloads import WorkloadInfo
@@ -42,7 +42,7 @@ class Cell:
     axes: Mapping[str, Any]
     profile: str
     content: dict[str, Any]
-    fit: Fit | None
+    fit: Placement | None
     skip: str | None
     timeout: float
     price_per_hour: float | None
@@ -83,10 +83,10 @@ class Resolver:
         self._there = dict(there)
         if info.held_out and self._there:
             self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
-        self._below = dict(DEFAULTS) | dict(info.defaults) | said(spec)
-        self._fits: dict[Need, Fit | str] = {}
+        self._below = dict(DEFAULTS) | dict(info.defaults) | explicit_settings(spec)
+        self._fits: dict[ResourceRequest, Placement | str] = {}
         self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
-        self._rules = [(rule.when, said(rule.set)) for rule in spec.overrides]
+        self._rules = [(rule.when, explicit_settings(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> Cell:
         """The cell of a point.
@@ -103,7 +103,7 @@ class Resolver:
         limit = self._memory_limit(point["device"], profile.kind, resolved)
         skip, cut = None, None
         if self._spec.smoke:
-            skip = impossible(self._need(profile, resolved)) or self._cannot(resolved)
+            skip = unsupported_reason(self._need(profile, resolved)) or self._cannot(resolved)
             profile, resolved, cut = self._cut(point["device"], profile, resolved)
         where = self._fit(self._need(profile, resolved))
         skip = skip or (where if isinstance(where, str) else self._cannot(resolved))
@@ -134,13 +134,13 @@ class Resolver:
         }
         return digest(request)
 
-    def _fit(self, need: Need) -> Fit | str:
+    def _fit(self, need: ResourceRequest) -> Placement | str:
         """Where a trial fits; a framework that is not installed is taken from the environment that was built for it."""
         if need not in self._fits:
-            found = fit(need, self._nodes)
+            found = find_placement(need, self._nodes)
             recipe = recipe_for(need.framework, need.kind)
             if isinstance(found, str) and recipe and not need.environment:
-                built = fit(replace(need, environment=recipe.name), self._nodes)
+                built = find_placement(replace(need, environment=recipe.name), self._nodes)
                 found = found if isinstance(built, str) else built
             self._fits[need] = found
         return self._fits[need]
@@ -156,9 +156,9 @@ class Resolver:
         self._content(profile, resolved, None)  # whatever is wrong with it is told as it would be of a full run
         counts = self._examples(resolved, 1)
         cores = max((node.cores for node in self._nodes), default=1)
-        ways = list(smoke.smaller(profile, resolved, counts, self._info.frameworks, cores))
-        small = next((way for way in ways if isinstance(self._fit(self._need(*way)), Fit)), ways[0])
-        return *small, smoke.stands_for(name, (profile, resolved), small, counts)
+        ways = list(smoke.scaled_down(profile, resolved, counts, self._info.frameworks, cores))
+        small = next((way for way in ways if isinstance(self._fit(self._need(*way)), Placement)), ways[0])
+        return *small, smoke.original_values(name, (profile, resolved), small, counts)
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
         """Bytes that a trial's processes may take; 0 for all there are.
@@ -175,7 +175,7 @@ class Resolver:
     def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
         if name not in self._profiles:
             profile = self._spec.profile(name)
-            self._profiles[name] = profile, said(profile)
+            self._profiles[name] = profile, explicit_settings(profile)
         return self._profiles[name]
 
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
@@ -184,7 +184,7 @@ class Resolver:
         if engines.MODELS[framework] not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
         settings = Settings.of(resolved)
-        missing = sorted(engines.WITHOUT[framework] - without_effect(resolved))
+        missing = sorted(engines.WITHOUT[framework] - irrelevant_settings(resolved))
         values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
         words = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(words)}" if words else None
@@ -198,8 +198,8 @@ class Resolver:
             return {"no_profile": "an error in one of several replicas would leave the others waiting"}
         return {"profile_steps": min(steps, smoke.PROFILE_STEPS) if self._spec.smoke else steps}
 
-    def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> Need:
-        return Need(
+    def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
+        return ResourceRequest(
             kind=profile.kind,
             framework=resolved["framework"],
             precision=resolved["precision"],
@@ -218,7 +218,7 @@ class Resolver:
         self,
         profile: DeviceProfile,
         resolved: Mapping[str, Any],
-        place: Fit | None,
+        place: Placement | None,
         cut: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         framework = resolved["framework"]
@@ -232,7 +232,7 @@ class Resolver:
         }
         if place and place.replication.form:
             device |= {"replication": place.replication.form, "devices": place.replication.devices}
-        unfelt = without_effect(resolved)
+        unfelt = irrelevant_settings(resolved)
         check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in unfelt})
         engine = {
             "name": framework,
@@ -283,14 +283,14 @@ class Resolver:
         return counts
 
 
-def without_effect(resolved: Mapping[str, Any]) -> frozenset[str]:
+def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings of a cell that change nothing beside its others, and so are no part of it."""
     alone = {"decay_rule"} if resolved["replicas"] == 1 else set()
     exact = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
     return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | alone | exact
 
 
-def said(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
+def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
     """The settings a person wrote, and no defaults."""
     plain = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
     return {name: value for name, value in plain.items() if value is not None or SETTINGS[name].nullable}

@@ -10,9 +10,9 @@ from typing import Protocol
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import Plan, Work
+from raybench.planning.plan import Plan, WorkItem
 from raybench.results.attempt import Attempt, Key, attempts, latest
-from raybench.results.journal import Journal, attempts_in, damage_told
+from raybench.results.journal import Journal, attempts_in, damage_message
 from raybench.results.recovery import check_journal, complete_events, read_journal, recover
 
 
@@ -67,7 +67,7 @@ def recover_history(path: Path) -> History:
     damaged: list[int] = []
     Journal(path).close()  # ends a last line that a crash tore: nobody writes it any more
     history = list(read_journal(path, damaged))
-    new = sorted(set(damaged) - damage_told(history))
+    new = sorted(set(damaged) - damage_message(history))
     with Journal(path) as journal:
         added = recover(journal, attempts(history))
         if new:
@@ -84,7 +84,7 @@ def _damage(path: Path, lines: Sequence[int]) -> str:
     return f"{path}: left out {many} ({shown})"
 
 
-def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) -> list[Work]:
+def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) -> list[WorkItem]:
     """List the trials still to be run, in the plan's order, with the number of their next attempt.
 
     Args:
@@ -100,5 +100,5 @@ def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) ->
     for trial in plan.trials:
         last = current.get(trial.trial_id)
         if not trial.cell.skip and (last is None or last.status in again or options.fresh):
-            work.append(Work(trial, 1 + highest.get(trial.trial_id, 0)))
+            work.append(WorkItem(trial, 1 + highest.get(trial.trial_id, 0)))
     return work

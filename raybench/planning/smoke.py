@@ -30,7 +30,7 @@ ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}
 """What stands in for a precision that is an accelerator's."""
 
 
-def smaller(
+def scaled_down(
     profile: DeviceProfile,
     resolved: Mapping[str, Any],
     examples: Mapping[str, int | None],
@@ -96,7 +96,7 @@ def _epochs(epochs: Any) -> Any:
     return min(epochs, EPOCHS - 1 + part if part else EPOCHS)
 
 
-def stands_for(
+def original_values(
     device: str,
     full: tuple[DeviceProfile, Mapping[str, Any]],
     small: tuple[DeviceProfile, Mapping[str, Any]],

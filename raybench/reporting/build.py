@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
-from raybench.analysis.diagnostics.findings import survey
-from raybench.analysis.diagnostics.provenance import made_apart
+from raybench.analysis.diagnostics.findings import diagnose_all
+from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
-from raybench.analysis.grid_results import Standing, in_fractions, of_journal
-from raybench.analysis.request import Wanted, last_wanted, same_cells
-from raybench.checks.pretrial import Evidence
+from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.request import GridRequest, latest_request, same_cells
+from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.events import Event, now
-from raybench.core.files import put
+from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE, is_smoke, trial_id
 from raybench.core.masking import redact
 from raybench.core.text import printable, printable_json
 from raybench.datasets.folders import user_path
 from raybench.errors import UsageError, nearest
-from raybench.planning.plan import is_written, short
-from raybench.reporting.reference_results import beside
-from raybench.reporting.report import Report, Told, as_json, make_report
+from raybench.planning.plan import format_value, is_written
+from raybench.reporting.reference_results import reported_numbers
+from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.text import plain
 from raybench.results.attempt import Attempt, Key, attempts, latest
 from raybench.results.journal import JOURNAL, grids_in, has_journal, read
@@ -41,10 +41,10 @@ log = logging.getLogger("raybench")
 HTML, DATA = "report.html", "report.json"
 
 
-def of_events(
+def from_journal(
     name: str,
     told: Sequence[Event],
-    wanted: Wanted | None,
+    wanted: GridRequest | None,
     warnings: Iterable[str] = (),
     everything: bool = False,
     found: Mapping[Key, Attempt] | None = None,
@@ -69,14 +69,14 @@ def of_events(
         found = _with_warmup(found, wanted)
     last = latest(found.values())
     if wanted and not everything:
-        standing = Standing(name, wanted.workload, wanted.cells, last, wanted.baseline, wanted.target)
+        standing = GridResults(name, wanted.workload, wanted.cells, last, wanted.baseline, wanted.target)
     else:
         standing = _everything(of_journal(name, last), wanted)
     standing = _with_baseline(standing, baseline)
-    evidence = Evidence(told)
+    evidence = PretrialChecks(told)
     drifts = evidence.canaries.drifts(found.values())
-    apart = made_apart(standing, found.values(), evidence.canaries.told)
-    standing = replace(standing, findings=survey(found.values(), drifts, apart, standing.axes))
+    apart = find_different_sessions(standing, found.values(), evidence.canaries.told)
+    standing = replace(standing, findings=diagnose_all(found.values(), drifts, apart, standing.axes))
     own = [run for cell in standing.cells for run in standing.runs(cell)]
     proofs = [proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning]
     said = Counter(words for run in own for words in run.warnings)
@@ -84,19 +84,19 @@ def of_events(
     shown = in_fractions(standing)
     return make_report(
         shown,
-        Told(
+        ReportContext(
             description=wanted.description if wanted else "",
             text=wanted.text if wanted else "",
             warnings=[*warnings, *proofs, *of_runs, *schedule.warnings(own)],
             drifts=drifts,
             notes=list(map(plain, [*_in_percent(standing, shown), *_left_out(wanted, everything)])),
-            published=beside(shown),
+            published=reported_numbers(shown),
             made=now(),
         ),
     )
 
 
-def _with_baseline(standing: Standing, texts: Sequence[str]) -> Standing:
+def _with_baseline(standing: GridResults, texts: Sequence[str]) -> GridResults:
     """The same with the baseline that the user has chosen, if any: devices, or AXIS=VALUE.
 
     Raises:
@@ -115,13 +115,13 @@ def _with_baseline(standing: Standing, texts: Sequence[str]) -> Standing:
             raise UsageError(f"--baseline {text}: {standing.name} has no axis {axis}; {known}")
         same = [known for known in values[axis] if is_written(value, known)]
         if not same:
-            known = nearest(value, dict.fromkeys(map(short, values[axis])))
+            known = nearest(value, dict.fromkeys(map(format_value, values[axis])))
             raise UsageError(f"--baseline {text}: {axis} of {standing.name} is never {value}; {known}")
         chosen[axis] = same[0]
     return replace(standing, baseline=chosen) if chosen else standing
 
 
-def _with_warmup(found: Mapping[Key, Attempt], wanted: Wanted) -> dict[Key, Attempt]:
+def _with_warmup(found: Mapping[Key, Attempt], wanted: GridRequest) -> dict[Key, Attempt]:
     """The attempts with as many warm-up epochs as the grid asks for now, whatever it asked for when they ran."""
     asked = {cell.cell_id: cell.content["warmup_epochs"] for cell in wanted.cells if "warmup_epochs" in cell.content}
     return {
@@ -132,7 +132,7 @@ def _with_warmup(found: Mapping[Key, Attempt], wanted: Wanted) -> dict[Key, Atte
     }
 
 
-def _everything(standing: Standing, wanted: Wanted | None) -> Standing:
+def _everything(standing: GridResults, wanted: GridRequest | None) -> GridResults:
     """Every cell of a journal, with what the grid says of them: where a skipped one lies, prices, the baseline."""
     if wanted is None:
         return standing
@@ -150,21 +150,21 @@ def _everything(standing: Standing, wanted: Wanted | None) -> Standing:
     return replace(standing, cells=cells, baseline=baseline or standing.baseline, target=target)
 
 
-def _in_percent(recorded: Standing, shown: Standing) -> list[Fact]:
+def _in_percent(recorded: GridResults, shown: GridResults) -> list[Fact]:
     return [] if shown is recorded else [PercentFact()]
 
 
-def _left_out(wanted: Wanted | None, everything: bool) -> list[Fact]:
+def _left_out(wanted: GridRequest | None, everything: bool) -> list[Fact]:
     return [] if everything or wanted is None or not wanted.part else [PartOfGridFact(wanted.part)]
 
 
 def files(report: Report) -> dict[str, str]:
     """The report as files, by their names: the page, the data, and each figure as an SVG of its own."""
-    from raybench.reporting.figures import FIGURES, pictures
+    from raybench.reporting.figures import FIGURES, rendered_figures
     from raybench.reporting.html import page
 
     # Of a smoke run's numbers none is a result, and a figure would make one of them.
-    drawn, left_out = ([], {}) if report.standing.smoke else pictures(report.standing)
+    drawn, left_out = ([], {}) if report.standing.smoke else rendered_figures(report.standing)
     titles = {FIGURES[name].title: reason for name, reason in left_out.items()}
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     pages = {HTML: page(report, drawn, titles), **figures}
@@ -172,22 +172,22 @@ def files(report: Report) -> dict[str, str]:
     return {**{name: printable(made) for name, made in pages.items()}, DATA: text(as_json(report, left_out))}
 
 
-def keep_page(folder: Path, made: Mapping[str, str]) -> None:
+def write_page(folder: Path, made: Mapping[str, str]) -> None:
     """Write the report's page beside the journal, where one was made.
 
     Raises:
         OSError: it cannot be written.
     """
     if HTML in made:
-        put(folder / HTML, made[HTML])
+        write_atomic(folder / HTML, made[HTML])
 
 
-def page_is_current(folder: Path, wanted: Wanted) -> bool:
+def page_is_current(folder: Path, wanted: GridRequest) -> bool:
     """Whether the HTML report is newer than the journal and shows the requested cells."""
     page, journal = folder / HTML, folder / JOURNAL
     if not page.is_file() or page.stat().st_mtime_ns < journal.stat().st_mtime_ns:
         return False
-    return same_cells(last_wanted(journal, read(journal)), wanted)
+    return same_cells(latest_request(journal, read(journal)), wanted)
 
 
 def text(data: Mapping[str, Any]) -> str:
@@ -195,7 +195,7 @@ def text(data: Mapping[str, Any]) -> str:
     return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
 
 
-def of_source(
+def from_source(
     source: str,
     results: Path,
     everything: bool = False,
@@ -230,7 +230,7 @@ def of_source(
             shown = f"{redact(source)}: {found.grid}"
             return _of_journal(found.path, shown, found.grid, found.problems, everything, baseline)
     if path.suffix == ".csv":
-        return of_records(source, records(source, grid), baseline)
+        return from_records(source, records(source, grid), baseline)
     journal = _journal(source, results, smoke, grid)
     return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
 
@@ -256,10 +256,10 @@ def _of_journal(
         )
     lines = [f"{len(damaged)} damaged lines of the journal are left out"] if damaged else []
     name = next((run.grid for run in known.values() if run.grid), None) or grid
-    return of_events(name, told, last_wanted(journal, told), [*problems, *lines], everything, known, baseline)
+    return from_journal(name, told, latest_request(journal, told), [*problems, *lines], everything, known, baseline)
 
 
-def of_records(source: str, found: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
+def from_records(source: str, found: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
     """The report of results that are no journal: every cell they have, as far as they tell.
 
     Args:
@@ -279,10 +279,12 @@ def of_records(source: str, found: Sequence[Record], baseline: Sequence[str] = (
     told = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in found]
     prices = {device: price for device, price in told if price is not None}
     standing = _with_baseline(of_journal(grids[0], latest(own), prices), baseline)
-    standing = replace(standing, findings=survey(own, ()))
+    standing = replace(standing, findings=diagnose_all(own, ()))
     shown = in_fractions(standing)
     facts = [*_in_percent(standing, shown), *([] if any(run.ledger for run in own) else [NoStartupFact()])]
-    return make_report(shown, Told(notes=list(map(plain, facts)), published=beside(shown), made=now()))
+    return make_report(
+        shown, ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown), made=now())
+    )
 
 
 def _named(record: Record) -> Attempt:

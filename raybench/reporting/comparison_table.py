@@ -9,10 +9,10 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.caveats import FindingFact, finding_facts
-from raybench.analysis.comparison import ACCURACY, Row, Spread
+from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
 from raybench.core.text import printable
-from raybench.planning.plan import short
-from raybench.reporting.text import digits, phrase, times
+from raybench.planning.plan import format_value
+from raybench.reporting.text import digits, render_phrase, times
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -34,16 +34,22 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
     """The columns in which something stands, and the notes below them; `render` says what they hold."""
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
     shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
-    notes = [", ".join(f"{name} {short(values[0])}" for name, values in axes.items() if name not in shown), caption]
+    notes = [
+        ", ".join(f"{name} {format_value(values[0])}" for name, values in axes.items() if name not in shown),
+        caption,
+    ]
     findings = finding_facts(rows)
-    every_status = [phrase("run_counts", row.counts) for row in rows]
+    every_status = [render_phrase("run_counts", row.counts) for row in rows]
     # A reason of several skipped cells is a note below the table.
     skips = Counter(status for status, row in zip(every_status, rows, strict=True) if row.counts.none_ran)
     repeated = {status: count for status, count in skips.items() if count > 1}
     statuses = ["skipped" if status in repeated else status for status in every_status]
     notes += [f"{count} cells {status}" for status, count in repeated.items()]
     every: Columns = [
-        *((name, "left", [short(row.axes[name]) if name in row.axes else NOTHING for row in rows]) for name in shown),
+        *(
+            (name, "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])
+            for name in shown
+        ),
         (
             "status",
             "left",
@@ -63,7 +69,7 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         ("doubt", "left", [_marks(row, findings) for row in rows]),
     ]
     # Notes stand apart by empty lines.
-    below = phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    below = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
     notes += [" ".join(note.split()) for note in below]
     return [column for column in every if any(cell not in (NOTHING, "") for cell in column[2])], notes
 
@@ -82,7 +88,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
 
     kept, notes = columns(rows, metric, caption)
     runs = sum(row.runs for row in rows)
-    findings = [phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
+    findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
 
     def table(wide: bool, whole: bool = True) -> Table:
         """The table; where the page is not wide, words and intervals stand below each other, and long texts wrap.
@@ -142,7 +148,7 @@ def _is_short(cell: str) -> bool:
     return all(len(word) <= WORD for word in cell.split())
 
 
-def _spread(spread: Spread | None, digits: int) -> str:
+def _spread(spread: MeanMinMax | None, digits: int) -> str:
     if spread is None:
         return NOTHING
     if spread.runs == 1:

@@ -13,7 +13,7 @@ from raybench.reporting.text import as_html, environment
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from raybench.reporting.figures import Picture
+    from raybench.reporting.figures import RenderedFigure
     from raybench.reporting.published import PublishedReport
 
 TEMPLATE, PUBLISHED = "report.html.j2", "published.html.j2"
@@ -29,12 +29,12 @@ def with_code(text: str) -> Markup:
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def page(report: Report, pictures: Sequence[Picture] = (), left_out: Mapping[str, str] | None = None) -> str:
+def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapping[str, str] | None = None) -> str:
     """The page.
 
     Args:
         report: the report.
-        pictures: its figures (`raybench.reporting.figures.pictures`).
+        pictures: its figures (`raybench.reporting.figures.rendered_figures`).
         left_out: from a figure's title to why it has nothing to show.
     """
     from markupsafe import Markup

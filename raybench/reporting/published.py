@@ -8,23 +8,23 @@ from statistics import fmean
 from typing import Any
 
 from raybench.analysis.fact import Fact
-from raybench.analysis.pairs import named
+from raybench.analysis.pairs import axis_value_label
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 from raybench.reporting.published_comparison import (
     CPU,
     OTHER_RULES,
     RATE,
     SECONDS,
-    Compared,
-    Told,
+    SourceCell,
+    SourceComparison,
     by_other_rules,
     pairs_of,
-    told_by,
+    source_cells,
 )
 from raybench.reporting.published_verdict import published_verdict
-from raybench.reporting.tables import Column, Section
-from raybench.reporting.text import digits, phrase, plain
+from raybench.reporting.tables import Column, ReportTable
+from raybench.reporting.text import digits, plain, render_phrase
 from raybench.sources.published_results import Publication
 from raybench.sources.tables import cell_columns
 
@@ -48,7 +48,7 @@ class PublishedReport:
     name: str
     publication: Publication
     verdict: Sequence[Sequence[Fact]]
-    sections: Sequence[Section]
+    sections: Sequence[ReportTable]
 
 
 def published_report(called: str, publication: Publication) -> PublishedReport:
@@ -58,7 +58,7 @@ def published_report(called: str, publication: Publication) -> PublishedReport:
         called: what it is called among the published results.
         publication: the source.
     """
-    told = told_by(called, publication)
+    told = source_cells(called, publication)
     pairs = list(pairs_of(told, publication))
     verdict = published_verdict(told, pairs, publication)
     sections = [_reported(told, publication), _every_rule(pairs, publication)]
@@ -86,14 +86,14 @@ def as_json(report: PublishedReport) -> dict[str, Any]:
     }
 
 
-def _reported(told: Sequence[Told], publication: Publication) -> Section:
+def _reported(told: Sequence[SourceCell], publication: Publication) -> ReportTable:
     """What the source reports: a row for each cell on each machine."""
     columns = [cell_columns(each.cell) for each in told]
     varied = [axis for axis in _SETTINGS if len({repr(each.get(axis)) for each in columns}) > 1]
     records = []
     for each, cell in zip(told, columns, strict=True):
         seconds = [known[SECONDS] for known in each.known if SECONDS in known]
-        settings = [named(axis, cell[axis]) for axis in varied if cell.get(axis) is not None]
+        settings = [axis_value_label(axis, cell[axis]) for axis in varied if cell.get(axis) is not None]
         status = each.attempts[0].status if not each.first("status") else each.first("status")
         records.append(
             {
@@ -109,13 +109,15 @@ def _reported(told: Sequence[Told], publication: Publication) -> Section:
                 "origin": each.origins[0],
             }
         )
-    return Section(
+    return ReportTable(
         "reported",
         (
             Column("machine", "machine", right=False),
             Column("run", "what", right=False),
             Column("runs", "runs"),
-            Column("seconds", "s", lambda value: short(float(f"{value:.4g}")) if value < 1000 else f"{value:,.0f}"),
+            Column(
+                "seconds", "s", lambda value: format_value(float(f"{value:.4g}")) if value < 1000 else f"{value:,.0f}"
+            ),
             Column("least_most", "least–most", lambda ends: f"{digits(ends[0], 4)}–{digits(ends[1], 4)}"),
             Column("rate", "examples/s", digits),
             Column("accuracy", "accuracy", lambda value: f"{value:.4f}"),
@@ -128,7 +130,7 @@ def _reported(told: Sequence[Told], publication: Publication) -> Section:
     )
 
 
-def _every_rule(pairs: Sequence[Compared], publication: Publication) -> Section:
+def _every_rule(pairs: Sequence[SourceComparison], publication: Publication) -> ReportTable:
     """How many times as fast by each rule that the source's numbers allow; no rows where they allow no other."""
     found = [(pair, by_other_rules(pair, publication.rule)) for pair in pairs]
     clock = f"{publication.rule}{CPU}"
@@ -139,9 +141,9 @@ def _every_rule(pairs: Sequence[Compared], publication: Publication) -> Section:
         records.append({"rule": publication.rule, "counts": "as the source counts", **own})
     for rule in rules:
         ratios = {str(number): each.get(rule) for number, (_, each) in enumerate(found)}
-        records.append({"rule": rule, "counts": phrase("rule", "cpu" if rule == clock else rule), **ratios})
+        records.append({"rule": rule, "counts": render_phrase("rule", "cpu" if rule == clock else rule), **ratios})
     heads = [f"{pair.other.model} over {pair.baseline.model}" for pair, _ in found]
-    return Section(
+    return ReportTable(
         "rules",
         (
             Column("counts", "counted", right=False),

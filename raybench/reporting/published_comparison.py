@@ -24,7 +24,7 @@ CPU = "_cpu"
 
 
 @dataclass(frozen=True)
-class Told:
+class SourceCell:
     """What a source tells of one cell on one machine: a number for each run, or one for several.
 
     Attributes:
@@ -82,33 +82,33 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Compared:
+class SourceComparison:
     """Two machines by one measure.
 
     Attributes:
         claims: what the source states of them, or its data say.
     """
 
-    other: Told
-    baseline: Told
+    other: SourceCell
+    baseline: SourceCell
     measure: str
     found: Speedup
     claims: tuple[Claim, ...] = ()
 
 
-def told_by(called: str, publication: Publication) -> list[Told]:
+def source_cells(called: str, publication: Publication) -> list[SourceCell]:
     """A record for each cell of each machine, repeats together, in the order of the file."""
-    found: dict[str, Told] = {}
+    found: dict[str, SourceCell] = {}
     for run, record in zip(publication.runs, publication.records(called), strict=True):
         model = str(record.attempt.cell.get("device", {}).get("model") or run.machine)
-        mine = found.setdefault(record.attempt.cell_id, Told(run.machine, model, run.label or ""))
+        mine = found.setdefault(record.attempt.cell_id, SourceCell(run.machine, model, run.label or ""))
         mine.attempts.append(record.attempt)
         mine.known.append(record.known)
         mine.origins.append(publication.origin(run))
     return list(found.values())
 
 
-def pairs_of(told: Sequence[Told], publication: Publication) -> Iterator[Compared]:
+def pairs_of(told: Sequence[SourceCell], publication: Publication) -> Iterator[SourceComparison]:
     """What is compared: what the source itself compares or, where it does not, each machine with the slowest.
 
     Seconds are compared of the same work, and rates where there are no seconds, or where the source compares them.
@@ -120,9 +120,9 @@ def pairs_of(told: Sequence[Told], publication: Publication) -> Iterator[Compare
         yield from _among([each for each in told if each.seconds(RATE, publication.rule)], RATE, publication)
 
 
-def _among(told: Sequence[Told], measure: str, publication: Publication) -> Iterator[Compared]:
+def _among(told: Sequence[SourceCell], measure: str, publication: Publication) -> Iterator[SourceComparison]:
     # A machine stands with its fastest cell; another form of a network is another workload.
-    best: dict[str, Told] = {}
+    best: dict[str, SourceCell] = {}
     means = {id(each): fmean(each.seconds(measure, publication.rule)) for each in told}
     for each in sorted((each for each in told if not each.form), key=lambda each: means[id(each)]):
         best.setdefault(each.machine, each)
@@ -135,10 +135,10 @@ def _among(told: Sequence[Told], measure: str, publication: Publication) -> Iter
         other, baseline = best[machine], best[over]
         ratio = speedup(*(side.seconds(measure, publication.rule) for side in (baseline, other)))
         if ratio:
-            yield Compared(other, baseline, measure, ratio, tuple(claims))
+            yield SourceComparison(other, baseline, measure, ratio, tuple(claims))
 
 
-def by_other_rules(pair: Compared, own: str | None) -> dict[str, float]:
+def by_other_rules(pair: SourceComparison, own: str | None) -> dict[str, float]:
     """By rule, the ratio of the same runs, where the source tells of each call."""
     found = {}
     for rule in (*OTHER_RULES, f"{own}{CPU}"):

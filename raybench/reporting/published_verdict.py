@@ -8,11 +8,19 @@ from statistics import fmean
 
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import differences
-from raybench.analysis.statistics.time_to_target import NEVER, Try, expected
+from raybench.analysis.statistics.time_to_target import NEVER, TargetAttempt, expected
 from raybench.analysis.verdict import DifferencesFact
 from raybench.core.job import Target
-from raybench.planning.plan import short
-from raybench.reporting.published_comparison import CPU, OTHER_RULES, RATE, SECONDS, Compared, Told, by_other_rules
+from raybench.planning.plan import format_value
+from raybench.reporting.published_comparison import (
+    CPU,
+    OTHER_RULES,
+    RATE,
+    SECONDS,
+    SourceCell,
+    SourceComparison,
+    by_other_rules,
+)
 from raybench.sources.published_results import Claim, Publication
 
 
@@ -134,7 +142,9 @@ class PublishedAccuraciesFact(Fact):
     accuracies: tuple[tuple[float, str, str], ...]
 
 
-def published_verdict(told: Sequence[Told], pairs: Sequence[Compared], publication: Publication) -> list[list[Fact]]:
+def published_verdict(
+    told: Sequence[SourceCell], pairs: Sequence[SourceComparison], publication: Publication
+) -> list[list[Fact]]:
     """Paragraphs of facts, each with what matters most first.
 
     Args:
@@ -151,7 +161,7 @@ def published_verdict(told: Sequence[Told], pairs: Sequence[Compared], publicati
     return verdict if pairs else [*verdict, *_without_comparison(told, publication)]
 
 
-def _comparison(pair: Compared, publication: Publication) -> list[Fact]:
+def _comparison(pair: SourceComparison, publication: Publication) -> list[Fact]:
     other, baseline, found = pair.other, pair.baseline, pair.found
     reported = [_reported(side, pair.measure) for side in (other, baseline)]
     counts = [len(side.seconds(pair.measure, publication.rule)) for side in (other, baseline)]
@@ -162,7 +172,7 @@ def _comparison(pair: Compared, publication: Publication) -> list[Fact]:
             baseline=baseline.model,
             workload=other.workload,
             ratio=found.ratio,
-            decimals=max((len(short(claim.ratio).partition(".")[2]) for claim in pair.claims), default=0),
+            decimals=max((len(format_value(claim.ratio).partition(".")[2]) for claim in pair.claims), default=0),
             low=found.low,
             high=found.high,
             other_reported=reported[0],
@@ -184,25 +194,25 @@ def _comparison(pair: Compared, publication: Publication) -> list[Fact]:
     return facts
 
 
-def _reported(side: Told, measure: str) -> Reported:
+def _reported(side: SourceCell, measure: str) -> Reported:
     values = [float(each[measure]) for each in side.known if each.get(measure)]
     return Reported(fmean(values), "examples/s" if measure == RATE else "s", len(values), side.label)
 
 
-def _target(told: Told) -> PublishedTargetFact | None:
+def _target(told: SourceCell) -> PublishedTargetFact | None:
     """What a success takes if some runs miss their target; None if the source does not tell."""
     runs, hits, seconds = (told.first(column) for column in ("runs", "target_runs", "time_to_target_s"))
     if not runs or not seconds or hits is None or runs == 1:
         return None
     target = Target(*(told.first(f"target_{part}") for part in ("metric", "at_least", "at_most")))
-    found = expected([Try(seconds)] * hits + [Try(seconds, NEVER)] * (runs - hits))
+    found = expected([TargetAttempt(seconds)] * hits + [TargetAttempt(seconds, NEVER)] * (runs - hits))
     assert found is not None
     known = found.seconds is not None and found.low is not None and found.high is not None and hits < runs
     again = (found.seconds, found.low, found.high) if known else (None, None, None)
     return PublishedTargetFact(told.model, target, hits, runs, found.share_low, found.share_high, seconds, *again)
 
 
-def _without_comparison(told: Sequence[Told], publication: Publication) -> list[list[Fact]]:
+def _without_comparison(told: Sequence[SourceCell], publication: Publication) -> list[list[Fact]]:
     """What each machine took or, if the source reports no time, how well it learned."""
     timed: list[Fact] = [
         PublishedTimeFact(

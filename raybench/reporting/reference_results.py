@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.core.identity import leaves
 from raybench.core.status import TrialStatus
 from raybench.reporting.tables import Record
 from raybench.results.attempt import Attempt
 from raybench.results.timing import PUBLISHED
 from raybench.sources import tables
-from raybench.sources.published_results import RULES, SHIPPED, Publication, Run, of_name
+from raybench.sources.published_results import RULES, SHIPPED, Publication, PublishedRun, load_named
 
 PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch", "settings.compile")
 """What a cell of the grid has to share with a source, where that tells it, for its number to stand beside."""
@@ -25,7 +25,7 @@ SECONDS, THROUGHPUT, ACCURACY = "reported_s", "examples_per_s", "val/accuracy"
 ACCURACIES = {"last_val_accuracy": "after the last epoch", "best_val_accuracy": "after the best epoch"}
 
 
-class Quantity(NamedTuple):
+class ReportedNumber(NamedTuple):
     """Something that a source reports, and how one's own is had.
 
     Attributes:
@@ -56,7 +56,7 @@ class Quantity(NamedTuple):
         return self.value is None, self.more_is_better, -value if self.more_is_better else value
 
 
-def beside(standing: Standing) -> list[Record]:
+def reported_numbers(standing: GridResults) -> list[Record]:
     """A record for each number that a published source reports of a setting on a machine.
 
     Of the sources that trained the same workload, or one of which nobody says what it was and that a reader would take
@@ -68,12 +68,12 @@ def beside(standing: Standing) -> list[Record]:
         # Most sources are about something else, and need not be read as a whole.
         if file.name.endswith(".yaml") and standing.workload in file.read_text(encoding="utf-8"):
             name = file.name.removesuffix(".yaml")
-            found += _of(standing, name, of_name(name))
+            found += _of(standing, name, load_named(name))
     return found
 
 
-def _of(standing: Standing, name: str, source: Publication) -> list[Record]:
-    groups: dict[str, list[tuple[Run, tables.Record]]] = {}
+def _of(standing: GridResults, name: str, source: Publication) -> list[Record]:
+    groups: dict[str, list[tuple[PublishedRun, tables.Record]]] = {}
     for run, row in zip(source.runs, source.records(name), strict=True):
         if standing.workload in (source.like, row.attempt.cell.get("workload", {}).get("name")):
             groups.setdefault(row.attempt.cell_id, []).append((run, row))
@@ -99,7 +99,7 @@ def _of(standing: Standing, name: str, source: Publication) -> list[Record]:
     return records
 
 
-def _reported(source: Publication, group: Sequence[tuple[Run, tables.Record]]) -> Iterator[Quantity]:
+def _reported(source: Publication, group: Sequence[tuple[PublishedRun, tables.Record]]) -> Iterator[ReportedNumber]:
     """What a source reports of the runs of one setting on one machine; of several, their median."""
 
     def middle(column: str) -> float:
@@ -111,14 +111,16 @@ def _reported(source: Publication, group: Sequence[tuple[Run, tables.Record]]) -
     unit = PUBLISHED[name].unit if name in PUBLISHED else "s"
     whole = unit == "s"
     if row.known.get(SECONDS) is not None:
-        yield Quantity(name, unit, source.counts, rule, middle(SECONDS), whole)
+        yield ReportedNumber(name, unit, source.counts, rule, middle(SECONDS), whole)
     if THROUGHPUT in run.says:
-        yield Quantity(name, PUBLISHED["tutorial_throughput"].unit, source.counts, rule, middle(THROUGHPUT), False)
+        yield ReportedNumber(
+            name, PUBLISHED["tutorial_throughput"].unit, source.counts, rule, middle(THROUGHPUT), False
+        )
     for column, counts in ACCURACIES.items():
         if column in run.says:
-            yield Quantity(column, ACCURACY, counts, _accuracy(column), middle(column))
+            yield ReportedNumber(column, ACCURACY, counts, _accuracy(column), middle(column))
     if run.says.get("status") == TrialStatus.OOM:
-        yield Quantity(None, "out of memory", source.counts, None, None)
+        yield ReportedNumber(None, "out of memory", source.counts, None, None)
 
 
 def _accuracy(column: str) -> Callable[[Attempt], float | None]:
@@ -131,14 +133,14 @@ def _accuracy(column: str) -> Callable[[Attempt], float | None]:
     return rule
 
 
-def _machine(run: Run, cell: Mapping[str, Any]) -> str:
+def _machine(run: PublishedRun, cell: Mapping[str, Any]) -> str:
     """What it ran on, and what tells the run from others there."""
     batch = f"batch {run.settings['batch_size']}" if "batch_size" in run.settings else ""
     parts = (cell.get("device.model") or run.machine, run.label or cell.get("workload.version"), batch)
     return ", ".join(str(part) for part in parts if part)
 
 
-def _mine(standing: Standing, quantity: Quantity, theirs: Mapping[str, Any]) -> tuple[float, str] | None:
+def _mine(standing: GridResults, quantity: ReportedNumber, theirs: Mapping[str, Any]) -> tuple[float, str] | None:
     """The number and the label of the grid's best cell by a rule, of those with the same protocol."""
     names = (*PROTOCOL, WHOLE_RUN) if quantity.whole else PROTOCOL
     wanted = {name: theirs[name] for name in names if theirs.get(name) is not None}

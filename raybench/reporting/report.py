@@ -12,16 +12,16 @@ from typing import Any
 
 from raybench.analysis.caveats import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, caveats, finding_facts
 from raybench.analysis.fact import Fact
-from raybench.analysis.grid_results import Standing
-from raybench.analysis.learning import what_decides
-from raybench.analysis.pairs import UNKNOWN, Pair, pairs
+from raybench.analysis.grid_results import GridResults
+from raybench.analysis.learning import accuracy_factors
+from raybench.analysis.pairs import UNKNOWN, Comparison, pairs
 from raybench.analysis.smoke import smoke_cuts
-from raybench.analysis.summary import of_cell, summarize
+from raybench.analysis.summary import cell_statement, summarize
 from raybench.checks.canary.judge import Drift
 from raybench.core import memory
 from raybench.core.status import TrialStatus
-from raybench.reporting.tables import Record, Section, published, sections
-from raybench.reporting.text import phrase, plain, remedy
+from raybench.reporting.tables import Record, ReportTable, published, sections
+from raybench.reporting.text import plain, remedy, render_phrase
 from raybench.results.attempt import Attempt
 
 VERSION = 1
@@ -36,7 +36,7 @@ NOTES = (PerExampleCellsFact, OtherTrialsFact, FurtherRepeatsFact)
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Caveat:
     """Something that the numbers have to be read with.
 
     Attributes:
@@ -54,7 +54,7 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportContext:
     """What is known of a grid beside its results; all of it may be missing.
 
     Attributes:
@@ -93,26 +93,26 @@ class Report:
         versions: from a program to its versions, most often used first.
     """
 
-    standing: Standing
-    told: Told
+    standing: GridResults
+    told: ReportContext
     verdict: Sequence[Sequence[Fact]]
     comparisons: Sequence[tuple[str, Sequence[Fact]]]
     deciding: Sequence[Fact]
-    sections: Sequence[Section]
-    doubts: Sequence[Doubt]
+    sections: Sequence[ReportTable]
+    doubts: Sequence[Caveat]
     troubles: Sequence[Record]
     machines: Sequence[Record]
     versions: Mapping[str, Sequence[str]]
 
 
-def make_report(standing: Standing, told: Told | None = None) -> Report:
+def make_report(standing: GridResults, told: ReportContext | None = None) -> Report:
     """The report of a grid as it stands; nothing is read and nothing is drawn."""
-    told = told or Told()
+    told = told or ReportContext()
     # The target of the file as it is now, whatever runs were told when they began.
     aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
     found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
     found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
-    every = [(standing.label(cell), of_cell(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
+    every = [(standing.label(cell), cell_statement(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
     examples = next((each.examples for each in found if each.examples), None)
     others = published(standing, told.published)
     own = [run for cell in standing.cells for run in standing.runs(cell)]
@@ -121,7 +121,7 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
         told=told,
         verdict=summarize(standing, found),
         comparisons=[] if standing.smoke else every,
-        deciding=[] if standing.smoke else what_decides(standing.accuracies, examples),
+        deciding=[] if standing.smoke else accuracy_factors(standing.accuracies, examples),
         sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
         doubts=list(_doubts(standing, told, found)),
         troubles=[_trouble(run) for run in own if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)],
@@ -130,12 +130,12 @@ def make_report(standing: Standing, told: Told | None = None) -> Report:
     )
 
 
-def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[Doubt]:
+def _doubts(standing: GridResults, told: ReportContext, found: Sequence[Comparison]) -> Iterable[Caveat]:
     if cuts := smoke_cuts(cell.content for cell in standing.cells):
-        yield Doubt("smoke", plain(cuts))
+        yield Caveat("smoke", plain(cuts))
     findings = finding_facts(standing.rows)
-    yield from (Doubt(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
-    yield from (Doubt("warning", warning) for warning in told.warnings)
+    yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
+    yield from (Caveat("warning", warning) for warning in told.warnings)
     # What touches a run of the table is among its findings.
     touched = {
         standing.latest[trial].key
@@ -143,17 +143,17 @@ def _doubts(standing: Standing, told: Told, found: Sequence[Pair]) -> Iterable[D
         for trial, some in row.findings.items()
         if "machine_drift" in {finding.code for finding in some}
     }
-    yield from (Doubt("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.excess))
+    yield from (Caveat("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.excess))
     for fact in caveats(standing, found):
-        yield Doubt(NOTE if isinstance(fact, NOTES) else "doubt", plain(fact), remedy(fact))
-    yield from (Doubt(NOTE, note) for note in told.notes)
-    yield from (Doubt(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
+        yield Caveat(NOTE if isinstance(fact, NOTES) else "doubt", plain(fact), remedy(fact))
+    yield from (Caveat(NOTE, note) for note in told.notes)
+    yield from (Caveat(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
 
 
 def _trouble(run: Attempt) -> Record:
     error = run.error or {}
     lines = str(error.get("message") or "").strip().splitlines()
-    words = memory.in_words(error) if run.status == TrialStatus.OOM else ""
+    words = memory.format_bytes(error) if run.status == TrialStatus.OOM else ""
     words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
     return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
 
@@ -204,7 +204,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
 
     Args:
         report: the report.
-        left_out: figures that had nothing to show (`raybench.reporting.figures.pictures`).
+        left_out: figures that had nothing to show (`raybench.reporting.figures.rendered_figures`).
     """
     standing, told = report.standing, report.told
     labels = {cell.cell_id: standing.label(cell) for cell in standing.cells}
@@ -221,7 +221,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "comparisons": [{"cell": label, "sentences": list(map(plain, said))} for label, said in report.comparisons],
         "deciding": list(map(plain, report.deciding)),
         "cells": [
-            {"cell": labels[row.cell_id], "status": phrase("run_counts", row.counts), **asdict(row)}
+            {"cell": labels[row.cell_id], "status": render_phrase("run_counts", row.counts), **asdict(row)}
             for row in standing.rows
         ],
         "sections": {

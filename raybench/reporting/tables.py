@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from raybench.analysis.comparison import PlannedCell, origins
-from raybench.analysis.grid_results import PLACE, Standing
-from raybench.analysis.pairs import Pair
+from raybench.analysis.comparison import PlannedCell, baseline_indices
+from raybench.analysis.grid_results import PLACE, GridResults
+from raybench.analysis.pairs import Comparison
 from raybench.analysis.statistics import break_even, time_to_target
-from raybench.analysis.statistics.break_even import Process, crossover, speedup_at
+from raybench.analysis.statistics.break_even import RunCost, break_even_length, speedup_at
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.target import mean_accuracy
 from raybench.analysis.verdict import Outcome
 from raybench.core.ledger import STEP_SECTIONS
-from raybench.reporting.text import digits, end, phrase, times
+from raybench.reporting.text import digits, end, render_phrase, times
 
 Record = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportTable:
     """A table of the report.
 
     Attributes:
@@ -68,7 +68,7 @@ class Section:
 
     @property
     def _lines(self) -> list[str]:
-        lines = phrase(f"{self.name}_table", *self.known, of="tables.html.j2").strip().split("\n")
+        lines = render_phrase(f"{self.name}_table", *self.known, of="tables.html.j2").strip().split("\n")
         return [line.strip() for line in lines if line.strip()]
 
     @property
@@ -82,7 +82,7 @@ class Section:
         return [(column, NOTHING if value is None else column.show(value)) for column, value in values]
 
 
-def sections(standing: Standing, pairs: Sequence[Pair]) -> list[Section]:
+def sections(standing: GridResults, pairs: Sequence[Comparison]) -> list[ReportTable]:
     """Every table that the grid has something for, in the order of a report."""
     made = (
         to_target(standing, pairs),
@@ -109,7 +109,7 @@ def _as_told(value: float) -> str:
     return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
 
-def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
+def to_target(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable | None:
     """Which settings reach the target on which device, and what that takes; None without a target."""
     wanted = standing.target
     if wanted is None:
@@ -128,7 +128,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
                     "censored": found.censored,
                     "share_95": (found.share_low, found.share_high),
                     "epochs": fmean(epochs) if epochs else None,
-                    "half": time_to_target.reached_by_half(pair.other.tries),
+                    "half": time_to_target.median_time_to_target(pair.other.tries),
                     "seconds": found.seconds,
                     "seconds_95": (found.low, found.high) if found.high is not None else None,
                     "price": _price(cell, found.seconds),
@@ -136,7 +136,7 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
                 }
             )
     records.sort(key=lambda record: (record["seconds"] is None, record["seconds"] or 0.0))
-    return Section(
+    return ReportTable(
         "target",
         (
             Column("cell", "setting", right=False),
@@ -148,23 +148,28 @@ def to_target(standing: Standing, pairs: Sequence[Pair]) -> Section | None:
             Column("seconds_95", "95 %", between),
             Column("price", "price", digits),
             Column("mean", "mean accuracy", "{:.4f}".format),
-            Column("proof", f"{phrase('goal', wanted)} on average", right=False),
+            Column("proof", f"{render_phrase('goal', wanted)} on average", right=False),
         ),
         records,
         (wanted, any("mean" in record for record in records)),
     )
 
 
-def _on_average(pair: Pair) -> Record:
+def _on_average(pair: Comparison) -> Record:
     """Whether the mean accuracy over runs is shown to reach the target."""
     found = mean_accuracy(pair)
     if found is None:
         return {}
     shown = found.outcome == Outcome.HIGHER
-    return {"mean": found.mean, "mean_95": (found.low, found.high), "shown": shown, "proof": phrase("proof", found)}
+    return {
+        "mean": found.mean,
+        "mean_95": (found.low, found.high),
+        "shown": shown,
+        "proof": render_phrase("proof", found),
+    }
 
 
-def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
+def jobs(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     """What a job of many epochs would take and cost on each device, framework and precision, at its fastest setting."""
     fastest: dict[str, tuple[float, Record]] = {}
     for cell, pair in zip(standing.cells, pairs, strict=True):
@@ -183,7 +188,7 @@ def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
         }
         if device not in fastest or found.value < fastest[device][0]:
             fastest[device] = (found.value, record)
-    return Section(
+    return ReportTable(
         "jobs",
         (
             Column("device", "device", right=False),
@@ -198,7 +203,7 @@ def jobs(standing: Standing, pairs: Sequence[Pair]) -> Section:
     )
 
 
-def best(standing: Standing) -> Section:
+def best(standing: GridResults) -> ReportTable:
     """For each device, framework and precision the setting that learned best, and the one that was fastest."""
     devices: dict[str, list[PlannedCell]] = {}
     for cell in standing.cells:
@@ -224,7 +229,7 @@ def best(standing: Standing) -> Section:
                     "seconds": seconds,
                 }
             )
-    return Section(
+    return ReportTable(
         "best",
         (
             Column("device", "device", right=False),
@@ -237,14 +242,14 @@ def best(standing: Standing) -> Section:
     )
 
 
-def steps(standing: Standing) -> Section:
+def steps(standing: GridResults) -> ReportTable:
     """Milliseconds of a training step by section, of the cells that were profiled."""
     records = [
         {"cell": standing.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
         for cell, row in zip(standing.cells, standing.rows, strict=True)
         if row.step_profile
     ]
-    return Section(
+    return ReportTable(
         "steps",
         (
             Column("cell", "setting", right=False),
@@ -255,7 +260,7 @@ def steps(standing: Standing) -> Section:
     )
 
 
-def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
+def published(standing: GridResults, reports: Iterable[Record]) -> ReportTable | None:
     """What others have reported of the same workload; None where nobody has.
 
     Args:
@@ -267,7 +272,7 @@ def published(standing: Standing, reports: Iterable[Record]) -> Section | None:
         return None
     sources = list(dict.fromkeys(str(record["source"]) for record in records))
     caveats = list(dict.fromkeys(caveat for record in records for caveat in record["caveats"]))
-    return Section(
+    return ReportTable(
         "published",
         (
             *([Column("source", "source", right=False)] if len(sources) > 1 else []),
@@ -292,14 +297,16 @@ JOB_LENGTHS = (1, 10, 100)
 """Epochs of the jobs that the table of job lengths has, besides a single step and the long run."""
 
 
-def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
+def job_lengths(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     """The speed-up of each comparison for jobs of several lengths, with what is paid once.
 
     An epoch has on each side as many steps as its batch needs, and is compared where it has as many examples. A single
     step, and the number of steps from which on the verdict holds, are told where a step is the same work on both.
     """
     records: list[Record] = []
-    for cell, pair, origin in zip(standing.cells, pairs, origins(standing.cells, standing.compared_with), strict=True):
+    for cell, pair, origin in zip(
+        standing.cells, pairs, baseline_indices(standing.cells, standing.compared_with), strict=True
+    ):
         if pair.baseline is None or origin is None or cell.again or pair.baseline.from_warmup or pair.other.from_warmup:
             continue
         sides = [
@@ -315,12 +322,12 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
             record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
         if pair.same_steps:
             record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
-            found = crossover(pair.baseline.processes, pair.other.processes)
+            found = break_even_length(pair.baseline.processes, pair.other.processes)
             if found and found.long_run.differs:
                 record |= {"turns_at": found.turns_at, "sure_from": found.sure_from}
         if len(record) > 1:
             records.append(record)
-    return Section(
+    return ReportTable(
         "lengths",
         (
             Column("cell", "setting", right=False),
@@ -335,7 +342,7 @@ def job_lengths(standing: Standing, pairs: Sequence[Pair]) -> Section:
     )
 
 
-def _in_epochs(processes: Sequence[Process], steps: int | None) -> list[Process]:
+def _in_epochs(processes: Sequence[RunCost], steps: int | None) -> list[RunCost]:
     """Processes that repeat epochs instead of optimiser steps; none where nobody told how many an epoch has."""
     return [replace(each, steady=each.steady * steps) for each in processes] if steps else []
 

@@ -48,12 +48,12 @@ def environment() -> Environment:
 
     from raybench.core.memory import size
     from raybench.core.settings import label
-    from raybench.core.text import listed
-    from raybench.planning.plan import short
+    from raybench.core.text import join_words
+    from raybench.planning.plan import format_value
 
     loader = PackageLoader("raybench.reporting", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters = (digits, end, listed, plural, label, short, size, times)
+    filters = (digits, end, join_words, plural, label, format_value, size, times)
     made.filters.update({each.__name__: each for each in filters})
     return made
 
@@ -115,7 +115,7 @@ def _markdown(text: str, mark: str) -> str:
     return {NAME: f"*{escaped}*", STRONG: f"**{escaped}**"}.get(mark, escaped)
 
 
-def phrase(name: str, *args: object, of: str = "phrases.html.j2") -> str:
+def render_phrase(name: str, *args: object, of: str = "phrases.html.j2") -> str:
     """A macro of a template in plain text, with its lines."""
     from markupsafe import Markup
 

@@ -18,9 +18,9 @@ from raybench.results.parsing import (
     mapping_in,
     number_in,
     seconds_in,
-    sound_in,
     target_in,
     text_in,
+    valid_values_in,
     whole_in,
 )
 
@@ -171,7 +171,7 @@ class Attempt:
         elif kind == "epoch_ended":
             self._epoch(event)
         elif kind == "trial_audited":
-            self.audit = {name: value for name, value in sound_in(event).items() if name not in _ENVELOPE}
+            self.audit = {name: value for name, value in valid_values_in(event).items() if name not in _ENVELOPE}
         elif kind == "trial_ended" and self.status is None:
             self._end(event)
         elif kind == "trial_skipped":
@@ -182,12 +182,15 @@ class Attempt:
         self.cell = cell_in(event.get("cell"))
         self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
-        self.profile, self.machine = text_in(event.get("profile")), sound_in(event.get("machine"))
+        self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
         settings = mapping_in(self.cell.get("settings"))
         self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
-        self.decay_proof, self.roofline = sound_in(event.get("decay_proof")), sound_in(event.get("roofline"))
+        self.decay_proof, self.roofline = (
+            valid_values_in(event.get("decay_proof")),
+            valid_values_in(event.get("roofline")),
+        )
         self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
-        self.hardware, self.fairness = sound_in(event.get("hardware")), sound_in(event.get("fairness"))
+        self.hardware, self.fairness = valid_values_in(event.get("hardware")), valid_values_in(event.get("fairness"))
         self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:
@@ -209,7 +212,7 @@ class Attempt:
         self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
 
 
-def fold(known: dict[Key, Attempt], event: Event) -> Attempt | None:
+def apply_event(known: dict[Key, Attempt], event: Event) -> Attempt | None:
     """Take one event into the records.
 
     Returns:
@@ -233,7 +236,7 @@ def attempts(told: Iterable[Event]) -> dict[Key, Attempt]:
     """
     known: dict[Key, Attempt] = {}
     for event in told:
-        fold(known, event)
+        apply_event(known, event)
     return known
 
 
@@ -256,12 +259,12 @@ def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
     """
     found: dict[str, Attempt] = {}
     for record in records:
-        if record.trial not in found or standing(record) > standing(found[record.trial]):
+        if record.trial not in found or precedence(record) > precedence(found[record.trial]):
             found[record.trial] = record
     return found
 
 
-def standing(record: Attempt) -> tuple[bool, int]:
+def precedence(record: Attempt) -> tuple[bool, int]:
     """By what attempts at a trial are ordered: the highest stands for it."""
     known = TrialStatus.parse(record.status)
     return record.status is not None and not (known and known.is_rerun), record.attempt

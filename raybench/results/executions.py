@@ -46,7 +46,7 @@ class Summary:
     interrupted: bool = False
 
 
-def named(begun: str) -> str:
+def execution_name(begun: str) -> str:
     """The name of this process's execution that began then, UTC."""
     return f"{begun} {platform.node()} {os.getpid()}"
 
@@ -66,7 +66,7 @@ def ended(told: Iterable[Event]) -> list[Event]:
     return [event for event in told if event.get("event") == ENDED]
 
 
-def keep(journal: Journal, summary: Summary) -> None:
+def write_execution(journal: Journal, summary: Summary) -> None:
     """Write a summary's files into a folder of their own beside the journal, and an event that names it.
 
     Raises:
@@ -95,7 +95,7 @@ def keep(journal: Journal, summary: Summary) -> None:
     )
 
 
-def recall(grid_folder: Path, event: Event) -> Summary | None:
+def read_execution(grid_folder: Path, event: Event) -> Summary | None:
     """The summary that an event names; None where it is no such event, or what it says makes no sense."""
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
     # A quote would end the search for its run.

@@ -13,7 +13,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from raybench.core.events import Event, line
+from raybench.core.events import Event, to_line
 from raybench.core.files import append
 from raybench.errors import JournalError
 
@@ -96,7 +96,7 @@ class Journal:
             ValueError: it holds a number that is not finite, or the journal is closed.
             TypeError: it holds something JSON cannot say.
         """
-        text = line(event).encode("utf-8", errors="replace")
+        text = to_line(event).encode("utf-8", errors="replace")
         with self._lock, self._telling():
             fd = self._file.fileno()
             # A file that was removed still takes everything in, and keeps nothing.
@@ -164,10 +164,10 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
         log.warning("%s: left out %d damaged line%s (%s)", path, len(bad), "s" if len(bad) > 1 else "", shown)
 
 
-def damage_told(told: Iterable[Event]) -> set[int]:
+def damage_message(told: Iterable[Event]) -> set[int]:
     """The damaged lines that a person was told of before."""
     notes = (event.get("lines") for event in told if event.get("event") == "journal_damaged")
-    return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(line, int)}
+    return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(to_line, int)}
 
 
 def _event(text: bytes) -> Event | None:

@@ -22,7 +22,7 @@ def mapping_in(value: Any) -> Mapping[str, Any]:
     return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
-def sound_in(value: Any) -> Mapping[str, Any]:
+def valid_values_in(value: Any) -> Mapping[str, Any]:
     """A map; empty where a number in it, however deep, is damage."""
     return value if isinstance(value, Mapping) and _is_sound(value) else {}
 
@@ -51,7 +51,7 @@ def error_in(value: Any) -> Mapping[str, Any]:
 
 def cell_in(value: Any) -> Mapping[str, Any]:
     """A cell; empty where one of its parts is not what it should be, for then the start of its trial is damaged."""
-    told = sound_in(value)
+    told = valid_values_in(value)
     parts = [told.get(name, {}) for name in CELL_PARTS]
     parts.append(mapping_in(told.get("data")).get("examples", {}))
     return told if all(isinstance(part, Mapping) for part in parts) else {}

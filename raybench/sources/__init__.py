@@ -89,12 +89,12 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
     """The records that are wanted: of each trial of each grid all attempts or the one that stands for it, as told."""
     if attempts == "all":
         return records
-    from raybench.results.attempt import standing
+    from raybench.results.attempt import precedence
 
     last: dict[tuple[str | None, str], Record] = {}
     for record in records:
         key = (record.attempt.grid or record.grid, record.attempt.trial)
-        if key not in last or standing(record.attempt) > standing(last[key].attempt):
+        if key not in last or precedence(record.attempt) > precedence(last[key].attempt):
             last[key] = record
     return list(last.values())
 
@@ -105,20 +105,20 @@ def _records(source: str, grid: str | None) -> list[Record]:
 
     if source.startswith(publications.PREFIX):
         name = source.removeprefix(publications.PREFIX)
-        return publications.of_name(name).records(name)
+        return publications.load_named(name).records(name)
     path = user_path(source)
     try:
         if not is_uri(source) and path.is_dir():
-            return journal.of_folder(path, grid)
+            return journal.load_folder(path, grid)
         if stores.is_store(source):
-            return stores.of_store(stores.store_of(source, path), grid)
+            return stores.load_store(stores.store_of(source, path), grid)
         if path.is_file():
             match path.suffix:
                 case ".yaml" | ".yml":
-                    return publications.of_file(path).records(path.stem)
+                    return publications.load_file(path).records(path.stem)
                 case ".csv":
-                    return epochs_csv.of_csv(path)
-            return journal.of_journal(path)
+                    return epochs_csv.load_csv(path)
+            return journal.load_journal(path)
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
     raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file or folder'}")

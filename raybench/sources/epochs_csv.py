@@ -102,7 +102,7 @@ class _Trial:
     lines: dict[int, int] = field(default_factory=dict)
 
 
-def of_csv(path: Path) -> list[Record]:
+def load_csv(path: Path) -> list[Record]:
     """Every trial of a CSV of epochs.
 
     Raises:

@@ -9,14 +9,14 @@ from typing import Any
 from raybench.core.events import Event
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, attempts
-from raybench.results.executions import EFFECTIVE, ENDED, PLAN, recall
+from raybench.results.executions import EFFECTIVE, ENDED, PLAN, read_execution
 from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.results.recovery import complete_events
 from raybench.sources.tables import Record
 from raybench.tracking.mapping import read_json, requested_repeats
 
 
-def of_folder(folder: Path, grid: str | None) -> list[Record]:
+def load_folder(folder: Path, grid: str | None) -> list[Record]:
     """The trials of a grid's folder, or of one grid or all grids of a results folder.
 
     Raises:
@@ -24,15 +24,15 @@ def of_folder(folder: Path, grid: str | None) -> list[Record]:
         OSError: a journal cannot be read.
     """
     if has_journal(folder):
-        return of_journal(folder / JOURNAL)
+        return load_journal(folder / JOURNAL)
     found = {name: folder / name / JOURNAL for name in grids_in(folder)}
     if not found:
         raise UsageError(f"{folder}: no {JOURNAL} in it, nor in a folder in it: no results of raybench")
     chosen = [found[grid]] if grid in found else list(found.values())
-    return [record for path in chosen for record in of_journal(path)]
+    return [record for path in chosen for record in load_journal(path)]
 
 
-def of_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
+def load_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
     """Every attempt in a journal, with what the last execution beside it says of prices and of what was asked for.
 
     Args:
@@ -64,7 +64,7 @@ def _collecting(events: Iterable[Event], executions: list[Event]) -> Iterator[Ev
 def _last_files(folder: Path, executions: Sequence[Event]) -> dict[str, Any]:
     """The data that the last execution of a grid left, by file; empty if there is none that can be read."""
     for event in reversed(executions):
-        summary = recall(folder, event)
+        summary = read_execution(folder, event)
         if summary and summary.files:
             return {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
     return {}

@@ -53,7 +53,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Run(Strict):
+class PublishedRun(Strict):
     """One run, or what is told of several: a row of the table of trials.
 
     Attributes:
@@ -136,7 +136,7 @@ class Publication(Strict):
     like: Text | None = None
     settings: Cell = {}
     machines: dict[str, Cell]
-    runs: list[Run]
+    runs: list[PublishedRun]
     claims: list[Claim] = []
 
     def model_post_init(self, context: Any, /) -> None:
@@ -152,7 +152,7 @@ class Publication(Strict):
             if rule is not None and rule not in RULES:
                 raise ValueError(f"rule: {rule} is no rule; {nearest(rule, RULES)}")
 
-    def origin(self, run: Run) -> str:
+    def origin(self, run: PublishedRun) -> str:
         """Whether a run's numbers are the source's own, or how they were computed from its data."""
         return origin(run.derived or (f"{self.counts[:1].lower()}{self.counts[1:]}".rstrip(".") if run.calls else None))
 
@@ -182,7 +182,7 @@ class Publication(Strict):
             found.append(Record(attempt, name, self._known(run, attempt)))
         return found
 
-    def _known(self, run: Run, attempt: Attempt) -> dict[str, Any]:
+    def _known(self, run: PublishedRun, attempt: Attempt) -> dict[str, Any]:
         known: dict[str, Any] = {"runs": 1 if run.calls else None, "reported_rule": self.rule} | run.says
         rule = RULES.get(known["reported_rule"])
         if rule and run.calls:
@@ -202,10 +202,10 @@ def _call(number: int, cpu_s: float, wall_s: float, examples: int | None) -> Epo
 def published() -> dict[str, Publication]:
     """Every published result that raybench ships, by the name that `load("published:NAME")` takes."""
     names = sorted(file.name.removesuffix(".yaml") for file in SHIPPED.iterdir() if file.name.endswith(".yaml"))
-    return {name: of_name(name) for name in names}
+    return {name: load_named(name) for name in names}
 
 
-def of_name(name: str) -> Publication:
+def load_named(name: str) -> Publication:
     """A published result that raybench ships, or one in a file of one's own (`….yaml`).
 
     Raises:
@@ -213,7 +213,7 @@ def of_name(name: str) -> Publication:
     """
     own = user_path(name)
     if own.suffix in (".yaml", ".yml") and own.is_file():
-        return of_file(own)
+        return load_file(own)
     file = SHIPPED / f"{name}.yaml"
     if not name.isidentifier() or not file.is_file():
         known = sorted(one.name.removesuffix(".yaml") for one in SHIPPED.iterdir() if one.name.endswith(".yaml"))
@@ -221,7 +221,7 @@ def of_name(name: str) -> Publication:
     return parse(file.read_text(encoding="utf-8"), f"{name}.yaml")
 
 
-def of_file(path: Path) -> Publication:
+def load_file(path: Path) -> Publication:
     """A published result in a file of one's own, in the form of those that raybench ships.
 
     Raises:

@@ -13,10 +13,10 @@ from raybench.analysis.request import FILE
 from raybench.errors import UsageError, nearest
 from raybench.results.executions import EFFECTIVE, FOLDER, PLAN, folder_of
 from raybench.results.journal import JOURNAL
-from raybench.sources.journal import of_journal
+from raybench.sources.journal import load_journal
 from raybench.sources.tables import Record
 from raybench.tracking.journal_parts import merged
-from raybench.tracking.store import Store, StoreError, at, is_uri, telling
+from raybench.tracking.store import Store, StoreError, is_uri, redacted_errors, store_from_uri
 
 log = logging.getLogger("raybench")
 
@@ -48,10 +48,10 @@ def is_store(source: str) -> bool:
 
 def store_of(source: str, path: Path) -> Store:
     """The store of a source (`is_store`), of which `path` is the file if it is no URI."""
-    return at(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
+    return store_from_uri(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
 
 
-def of_store(store: Store, grid: str | None) -> list[Record]:
+def load_store(store: Store, grid: str | None) -> list[Record]:
     """Every trial in the journals of a store.
 
     Raises:
@@ -62,7 +62,7 @@ def of_store(store: Store, grid: str | None) -> list[Record]:
         for each in journals:
             for problem in each.problems:
                 log.warning("%s", problem)
-        return [record for each in journals for record in of_journal(each.path, each.grid, f"{store}: {each.grid}")]
+        return [record for each in journals for record in load_journal(each.path, each.grid, f"{store}: {each.grid}")]
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def journals_of(store: Store, grid: str | None, progress: Progress | None = None
         UsageError: it has no results of raybench, or none of the grid.
         StoreError: it cannot be reached, or is no store of MLflow.
     """
-    with telling(store):
+    with redacted_errors(store):
         from raybench.tracking.mlflow import grids_of, read_grid
 
     runs = grids_of(store)

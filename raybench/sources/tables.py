@@ -119,7 +119,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "epochs_done": len(epochs),
         "error": _error(attempt),
         "warnings": "\n".join(attempt.warnings) or None,
-        "findings": findings.codes(attempt),
+        "findings": findings.finding_codes(attempt),
         "decay_proof": attempt.decay_proof.get("says"),
         "decay_factor": attempt.decay_proof.get("factor"),
         "profile_steps": attempt.profile_steps,

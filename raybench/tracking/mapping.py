@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from raybench.analysis.diagnostics.finding import is_caution
-from raybench.analysis.diagnostics.findings import Finding, codes, findings
+from raybench.analysis.diagnostics.findings import Finding, finding_codes, findings
 from raybench.checks.roofline.judge import roofline
 from raybench.core.identity import SMOKE, is_smoke, leaves, shown_name
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import short
+from raybench.planning.plan import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import QUANTITIES, Epoch
@@ -166,7 +166,7 @@ def run_name(attempt: Attempt) -> str:
         attempt.profile or cell.get("device.kind"),
         cell.get("framework"),
         f"b{cell.get('settings.batch_size')}",
-        f"wd{short(cell.get('settings.weight_decay'))}",
+        f"wd{format_value(cell.get('settings.weight_decay'))}",
         f"r{attempt.repeat}",
     ]
     return " ".join(str(part) for part in parts if part) + again
@@ -271,7 +271,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOUND_BY] = found_out.bound_by
     if attempt.status is not None and (doubts := findings(attempt)):
-        further |= {FINDINGS: codes(attempt), DESCRIPTION: description(doubts)}
+        further |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(doubts)}
     return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}
 
 

@@ -31,7 +31,7 @@ from raybench.tracking import journal_parts
 from raybench.tracking import mapping as p
 from raybench.tracking.deadline import Bounded
 from raybench.tracking.journal_parts import JoinedJournal, Part
-from raybench.tracking.store import Store, StoreError, is_server, telling
+from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 from raybench.tracking.system_metrics import points
 from raybench.trial.predictions import SHEET
 
@@ -78,7 +78,7 @@ CREATION = 60.0
 
 
 @dataclass
-class Run:
+class StoredRun:
     """State in MLflow of the run of one attempt.
 
     Attributes:
@@ -104,7 +104,7 @@ class Listing:
         executions: the executions whose run has ended.
     """
 
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, StoredRun] = field(default_factory=dict)
     executions: set[str] = field(default_factory=set)
 
 
@@ -141,7 +141,7 @@ class Runs:
     def __init__(self, store: Store, grid: str, journal: Path | None = None) -> None:
         self._store, self._grid, self._journal = store, grid, journal
         self._journal_run: _JournalRun | None = None
-        with telling(self._store):
+        with redacted_errors(self._store):
             if store.path and not store.path.exists():
                 _create(store.path)
             self._client = client_of(store)
@@ -170,7 +170,7 @@ class Runs:
         """List the experiment's runs, a thousand in one search."""
         listing = Listing()
         token: str | None = None
-        with telling(self._store):
+        with redacted_errors(self._store):
             while True:
                 page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
                 for run in page:
@@ -193,15 +193,15 @@ class Runs:
                 run = other
             listing.runs[tags[p.ATTEMPT_ID]] = run
 
-    def _state(self, stored: Any) -> Run:
+    def _state(self, stored: Any) -> StoredRun:
         run_id, data = stored.info.run_id, stored.data
         if _is_ended(stored):
-            return Run(run_id, ended=True)
+            return StoredRun(run_id, ended=True)
         history = self._client.get_metric_history(run_id, p.EPOCH_TIME) if p.EPOCH_TIME in data.metrics else []
         described = "repeat" in data.params and bool(stored.inputs and stored.inputs.dataset_inputs)
-        return Run(run_id, {metric.step for metric in history}, described)
+        return StoredRun(run_id, {metric.step for metric in history}, described)
 
-    def write(self, attempt: Attempt, run: Run | None = None, folder: Path | None = None) -> Run:
+    def write(self, attempt: Attempt, run: StoredRun | None = None, folder: Path | None = None) -> StoredRun:
         """Bring an attempt's run up to date.
 
         Only what is missing is written; a run with a final status is left as it is.
@@ -214,7 +214,7 @@ class Runs:
         Returns:
             The state in MLflow now. It is unknown after an error: call `list_runs`.
         """
-        with telling(self._store):
+        with redacted_errors(self._store):
             run = run or self._create_attempt(attempt)
             while run.duplicates:
                 self._client.delete_run(run.duplicates[-1])  # MLflow's trash keeps it
@@ -260,7 +260,7 @@ class Runs:
         """
         name = journal_parts.journal_id(self._journal) if self._journal else None
         if name is not None and self._journal_run is None:
-            with telling(self._store):
+            with redacted_errors(self._store):
                 self._journal_run = self._find_journal(name, execution, ending)
 
     def add_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> Iterator[Part]:
@@ -269,7 +269,7 @@ class Runs:
         run = self._journal_run
         if run is None or self._journal is None:
             return
-        with telling(self._store):
+        with redacted_errors(self._store):
             end = journal_parts.end_of_lines(self._journal)
             for part, text in journal_parts.missing_parts(self._journal, run.parts, run.position, end):
                 self._journal_run = None  # unknown after a failure
@@ -314,14 +314,14 @@ class Runs:
 
     def end_execution(self, execution: str) -> None:
         """End the run of an execution that has no summary."""
-        with telling(self._store):
+        with redacted_errors(self._store):
             run = self._run_of(execution)
             if run is not None and not _is_ended(run):
                 self._client.set_terminated(run.info.run_id, GONE)
 
     def write_summary(self, summary: Summary) -> None:
         """Write the run of an execution that has ended; a second call changes nothing."""
-        with telling(self._store):
+        with redacted_errors(self._store):
             run = self._run_of(summary.execution)
             if run is not None and _is_ended(run):
                 return
@@ -364,8 +364,8 @@ class Runs:
             if not token:
                 return
 
-    def _create_attempt(self, attempt: Attempt) -> Run:
-        return Run(self._create(p.run_name(attempt), _started(attempt), p.tags(attempt, self._grid)))
+    def _create_attempt(self, attempt: Attempt) -> StoredRun:
+        return StoredRun(self._create(p.run_name(attempt), _started(attempt), p.tags(attempt, self._grid)))
 
     def _create(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
         every = {**tags, **p.smoke_tags(self._grid), **_origin()}
@@ -443,7 +443,7 @@ def grids_of(store: Store) -> dict[str, list[Any]]:
         StoreError: the store cannot be reached, or is none of MLflow.
     """
     _check_database(store)
-    with telling(store):
+    with redacted_errors(store):
         client = client_of(store)
         names = {
             each.experiment_id: each.name
@@ -474,7 +474,7 @@ def read_grid(
     """
     if not is_server(store.uri) and any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs):
         raise StoreError(f"MLflow store {store}: a server keeps the journal of {name}; read it by the server's URL")
-    with telling(store), TemporaryDirectory() as folder, ThreadPoolExecutor(FETCHES) as pool:
+    with redacted_errors(store), TemporaryDirectory() as folder, ThreadPoolExecutor(FETCHES) as pool:
         client = client_of(store)
         listed = pool.map(lambda run: _parts(client, run.info.run_id), runs)
         parts = [(run, part) for run, own in zip(runs, listed, strict=True) for part, _ in own]
@@ -539,7 +539,7 @@ def _check_database(store: Store) -> None:
         return
     if not store.path.is_file():
         raise StoreError(f"MLflow store {store}: there is no such file")
-    with telling(store), closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as connection:
+    with redacted_errors(store), closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchone():
             raise StoreError(f"MLflow store {store}: it is a database of another program")
 

@@ -76,7 +76,7 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
     return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
 
 
-def flags(store: Store, results: Path) -> str:
+def cli_flags(store: Store, results: Path) -> str:
     """How a person names a store and a results folder to raybench: nothing where it finds both by itself."""
     flag = "" if results.absolute() == RESULTS.absolute() else f" --results {quote(str(results))}"
     try:
@@ -86,7 +86,7 @@ def flags(store: Store, results: Path) -> str:
     return flag + ("" if known else f" --tracking-uri {quote(str(store))}")
 
 
-def at(uri: str) -> Store:
+def store_from_uri(uri: str) -> Store:
     """The store that a URI names; a relative path of a sqlite store is meant from the working folder.
 
     Raises:
@@ -116,7 +116,7 @@ def redact_text(text: str, uri: str) -> str:
 
 
 @contextmanager
-def telling(store: Store) -> Iterator[None]:
+def redacted_errors(store: Store) -> Iterator[None]:
     """Whatever MLflow, a database or a connection raises, as one line without a credential."""
     try:
         yield

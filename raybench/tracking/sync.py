@@ -15,10 +15,10 @@ from pathlib import Path
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import attempts
-from raybench.results.executions import Summary, recall
+from raybench.results.executions import Summary, read_execution
 from raybench.results.journal import JOURNAL, attempt_folder, read
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, flags, telling
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
 
 INCOMPLETE = ".mlflow-incomplete"
 
@@ -71,7 +71,7 @@ def catch_up(folder: Path, store: Store, grid: str, warn: Callable[[str], None])
     try:
         sync(folder / JOURNAL, store, grid)
     except StoreError as error:
-        command = f"raybench sync{flags(store, folder.parent)} {grid}"
+        command = f"raybench sync{cli_flags(store, folder.parent)} {grid}"
         warn(f"{error}. Everything is in the journal: run `{command}` to write the rest.")
 
 
@@ -97,14 +97,14 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
 
     def events_of_trials() -> Iterator[Event]:
         for event in read(journal, report.damaged):
-            summary = recall(journal.parent, event)
+            summary = read_execution(journal.parent, event)
             if summary:
                 summaries.append(summary)
             yield event
 
     every = attempts(events_of_trials()).values()
     tried = [attempt for attempt in every if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)]
-    with telling(store):
+    with redacted_errors(store):
         from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid, journal)

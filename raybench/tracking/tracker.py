@@ -13,7 +13,7 @@ from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, Key, fold
+from raybench.results.attempt import Attempt, Key, apply_event
 from raybench.results.executions import Summary
 from raybench.tracking import mapping
 from raybench.tracking.store import Store
@@ -186,7 +186,7 @@ class MemoryTracker(NoTracker):
         """A run for each attempt that started, in the order of their starts."""
         attempts: dict[Key, Attempt] = {}
         for event in self.events:
-            fold(attempts, event)
+            apply_event(attempts, event)
         return [
             self._run(attempt)
             for attempt in attempts.values()

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, Key, fold
-from raybench.results.executions import Summary, recall
+from raybench.results.attempt import Attempt, Key, apply_event
+from raybench.results.executions import Summary, read_execution
 from raybench.results.journal import JOURNAL, attempt_folder
 from raybench.tracking import sync
 from raybench.tracking.mapping import attempt_id, is_identifiable
-from raybench.tracking.store import Store, StoreError, flags, telling
+from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
 
 if TYPE_CHECKING:
-    from raybench.tracking.mlflow import Listing, Run, Runs
+    from raybench.tracking.mlflow import Listing, Runs, StoredRun
 
 log = logging.getLogger("raybench")
 
@@ -97,7 +97,7 @@ class MlflowWriter:
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
         self._summaries: list[Summary] = []
         self._runs: Runs | None = None
-        self._states: dict[str, Run] = {}  # by `attempt_id`
+        self._states: dict[str, StoredRun] = {}  # by `attempt_id`
         self._states_valid = False  # unknown after a failure: a request may have been carried out
         self._journal = folder / JOURNAL
         self._journal_behind, self._journal_due = True, 0.0
@@ -166,7 +166,7 @@ class MlflowWriter:
         left = max(self.left, int(self._thread.is_alive()))
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
-            command = f"raybench sync{flags(self._store, self._folder.parent)} {quote(self._grid)}"
+            command = f"raybench sync{cli_flags(self._store, self._folder.parent)} {quote(self._grid)}"
             self._warn(f"{runs} not up to date in {self._store}: run `{command}` to write the rest")
         else:
             sync.mark_complete(self._folder)
@@ -210,7 +210,7 @@ class MlflowWriter:
             self._summaries.append(item)
             self._ended = True
             return
-        attempt = fold(self._attempts, item)
+        attempt = apply_event(self._attempts, item)
         if attempt is None:
             return
         # A skipped trial never ran and has no run; a complete run stays as it is.
@@ -245,7 +245,7 @@ class MlflowWriter:
         """Open the store and list its runs, unless both are done."""
         if self._runs is None:
             # Loads MLflow: seconds, in this thread, and only if it is written to.
-            with telling(self._store):
+            with redacted_errors(self._store):
                 from raybench.tracking.mlflow import Runs
 
             self._runs = Runs(self._store, self._grid, self._journal)
@@ -265,7 +265,7 @@ class MlflowWriter:
                 self._attempts.setdefault(attempt.key, attempt)
                 self._pending.setdefault(attempt.key)
         missing = [event for event in self._executions if event.get("execution") not in listing.executions]
-        self._summaries[:0] = [summary for event in missing if (summary := recall(self._folder, event))]
+        self._summaries[:0] = [summary for event in missing if (summary := read_execution(self._folder, event))]
         self._earlier.clear()
         self._executions.clear()
 

@@ -25,7 +25,7 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.datasets.base import Array
 from raybench.engines import Engine
 
@@ -135,17 +135,17 @@ class Checkpoints:
 
     def remove(self) -> None:
         """The trial needs them no more."""
-        for path in self._folder.glob(f"*.rank-{here().number}.npz*"):
+        for path in self._folder.glob(f"*.rank-{current_rank().number}.npz*"):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self._folder.rmdir()
 
     def _path(self, epoch: int, rank: int | None = None) -> Path:
-        return self._folder / f"epoch-{epoch:06}.rank-{here().number if rank is None else rank}.npz"
+        return self._folder / f"epoch-{epoch:06}.rank-{current_rank().number if rank is None else rank}.npz"
 
     def _epochs(self) -> list[int]:
         """Of this rank's checkpoints, as their names tell."""
-        names = [path.name.split(".")[0] for path in self._folder.glob(f"epoch-*.rank-{here().number}.npz")]
+        names = [path.name.split(".")[0] for path in self._folder.glob(f"epoch-*.rank-{current_rank().number}.npz")]
         return [int(number) for name in names if (number := name.removeprefix("epoch-")).isdecimal()]
 
     def _write(self, epoch: int, arrays: Mapping[str, Array], ledger: Ledger) -> None:
@@ -182,13 +182,13 @@ class Checkpoints:
     def _read(self, epoch: int) -> Checkpoint | None:
         """The checkpoint of an epoch, if every rank's part of it is whole and this trial's."""
         try:
-            found = [_load(self._path(epoch, rank)) for rank in range(here().count)]
+            found = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
             for about, _ in found:
                 self._check(about, epoch)
         except _DAMAGE as error:
             self._warn(f"checkpoint of epoch {epoch} not used: {_in_short(error)}")
             return None
-        about, arrays = found[here().number]
+        about, arrays = found[current_rank().number]
         return Checkpoint(about["told"], about["ledger"], about["gaps"], about["attempt"], arrays)
 
     def _check(self, about: Mapping[str, Any], epoch: int) -> None:

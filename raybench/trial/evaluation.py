@@ -6,7 +6,7 @@ import gc
 from collections.abc import Mapping
 
 from raybench.core.ledger import NANO, Ledger
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.devices import Device
 from raybench.engines import Engine
 
@@ -30,7 +30,7 @@ def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]
         try:
             return engine.evaluate()
         except Exception as error:
-            if batch <= SMALLEST or here().count > 1 or not device.is_oom(error):
+            if batch <= SMALLEST or current_rank().count > 1 or not device.is_oom(error):
                 raise
         # Only here, with the exception gone, are the frames free that hold what did not fit.
         gc.collect()

@@ -25,7 +25,7 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import DEVICES
 from raybench.core.process_guard import die_with_parent, watch
-from raybench.core.rank import Rank, become
+from raybench.core.rank import Rank, set_rank
 from raybench.engines import RANKED
 from raybench.results.epoch import over_ranks
 
@@ -40,7 +40,7 @@ def ranks_of(cell: Mapping[str, Any]) -> int:
     return int(device["devices"]) if ranked else 1
 
 
-def spread(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
+def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
     """Do the work in so many processes, and yield its events as if one had done it.
 
     An error in any rank ends all of them, and is the trial's. Where a rank dies without a word, this process dies of
@@ -130,7 +130,7 @@ def _be(rank: Rank, work: Callable[[], Iterator[Event]], writing: int, held: int
     try:
         die_with_parent()
         watch(held)
-        become(rank)
+        set_rank(rank)
         with os.fdopen(writing, "wb") as out:
             for event in work():
                 out.write(json.dumps({"at": time.perf_counter_ns(), "event": event}).encode() + b"\n")

@@ -21,7 +21,7 @@ SHEET = "predictions.png"
 EXAMPLES = 8
 
 
-def write_sheet(workload: Workload, framework: str, engine: Engine, split: Split, folder: Path) -> None:
+def write_preview(workload: Workload, framework: str, engine: Engine, split: Split, folder: Path) -> None:
     """Write `predictions.png` into a folder, where the workload has a picture to show.
 
     Raises:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events
-from raybench.core.events import ERROR, EVENTS, Event, line
+from raybench.core.events import ERROR, EVENTS, Event, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
-from raybench.trial.launch_ranks import ranks_of, spread
+from raybench.trial.launch_ranks import ranks_of, run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
 from raybench.trial.step_profile import kept_end, without_profile
@@ -36,20 +36,20 @@ def _cut(name: str, value: Any) -> Any:
     return f"{value[:half]}\n[{len(value) - 2 * half:,} characters are only in the trial's folder]\n{value[-half:]}"
 
 
-def keep(folder: Path, event: Event) -> None:
+def append_event(folder: Path, event: Event) -> None:
     """Append an event to the attempt's journal and, where it carries a traceback, write all of that beside it.
 
     Raises:
         OSError: it cannot be written; of the event nothing is.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    append_to(folder / EVENTS, line(shortened(event)).encode("utf-8", errors="replace"))
+    append_to(folder / EVENTS, to_line(shortened(event)).encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
 
 
-def end_for(
+def failure_event(
     job: Job, status: str, error: Mapping[str, Any], wall: float | None = None, template_import: float | None = None
 ) -> Event:
     """The end of a job that could not tell it itself: a trial ends with a status; a check, without a result.
@@ -89,11 +89,11 @@ def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0)
     """
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
     unkept = ""
-    for event in spread(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
+    for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
         if unkept and event["event"] == "trial_ended":
             event["warnings"].append(unkept)
         try:
-            keep(Path(job.folder), event)
+            append_event(Path(job.folder), event)
         except OSError as error:
             unkept = f"its own record lacks events: {job.folder}: {error.strerror or error}"
         yield shortened(event)

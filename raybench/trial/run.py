@@ -23,7 +23,7 @@ from raybench.core.events import Event
 from raybench.core.files import FULL
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import NANO, Ledger
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.core.status import TrialStatus
 from raybench.datasets.base import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
@@ -34,7 +34,7 @@ from raybench.engines.images import is_array
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
 from raybench.trial.phase import BUILD, DATA, EVALUATE, PROFILE, TRAIN, Phase
-from raybench.trial.predictions import write_sheet
+from raybench.trial.predictions import write_preview
 from raybench.trial.step_profile import profile
 from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
@@ -66,7 +66,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     """
     ledger = ledger or Ledger()
     device: Device | None = None
-    warnings = [*job.warnings, *([] if memory.is_kept(job.memory_limit) else [NOT_KEPT])]
+    warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     phase = Phase(Path(job.folder))
     checkpoints = Checkpoints(job, warnings)
@@ -127,7 +127,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     except Diverged as caught:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(caught)}
     except (Exception, SystemExit) as caught:  # not KeyboardInterrupt: in the driver's process that is the user's
-        memory.lift()
+        memory.remove_limit()
         ran_out = _is_oom(caught, device)
         error = describe_error(caught, phase.now, job)
         status = TrialStatus.OOM if ran_out else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
@@ -140,9 +140,11 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         checkpoints.remove()
     sections, wall = ledger.close()
     cpu = ledger.cpu()
-    if status == TrialStatus.COMPLETED and here().number == 0:  # after the clock has stopped: a picture is no training
+    if (
+        status == TrialStatus.COMPLETED and current_rank().number == 0
+    ):  # after the clock has stopped: a picture is no training
         try:
-            write_sheet(workload, job.cell["framework"], engine, data.val, Path(job.folder))
+            write_preview(workload, job.cell["framework"], engine, data.val, Path(job.folder))
         except Exception as caught:
             warnings.append(f"no picture of predictions: {type(caught).__name__}: {message_of(caught)}")
     ended = events.trial_ended(
@@ -218,7 +220,7 @@ def open_assigned(job: Job) -> Device:
     Raises:
         RuntimeError: it is not the hardware that was planned for.
     """
-    wanted, rank = job.cell["device"], here()
+    wanted, rank = job.cell["device"], current_rank()
     devices = wanted.get("devices", 1) // rank.count
     threads = max(1, wanted["threads"] // rank.count)
     assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices)
@@ -259,7 +261,7 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
 
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     """The conditions of all ranks together, where there are several; what the device tells is of this one."""
-    count = here().count
+    count = current_rank().count
     if count == 1:
         return {}
     threads = device.fairness()["threads"]

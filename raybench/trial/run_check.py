@@ -24,7 +24,7 @@ def check(job: Job) -> Iterator[Event]:
     try:
         found = import_module(f"raybench.checks.{job.check}.measure").measure(job)
     except (Exception, SystemExit) as caught:
-        memory.lift()
+        memory.remove_limit()
         error = describe_error(caught, "check", job)
         if isinstance(caught, memory.OutOfMemory):
             error |= caught.known

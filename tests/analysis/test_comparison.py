@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from support.made_up_grids import cell_of
 
-from raybench.analysis.comparison import PlannedCell, Spread, compare
+from raybench.analysis.comparison import MeanMinMax, PlannedCell, compare
 from raybench.analysis.diagnostics.finding import Finding
-from raybench.analysis.pairs import Difference, differences
+from raybench.analysis.pairs import SettingDifference, differences
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.core import events
 from raybench.results.attempt import attempts, latest
@@ -41,8 +41,8 @@ DEVICES = [trial("cpu", n, [s], accuracy=0.5 + n / 10) for n, s in enumerate([4.
 def test_a_row_a_cell_with_the_contract_s_speed_up():
     cpu, gpu = compare(CELLS, known(*DEVICES), {"device": "cpu"})
     assert cpu.counts == gpu.counts == RunCounts(3, 3)
-    assert cpu.steady == Spread(4.049794228, 4.0, 4.1, 3) and gpu.steady == Spread(1.999933331, 1.98, 2.02, 3)
-    assert cpu.metric == Spread(pytest.approx(0.6), 0.5, 0.7, 3)
+    assert cpu.steady == MeanMinMax(4.049794228, 4.0, 4.1, 3) and gpu.steady == MeanMinMax(1.999933331, 1.98, 2.02, 3)
+    assert cpu.metric == MeanMinMax(pytest.approx(0.6), 0.5, 0.7, 3)
     assert cpu.is_baseline and cpu.speedup is None and not gpu.is_baseline
     assert [round(x, 2) for x in (gpu.speedup.ratio, gpu.speedup.low, gpu.speedup.high)] == [2.02, 1.97, 2.08]
     assert not cpu.from_warmup
@@ -85,7 +85,7 @@ def test_only_completed_runs_give_numbers_and_every_run_is_in_the_status():
     ]
     (row,) = compare(CELLS[:1], known(*runs))
     assert row.counts == RunCounts(3, 1, None, (Ending("diverged", 1), Ending("oom", 1)))
-    assert row.steady == Spread(4.0, 4.0, 4.0, 1) and row.metric.runs == 1
+    assert row.steady == MeanMinMax(4.0, 4.0, 4.0, 1) and row.metric.runs == 1
 
 
 def test_the_latest_attempt_counts():
@@ -125,7 +125,7 @@ def test_a_steady_time_from_a_warm_up_epoch_says_so():
 
 def test_another_metric():
     (row,) = compare(CELLS[:1], known(*DEVICES), metric="val/loss")
-    assert row.metric == Spread(2.0, 2.0, 2.0, 3)
+    assert row.metric == MeanMinMax(2.0, 2.0, 2.0, 3)
     (row,) = compare(CELLS[:1], known(*DEVICES), metric="val/none")
     assert row.metric is None
 
@@ -168,15 +168,15 @@ def test_a_setting_that_only_one_side_has_is_compared_with_its_default():
     """Settings that came after the first form of a cell are in it only where they differ from their default."""
     without, own = cell_of("cpu"), cell_of("gpu", channels_last=True, label_smoothing=0.2)
     assert differences(without, own, ["device"]) == (
-        Difference("label_smoothing", 0.2, 0.0),
-        Difference("channels_last", True, False),
+        SettingDifference("label_smoothing", 0.2, 0.0),
+        SettingDifference("channels_last", True, False),
     )
     assert differences(own, without, ["device"]) == (
-        Difference("label_smoothing", 0.0, 0.2),
-        Difference("channels_last", False, True),
+        SettingDifference("label_smoothing", 0.0, 0.2),
+        SettingDifference("channels_last", False, True),
     )
     del without["device"]["replicas"]
-    assert Difference("replicas", 1, None, in_baseline=False) in differences(without, own, ["device"])
+    assert SettingDifference("replicas", 1, None, in_baseline=False) in differences(without, own, ["device"])
 
 
 def on(hosts, told):

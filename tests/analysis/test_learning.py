@@ -8,13 +8,13 @@ from raybench.analysis.learning import (
     RunNoiseFact,
     SingleRunsFact,
     ValidationNoiseFact,
-    what_decides,
+    accuracy_factors,
 )
 
 
 def test_no_run_and_one_place_decide_nothing():
-    assert what_decides([]) == []
-    assert what_decides([({"device": "cpu"}, 0.9)] * 2) == []
+    assert accuracy_factors([]) == []
+    assert accuracy_factors([({"device": "cpu"}, 0.9)] * 2) == []
 
 
 def test_an_axis_that_decides_has_its_best_and_worst_value():

@@ -1,7 +1,7 @@
 import pytest
 from support.report_grids import CPU, GPU, Grid
 
-from raybench.analysis.pairs import Difference, differences, pairs
+from raybench.analysis.pairs import SettingDifference, differences, pairs
 from raybench.core.settings import label
 from raybench.results.attempt import attempts, latest
 
@@ -53,8 +53,8 @@ def test_what_affects_learning():
 def test_a_setting_that_the_baseline_does_not_tell():
     one, other = {"settings": {}}, {"settings": {"batch_size": 64, "optimizer": {"name": "adam"}}}
     assert differences(one, other, ()) == (
-        Difference("batch_size", 64, None, in_baseline=False),
-        Difference("optimizer", "adam", None, in_baseline=False),
+        SettingDifference("batch_size", 64, None, in_baseline=False),
+        SettingDifference("optimizer", "adam", None, in_baseline=False),
     )
 
 

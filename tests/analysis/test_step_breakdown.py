@@ -8,7 +8,7 @@ import pytest
 from support.made_up_grids import cell_of, told
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.core.identity import cell_id
 from raybench.reporting.comparison_table import text
 from raybench.reporting.html import page
@@ -30,7 +30,7 @@ def standing(profiled=True):
             made += told(content, repeat, EPOCHS, (0.4, 0.5, 0.6), profile=kind)
             if profiled and not repeat:
                 made[-1]["step_profile"] = {"steps": 20, "seconds": SECONDS}
-    return Standing("profiled", "katnoria_cnn", cells, latest(attempts(made).values()), {"device": "cpu"})
+    return GridResults("profiled", "katnoria_cnn", cells, latest(attempts(made).values()), {"device": "cpu"})
 
 
 @pytest.fixture(scope="module")

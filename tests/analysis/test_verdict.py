@@ -4,7 +4,7 @@ import pytest
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
 from raybench.analysis.diagnostics import findings  # noqa: F401 — declares the kinds of findings
-from raybench.analysis.pairs import Pair, Side
+from raybench.analysis.pairs import CellSummary, Comparison
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.statistics.break_even import Estimate
 from raybench.analysis.verdict import (
@@ -167,12 +167,12 @@ def test_runs_that_are_missing(outcomes):
     assert (some.timed, some.counts.by_status) == (1, {"failed": 1, "oom": 1})
     assert (none.timed, none.counts.by_status) == (0, {"lost": 3})
     assert of(outcomes["skipped"], RunsFact).counts.skip == "no TPU on any node"
-    assert runs(Side("gpu", RunCounts(3, 1, "no TPU"), times={0: 1.0})) is None
-    assert runs(Side("gpu", RunCounts(3, 1, "no TPU", (Ending("oom", 1),)), times={0: 1.0})).timed == 1
+    assert runs(CellSummary("gpu", RunCounts(3, 1, "no TPU"), times={0: 1.0})) is None
+    assert runs(CellSummary("gpu", RunCounts(3, 1, "no TPU", (Ending("oom", 1),)), times={0: 1.0})).timed == 1
 
 
 def side(name, *doubts, bound_by=(), hosts=()):
-    return Side(name, RunCounts(3, 3), doubts=frozenset(doubts), bound_by=bound_by, hosts=hosts)
+    return CellSummary(name, RunCounts(3, 3), doubts=frozenset(doubts), bound_by=bound_by, hosts=hosts)
 
 
 @pytest.mark.parametrize(("bound_by", "code"), [("input", "input_bound"), ("overhead", "overhead_bound")])
@@ -223,7 +223,7 @@ def verdict_of(hardware):
 def test_one_machine_on_each_side():
     def found(hardware, *hosts):
         sides = [side("cpu", hosts=hosts[0]), side("gpu", hosts=hosts[1])]
-        return one_machine_each(Pair("net", "", sides[1], sides[0], hardware=hardware), sides[0])
+        return one_machine_each(Comparison("net", "", sides[1], sides[0], hardware=hardware), sides[0])
 
     assert found(True, ("a",), ("b",)) == OneMachineEachFact()
     assert found(True, ("a",), ("a",)) is None and found(True, ("a",), ("b", "c")) is None

@@ -67,7 +67,7 @@ def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 @pytest.fixture
 def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
     """Runs a grid in this process, without checks, MLflow and figures."""
-    monkeypatch.setattr("raybench.reporting.figures.pictures", lambda _: ([], {}))
+    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
 
     def run(*arguments: object) -> Said:
         return raybench("grid", *arguments, "--inline", "--no-checks", "--no-tracking")

@@ -3,15 +3,19 @@
 import pytest
 
 from raybench.checks.max_batch import search
-from raybench.checks.max_batch.search import Found, Outcome, Search, Try
+from raybench.checks.max_batch.search import BatchOutcome, BatchProbe, MaxBatchResult, Search
 
 ABOUT = {"framework": "torch", "precision": "fp32"}
 OOM = "OutOfMemory"
 TRIED = {
-    "cpu": [Try(64, True, 3 << 20), Try(128, False, 2 << 20, 1 << 31, 1 << 30, OOM), Try(96, True, 5 << 20)],
-    "slow": [Try(64, True, 3 << 20), Try(128, False, why="Timeout")],
-    "small": [Try(1, False, 2 << 20, why=OOM)],
-    "large": [Try(1437, True, 7 << 30)],
+    "cpu": [
+        BatchProbe(64, True, 3 << 20),
+        BatchProbe(128, False, 2 << 20, 1 << 31, 1 << 30, OOM),
+        BatchProbe(96, True, 5 << 20),
+    ],
+    "slow": [BatchProbe(64, True, 3 << 20), BatchProbe(128, False, why="Timeout")],
+    "small": [BatchProbe(1, False, 2 << 20, why=OOM)],
+    "large": [BatchProbe(1437, True, 7 << 30)],
 }
 
 
@@ -20,14 +24,14 @@ def say(raybench, digits, monkeypatch):
     """Runs the command where this is found."""
 
     def run(found, skipped=(), *options):
-        monkeypatch.setattr(search, "find_max_batch", lambda *_, **__: Outcome(found, skipped))
+        monkeypatch.setattr(search, "find_max_batch", lambda *_, **__: BatchOutcome(found, skipped))
         return raybench("grid", digits, "--find-max-batch", *options)
 
     return run
 
 
 def test_a_row_for_each_search(say):
-    said = say([Found({"device": name, **ABOUT}, Search(64, tries=tries)) for name, tries in TRIED.items()])
+    said = say([MaxBatchResult({"device": name, **ABOUT}, Search(64, tries=tries)) for name, tries in TRIED.items()])
     assert said.status == 0, said
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
     assert "cpu torch fp32 96 5.0 MiB 128 asked 2.0 GiB, peak 2.0 MiB, limit 1.0 GiB" in rows
@@ -37,7 +41,7 @@ def test_a_row_for_each_search(say):
 
 
 def test_what_went_wrong_is_status_1_and_said(say):
-    said = say([Found({"device": "cpu", **ABOUT}, Search(64), error="KeyError: 'no such thing'")])
+    said = say([MaxBatchResult({"device": "cpu", **ABOUT}, Search(64), error="KeyError: 'no such thing'")])
     assert said.status == 1
     assert "stopped: KeyError: 'no such thing'" in said.out
 

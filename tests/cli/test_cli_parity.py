@@ -10,13 +10,14 @@ import pytest
 from support.frameworks import interpreter
 
 from raybench.checks.parity import run
-from raybench.checks.parity.judge import Line
-from raybench.checks.parity.run import Pair, Parity
+from raybench.checks.parity.judge import ParityRow
+from raybench.checks.parity.run import Parity, ParityPair
 from raybench.errors import ExecutionError
 
-GOOD = Pair("tensorflow", (Line("parameters", 0, 0.0, "75,114"), Line("outputs", 5.2e-8, 1e-4)))
-BAD = Pair(
-    "torch_xla", (Line("outputs", 0.021, 1e-4), Line("layers", None, 0.0, "layer 3 with weights: 2.1 against 7"))
+GOOD = ParityPair("tensorflow", (ParityRow("parameters", 0, 0.0, "75,114"), ParityRow("outputs", 5.2e-8, 1e-4)))
+BAD = ParityPair(
+    "torch_xla",
+    (ParityRow("outputs", 0.021, 1e-4), ParityRow("layers", None, 0.0, "layer 3 with weights: 2.1 against 7")),
 )
 
 
@@ -24,7 +25,7 @@ BAD = Pair(
 def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     """Has the command find this, and tells what it asked for."""
 
-    def find(*pairs: Pair, missing: dict[str, str] | None = None) -> list[Any]:
+    def find(*pairs: ParityPair, missing: dict[str, str] | None = None) -> list[Any]:
         asked: list[Any] = []
 
         def answer(workload: str, wanted: Any, environments: Any, batch_size: int, tell: Any, model: Any) -> Parity:

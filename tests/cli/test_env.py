@@ -93,9 +93,9 @@ def test_fresh_builds_what_is_ready(raybench, nothing, monkeypatch, tmp_path):
     monkeypatch.setattr(build, "create", lambda *arguments: asked.append(arguments) or look())
 
     def look():
-        from raybench.environments import look
+        from raybench.environments import environment_status
 
-        return look("xla")
+        return environment_status("xla")
 
     raybench("env", "create", "nothing", "--fresh")
     assert [(name, fresh) for name, _, fresh in asked] == [("nothing", True)]

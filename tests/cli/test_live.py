@@ -15,7 +15,7 @@ from raybench.cli.live import Display, duration, first_line, left
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
-from raybench.planning.plan import Work, make_plan
+from raybench.planning.plan import WorkItem, make_plan
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -90,7 +90,7 @@ class Watched:
         monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
         console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
         self.display = Display(console)
-        self.display.begin(plan, [Work(trial) for trial in plan.trials], [])
+        self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], [])
 
     def start(self, number, attempt=1):
         trial = self.plan.trials[number]

@@ -10,7 +10,7 @@ from support.made_up_grids import cell_of, contract_events, told
 from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of, report
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.request import Wanted, written
+from raybench.analysis.request import GridRequest, to_dict
 from raybench.core import events
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
@@ -42,9 +42,11 @@ def made_up():
         for cell in cells.values()
     }
     target = Target("val/accuracy", 0.5)
-    wanted = Wanted(list(planned.values()), {"device": "a cpu"}, "katnoria_cnn", target, "Made up.", "name: made_up\n")
+    wanted = GridRequest(
+        list(planned.values()), {"device": "a cpu"}, "katnoria_cnn", target, "Made up.", "name: made_up\n"
+    )
     made.append({"v": 1, "event": "grid_ended", "execution": "now", "counts": {"completed": 6}, "folder": "now"})
-    return made, {"order_seed": 0, "trials": [], "wanted": written(wanted)}
+    return made, {"order_seed": 0, "trials": [], "wanted": to_dict(wanted)}
 
 
 EVENTS, PLAN = made_up()

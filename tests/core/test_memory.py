@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybench.core.memory import asked_bytes, describe, in_words, says_so, size
+from raybench.core.memory import asked_bytes, describe, format_bytes, looks_like_oom, size
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -40,17 +40,17 @@ OTHER_TEXTS = ["", "index out of range", "Allocation of 83886080 exceeds 10% of 
 
 def test_every_wording_is_known():
     assert {text: asked_bytes(text) for text in TEXTS} == TEXTS
-    assert [text for text in TEXTS if not says_so(text)] == []
+    assert [text for text in TEXTS if not looks_like_oom(text)] == []
 
 
 def test_other_words_are_no_sign():
-    assert [text for text in OTHER_TEXTS if says_so(text) or asked_bytes(text) is not None] == []
+    assert [text for text in OTHER_TEXTS if looks_like_oom(text) or asked_bytes(text) is not None] == []
 
 
 def test_torch_and_numpy_still_say_it_so():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(1 << 60, dtype=torch.uint8)
-    assert says_so(str(caught.value))
+    assert looks_like_oom(str(caught.value))
     assert asked_bytes(str(caught.value)) == 1 << 60
     with pytest.raises(MemoryError) as told:
         np.empty(1 << 50, dtype=np.uint8)
@@ -69,8 +69,8 @@ def test_only_what_is_known_is_told():
 
 def test_words_for_a_person():
     error = {"phase": "evaluate", "asked_bytes": 2 * GIB, "peak_bytes": 1536 * MIB, "limit_bytes": 3 * GIB}
-    assert in_words(error) == "in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 3.0 GiB"
-    assert in_words({"phase": "train"}) == "in train"
+    assert format_bytes(error) == "in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 3.0 GiB"
+    assert format_bytes({"phase": "train"}) == "in train"
     assert [size(count) for count in (0, 1023, 1024, 1 << 40, 1 << 50)] == [
         "0 bytes",
         "1023 bytes",

@@ -6,14 +6,14 @@ import pytest
 
 from raybench.core import events
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import attempts, standing
+from raybench.results.attempt import attempts, precedence
 from raybench.tracking import mapping
 
 
 def test_a_status_is_its_word_in_json():
     event = events.trial_ended("a-r0", 1, TrialStatus.OOM)
-    assert json.loads(events.line(event))["status"] == "oom"
-    assert '"status":"oom"' in events.line(event)
+    assert json.loads(events.to_line(event))["status"] == "oom"
+    assert '"status":"oom"' in events.to_line(event)
     assert {"oom": 1}[TrialStatus.OOM] == 1, "a word from a journal and the status are one key"
 
 
@@ -33,5 +33,5 @@ def test_an_attempt_with_a_word_of_another_program_stands_and_is_a_failed_run_in
     told = [events.trial_ended("a-r0", number, word) for number, word in ((1, "preempted"), (2, TrialStatus.LOST))]
     foreign, lost = attempts(told).values()
     assert foreign.status == "preempted"
-    assert standing(foreign) > standing(lost), "what was lost is run again"
+    assert precedence(foreign) > precedence(lost), "what was lost is run again"
     assert mapping.state("preempted") == "FAILED"

@@ -19,9 +19,9 @@ from raybench.devices import KINDS, Hardware, register_kinds
 from raybench.devices.host import usable_cores
 from raybench.errors import GridFileError
 from raybench.execution.inline import InlineExecutor
-from raybench.monitoring.sampler import Audit
+from raybench.monitoring.sampler import Monitor
 from raybench.planning.node import probe_node
-from raybench.planning.placement import Need, impossible
+from raybench.planning.placement import ResourceRequest, unsupported_reason
 from raybench.run import Options, run_grid
 
 ABACUS = dedent(
@@ -115,9 +115,14 @@ def test_a_grid_file_may_name_it(abacus, grid):
 def test_it_is_placed_by_what_it_declares(abacus):
     (entry,) = probe_node().find("abacus")
     assert entry == Hardware("abacus", "Abacus Pro", 2, 1 << 30, ids=("0", "1"))
-    assert impossible(Need("abacus", "torch", "fp32")) is None
-    assert impossible(Need("abacus", "tensorflow", "fp32")) == "tensorflow does not run on abacus; torch can"
-    assert "precision bf16 is not available on abacus, only on cpu, cuda" in impossible(Need("abacus", "torch", "bf16"))
+    assert unsupported_reason(ResourceRequest("abacus", "torch", "fp32")) is None
+    assert (
+        unsupported_reason(ResourceRequest("abacus", "tensorflow", "fp32"))
+        == "tensorflow does not run on abacus; torch can"
+    )
+    assert "precision bf16 is not available on abacus, only on cpu, cuda" in unsupported_reason(
+        ResourceRequest("abacus", "torch", "bf16")
+    )
 
 
 def test_it_runs_and_is_in_the_tables(abacus, grid, tmp_path):
@@ -134,7 +139,7 @@ def test_it_is_monitored(abacus, tmp_path):
     job = Job("t-r0", 1, 0, 0, {"device": {"kind": "abacus"}}, {}, "", str(tmp_path), usable_cores(), ["1"])
     trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
-        with Audit(job) as audit:
+        with Monitor(job) as audit:
             audit.begin(trial.pid)
             time.sleep(0.3)
             (summary,) = json.loads(json.dumps(audit.end()))["gpus"]

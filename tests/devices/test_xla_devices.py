@@ -17,7 +17,7 @@ from raybench.devices import (
 )
 from raybench.devices.host import model_name, usable_cores
 from raybench.planning.node import Node
-from raybench.planning.replication import Replication, arrange
+from raybench.planning.replication import Replication, resolve_replication
 
 GIB = 1024**3
 
@@ -151,18 +151,20 @@ def test_ranks_know_the_places_of_one_another(host, monkeypatch):
     ],
 )
 def test_eight_replicas_on_a_tpu(model, count, asked, made):
-    assert arrange("tpu", "torch_xla", model, 8, count, asked) == made
+    assert resolve_replication("tpu", "torch_xla", model, 8, count, asked) == made
 
 
 def test_two_devices_of_a_chip_are_of_one_process():
-    said = arrange("tpu", "torch_xla", "TPU v3", 8, 4, "devices")
+    said = resolve_replication("tpu", "torch_xla", "TPU v3", 8, 4, "devices")
     assert said.endswith("a TPU v3 is 2 devices; say replication: spmd")
 
 
 def test_xla_cpu_spreads_a_batch_by_one_program_only():
-    assert arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, "spmd") == Replication("spmd", 8)
-    assert arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 1, None) == Replication("grouped", 1)
-    assert "cannot have replication: devices on xla_cpu" in arrange("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, None)
+    assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, "spmd") == Replication("spmd", 8)
+    assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 1, None) == Replication("grouped", 1)
+    assert "cannot have replication: devices on xla_cpu" in resolve_replication(
+        "xla_cpu", "torch_xla", "AMD EPYC", 8, 8, None
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,16 +195,16 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     from types import SimpleNamespace
 
     from raybench.execution.ray_tune import PIN, _bundle
-    from raybench.execution.scheduler import Placement
+    from raybench.execution.scheduler import AssignedWork
 
     cell = SimpleNamespace(content={"device": {"kind": kind}}, fit=SimpleNamespace(resources=()))
     work = SimpleNamespace(trial=SimpleNamespace(cell=cell))
     there = {"node:10.0.0.2": PIN}
     node = Node("box", (), address="10.0.0.2")
-    assert _bundle(Placement(work, node, (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0} | there
-    assert _bundle(Placement(work, node, (0,), (), True)) == {"CPU": 1.0} | there
+    assert _bundle(AssignedWork(work, node, (0, 1, 2), ("0", "1"), True)) == {"CPU": 3.0, resource: 2.0} | there
+    assert _bundle(AssignedWork(work, node, (0,), (), True)) == {"CPU": 1.0} | there
     # A Ray of raybench's own keeps no account: every trial asks for the same, and so finds the actor warm.
-    assert _bundle(Placement(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
+    assert _bundle(AssignedWork(work, Node("box", ()), (0, 1, 2), ("0", "1"), True)) == {"CPU": PIN}
 
 
 @on_xla

@@ -3,11 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from raybench.engines.batch_order import Augmentation, Order, total_steps
+from raybench.engines.batch_order import Augmentation, BatchSampler, total_steps
 
 
 def order(examples=100, batch=32, steps=None, augmentation=(), seed=0):
-    return Order(examples, batch, steps, (8, 8), Augmentation.from_settings(augmentation), seed)
+    return BatchSampler(examples, batch, steps, (8, 8), Augmentation.from_settings(augmentation), seed)
 
 
 def test_a_pass_takes_each_example_at_most_once_and_drops_the_ragged_batch():
@@ -61,7 +61,7 @@ def test_steps_of_epochs_that_are_no_whole_number(steps, epochs, total):
 
 
 def test_only_the_last_epoch_of_a_run_is_shorter():
-    stream = Order(100, 32, None, (8, 8), Augmentation(), 0, epochs=1.5)
+    stream = BatchSampler(100, 32, None, (8, 8), Augmentation(), 0, epochs=1.5)
     assert (stream.total, stream.next_steps) == (5, 3)
     assert [len(stream.epoch().index) for _ in range(3)] == [3, 2, 3], "and one more would be whole"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from raybench.core.ledger import Ledger
-from raybench.engines.step_timer import BLOCKS, Steps
+from raybench.engines.step_timer import BLOCKS, StepTimer
 
 
 class Made:
@@ -29,7 +29,7 @@ class Made:
 
 def went(device, took, first=True, gap=0, counts=None):
     """A pass of steps that took so many ms, with a pause between them: the steps and the ledger."""
-    ledger, steps = Ledger(clock=device), Steps(device, first)
+    ledger, steps = Ledger(clock=device), StepTimer(device, first)
     ledger.begin_epoch()
     with ledger.section("train"):
         for number, ms in enumerate(took):
@@ -96,7 +96,7 @@ def test_processor_time_beyond_the_usual_step_is_compile_s(monkeypatch):
     ledger = Ledger()
     ledger.move = lambda ns, source, target, processor: moved.update(ns=ns, processor=processor)
     device = Made()
-    steps = Steps(device, first=True)
+    steps = StepTimer(device, first=True)
     for ms in (500, 10, 10):
         steps.begin()
         device.now += ms * 10**6
@@ -108,7 +108,7 @@ def test_processor_time_beyond_the_usual_step_is_compile_s(monkeypatch):
 
 def test_a_step_that_was_compiled_later_is_compile_too():
     device, graphs = Made(), [7]
-    ledger, steps = Ledger(clock=device), Steps(device, first=True, compiled=lambda: graphs[0])
+    ledger, steps = Ledger(clock=device), StepTimer(device, first=True, compiled=lambda: graphs[0])
     ledger.begin_epoch()
     with ledger.section("train"):
         for number, ms in enumerate([500, 10, 10, 300, 10]):
@@ -123,6 +123,6 @@ def test_a_step_that_was_compiled_later_is_compile_too():
 
 
 def test_a_compiler_that_was_not_called_counts_nothing_new():
-    steps = Steps(Made(), first=True, compiled=lambda: 7)
+    steps = StepTimer(Made(), first=True, compiled=lambda: 7)
     assert steps.compilations == 0
-    assert Steps(Made(), first=True).compilations == 1
+    assert StepTimer(Made(), first=True).compilations == 1

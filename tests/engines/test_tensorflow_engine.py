@@ -5,9 +5,9 @@ import pytest
 import torch
 from support.frameworks import call, remember
 
-from raybench.engines.batch_order import Augmentation, Order
+from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
-from raybench.engines.torch.images import Drawn, Pictures, steps_of
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -92,10 +92,10 @@ def test_augmentation_is_torchs_pixel_for_pixel(augmentation, normalised):
     inputs = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8)
     what = Augmentation(**augmentation)
     mean, std = (MEAN, STD) if normalised else ((0.0,), (1.0,))
-    order = Order(20, 20, None, (8, 8), what, seed=0).epoch()
+    order = BatchSampler(20, 20, None, (8, 8), what, seed=0).epoch()
     here = torch.device("cpu")
-    (drawn,) = steps_of(Drawn.on(order, here))
-    made = Pictures(mean, std, (8, 8), what, here, channels_last=True)
+    (drawn,) = steps_of(AugmentationDraws.on(order, here))
+    made = ImageAugmenter(mean, std, (8, 8), what, here, channels_last=True)
     wanted = made.finish(made.gather(torch.from_numpy(reflect(inputs, what.crop)), drawn.index, drawn), drawn)
     drawn = {name: None if value is None else value.tolist() for name, value in vars(order).items()}
     found = call(

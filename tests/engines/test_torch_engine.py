@@ -12,9 +12,9 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.batch_order import Augmentation, Order
+from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
-from raybench.engines.torch.images import Drawn, Pictures, steps_of
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
@@ -54,7 +54,7 @@ def test_an_epoch_is_what_a_plain_loop_does():
     torch.manual_seed(3)
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
-    order = Order(len(train), 32, None, (8, 8), Augmentation(), seed=3)
+    order = BatchSampler(len(train), 32, None, (8, 8), Augmentation(), seed=3)
     for epoch in (1, 2):
         trained = engine.train_epoch(epoch)
         losses, right = [], 0
@@ -106,9 +106,9 @@ def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
 def test_augmentation_is_crop_then_flip_then_cutout():
     split = pictures(20)
     augmentation = Augmentation(crop=2, flip=True, cutout=3)
-    order = Order(20, 20, None, (8, 8), augmentation, seed=0).epoch()
-    made = Pictures(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
-    drawn = next(steps_of(Drawn.on(order, HERE)))
+    order = BatchSampler(20, 20, None, (8, 8), augmentation, seed=0).epoch()
+    made = ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
+    drawn = next(steps_of(AugmentationDraws.on(order, HERE)))
     source = torch.from_numpy(reflect(split.inputs, 2))
     batch = made.finish(made.gather(source, drawn.index, drawn), drawn)
     for place, example in enumerate(order.index[0]):

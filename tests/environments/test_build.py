@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from raybench.environments import RECIPES, environments_root, look, python_of
+from raybench.environments import RECIPES, environment_status, environments_root, python_of
 from raybench.environments.build import create
 from raybench.environments.status import LOG, STAMP
 from raybench.errors import ExecutionError, UsageError
@@ -36,16 +36,19 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
     stamp = json.loads((built.folder / STAMP).read_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(RECIPES, "tiny", replace(tiny, extra=("tiny>=1",)))
-        assert (look("tiny").state, look("tiny").reason) == ("stale", "its recipe has changed")
+        assert (environment_status("tiny").state, environment_status("tiny").reason) == (
+            "stale",
+            "its recipe has changed",
+        )
         assert python_of("tiny") is None
     (built.folder / STAMP).write_text(json.dumps({**stamp, "python": "3.8.1"}))
-    assert look("tiny").reason.startswith("it was built for Python 3.8.1, and its Python is 3.")
+    assert environment_status("tiny").reason.startswith("it was built for Python 3.8.1, and its Python is 3.")
     (built.folder / STAMP).write_text(json.dumps(stamp))
-    assert look("tiny").state == "ready"
+    assert environment_status("tiny").state == "ready"
     own = built.python.readlink()
     built.python.unlink()
     built.python.symlink_to("/gone/bin/python3")
-    assert look("tiny").reason == f"its Python {built.version}: no such file"
+    assert environment_status("tiny").reason == f"its Python {built.version}: no such file"
     built.python.unlink()
     built.python.symlink_to(own)
 
@@ -59,7 +62,7 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
     monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
     with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
         create("tiny", lambda _: None, fresh=True)
-    assert look("tiny").state == "not built"
+    assert environment_status("tiny").state == "not built"
 
 
 def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
@@ -73,7 +76,7 @@ def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
     assert last == f"All of its output: {folder / LOG}"
     assert "/nowhere/tiny" in (folder / LOG).read_text()
     assert [path.name for path in folder.iterdir()] == [LOG]
-    assert look("tiny").state == "not built"
+    assert environment_status("tiny").state == "not built"
 
 
 @pytest.mark.exhaustive
@@ -108,7 +111,7 @@ def test_two_at_once_build_one(tiny):
         thread.start()
     for thread in threads:
         thread.join()
-    assert look("tiny").state == "ready"
+    assert environment_status("tiny").state == "ready"
     assert told.count("waiting for another raybench that is building it") == 1
     assert sum("Successfully installed" in line for line in told) == 1
 
@@ -140,4 +143,4 @@ def test_ctrl_c_ends_pip_and_leaves_nothing_that_looks_built(tmp_path):
         connection.close()
     folder = tmp_path / "environments" / "tiny"
     assert [path.name for path in folder.iterdir()] == [LOG]
-    assert look("tiny").state == "not built"
+    assert environment_status("tiny").state == "not built"

@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 
 from raybench.devices import Hardware
-from raybench.environments import Interpreter, called, find, key_of, put_raybench, runtime_env_of, subprocess_python
+from raybench.environments import (
+    Interpreter,
+    environment_label,
+    find,
+    key_of,
+    link_package,
+    runtime_env_of,
+    subprocess_python,
+)
 from raybench.environments.status import STAMP
 from raybench.planning.node import Node, probe_node
-from raybench.planning.placement import Need, fit
+from raybench.planning.placement import ResourceRequest, find_placement
 
 HERE = Node("server", (Hardware("cpu", "AMD EPYC", 2, 1 << 34, ids=("0", "1")),), {"torch": "2.13.0"}, "3.11.7")
 
@@ -56,9 +64,9 @@ def test_a_path_that_cannot_be_there_is_a_reason(key, why):
 
 
 def test_a_runtime_env_keeps_its_secrets():
-    assert called('{"env_vars": {"TOKEN": "hunter2"}, "pip": []}') == "runtime_env {env_vars, pip}"
-    assert called("xla") == "environment xla"
-    assert called("/opt/venv") == "/opt/venv"
+    assert environment_label('{"env_vars": {"TOKEN": "hunter2"}, "pip": []}') == "runtime_env {env_vars, pip}"
+    assert environment_label("xla") == "environment xla"
+    assert environment_label("/opt/venv") == "/opt/venv"
 
 
 def test_an_interpreter_says_what_it_has(bare):
@@ -135,8 +143,8 @@ def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path):
 def test_the_version_is_that_of_the_environment():
     old = Interpreter("/old/python", "3.12.1", {"torch": "2.9.1", "numpy": "2.0"})
     node = replace(HERE, environments={"/old/python": old})
-    assert fit(Need("cpu", "torch", "fp32"), [node]).framework_version == "2.13.0"
-    found = fit(Need("cpu", "torch", "fp32", environment="/old/python"), [node])
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [node]).framework_version == "2.13.0"
+    found = find_placement(ResourceRequest("cpu", "torch", "fp32", environment="/old/python"), [node])
     assert (found.framework_version, found.environment) == ("2.9.1", "/old/python")
 
 
@@ -149,25 +157,25 @@ def test_the_version_is_that_of_the_environment():
 )
 def test_what_an_environment_lacks(packages, reason):
     node = replace(HERE, environments={"/v": Interpreter("/v/bin/python", "3.11.7", packages)})
-    assert fit(Need("cpu", "torch", "fp32", environment="/v"), [node]) == reason
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32", environment="/v"), [node]) == reason
 
 
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
         (
-            Need("cpu", "tensorflow", "fp32"),
+            ResourceRequest("cpu", "tensorflow", "fp32"),
             "tensorflow is not installed on server: pip install 'raybench[tensorflow]', or "
             "`raybench env create tensorflow`",
         ),
         (
-            Need("xla_cpu", "torch_xla", "fp32"),
+            ResourceRequest("xla_cpu", "torch_xla", "fp32"),
             "torch_xla is not installed on server: `raybench env create xla`",
         ),
     ],
 )
 def test_a_framework_that_is_missing_is_told_with_what_brings_it(need, reason):
-    assert fit(need, [HERE]) == reason
+    assert find_placement(need, [HERE]) == reason
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -175,7 +183,7 @@ def test_another_interpreter_finds_raybench_and_nothing_else_of_ours(bare, tmp_p
     if not links:
         monkeypatch.setattr(Path, "symlink_to", lambda *_, **__: (_ for _ in ()).throw(OSError("no links here")))
     (tmp_path / "only").mkdir()
-    put_raybench(tmp_path / "only")
+    link_package(tmp_path / "only")
     assert [path.name for path in (tmp_path / "only").iterdir()] == ["raybench"]
     code = "import raybench.core.job, importlib.util as u; print(raybench.__version__, u.find_spec('pytest'))"
     environ = {**subprocess_python.clean_environ(), "PYTHONPATH": str(tmp_path / "only")}

@@ -6,10 +6,10 @@ import pytest
 
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.cluster import LEFT, handed_out, own_folder, put_files, take_files, told_apart
+from raybench.execution.cluster import LEFT, disambiguate, limit_to_ray, own_folder, put_files, take_files
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
-from raybench.planning.placement import Fit, Need, fit
+from raybench.planning.placement import Placement, ResourceRequest, find_placement
 
 CPU = Hardware("cpu", "EPYC", 8, 2**36, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, 2**34, ids=("0", "1"))
@@ -19,18 +19,18 @@ NODE = Node("box", (CPU, GPU), packages={"torch": "2.13.0"}, address="10.0.0.2",
 def test_machines_of_one_name_are_told_apart_by_their_addresses():
     other = replace(NODE, address="10.0.0.3")
     alone = replace(NODE, name="head", address="10.0.0.1")
-    names = [node.name for node in told_apart([NODE, other, alone])]
+    names = [node.name for node in disambiguate([NODE, other, alone])]
     assert names == ["box (10.0.0.2)", "box (10.0.0.3)", "head"]
-    assert len(Dispatcher([], told_apart([NODE, other])).nodes) == 2
+    assert len(Dispatcher([], disambiguate([NODE, other])).nodes) == 2
 
 
 def test_no_more_is_planned_for_than_ray_hands_out():
     by_ray = {"CPU": 3.0, "GPU": 1.0, "memory": 1e9, "node:10.0.0.2": 1.0, "big": 2.0}
-    found = handed_out(NODE, by_ray)
+    found = limit_to_ray(NODE, by_ray)
     assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
-    none = handed_out(NODE, {"GPU": 2.0})
+    none = limit_to_ray(NODE, {"GPU": 2.0})
     assert none.cores == 0
-    assert fit(Need("cuda", "torch", "fp32"), [none]) == "1 cores wanted, box has 0"
+    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [none]) == "1 cores wanted, box has 0"
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,10 @@ def test_no_more_is_planned_for_than_ray_hands_out():
     ],
 )
 def test_data_are_looked_for_where_the_trial_would_run(data, said):
-    found = fit(Need("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)])
-    assert found == said if said else isinstance(found, Fit)
+    found = find_placement(
+        ResourceRequest("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)]
+    )
+    assert found == said if said else isinstance(found, Placement)
 
 
 def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ from support.executors import ForkingExecutor
 
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
-from raybench.execution.process import TemplateProcess
-from raybench.execution.progress import Silent
+from raybench.execution.process import ForkServer
+from raybench.execution.progress import RecordingListener
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow
 
 def run(folder, executor, text=GRID, tracking=DEFAULT_STORE):
     (folder / "grid.yaml").write_text(text)
-    watch = Silent()
+    watch = RecordingListener()
     options = Options(folder / "results", tracking=tracking, report=False)
     return run_grid(load_grid(folder / "grid.yaml"), executor, watch, options), watch
 
@@ -134,7 +134,7 @@ def test_a_check_that_dies_stops_no_trial_and_proves_nothing(executor, tmp_path,
     tracker = MemoryTracker()
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONPATH", str(tmp_path))
-        dying = TemplateProcess("torch")
+        dying = ForkServer("torch")
     with closing(dying):
         outcome, watch = run(tmp_path, ForkingExecutor(lambda _: dying), tracking=tracker)
     assert [row.counts for row in outcome.rows] == [RunCounts(1, 1)] * 2

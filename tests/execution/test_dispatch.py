@@ -6,8 +6,8 @@ from dataclasses import replace
 from raybench.devices import Hardware
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
-from raybench.planning.placement import Fit
-from raybench.planning.plan import Trial, Work
+from raybench.planning.placement import Placement
+from raybench.planning.plan import Trial, WorkItem
 from raybench.planning.resolve import Cell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
@@ -17,8 +17,8 @@ OTHER = Node("other", (CPU,))
 
 
 def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU):
-    cell = Cell(name, {}, "x", {}, Fit(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None)
-    return Work(Trial(f"{name}-r0", cell, 0, 0))
+    cell = Cell(name, {}, "x", {}, Placement(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None)
+    return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
 
 
 def gpu(name, accelerators=1, cpus=4):
@@ -88,7 +88,7 @@ def test_a_lost_trial_comes_again_first_and_not_for_ever():
 
 
 def check(key, before):
-    return Work(before.trial, check="weight_decay", key=key)
+    return WorkItem(before.trial, check="weight_decay", key=key)
 
 
 def waiting_for(key, work):

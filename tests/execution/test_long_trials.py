@@ -16,7 +16,7 @@ from support.processes import all_gone
 
 import raybench
 from raybench.config import load_grid
-from raybench.reporting.build import of_source
+from raybench.reporting.build import from_source
 from raybench.results.journal import read
 from raybench.run import Options, run_grid
 
@@ -134,7 +134,7 @@ def test_the_losses_are_those_of_a_run_that_nothing_happened_to(grids):
 
 def test_the_report_and_mlflow_say_that_it_was_resumed(grids):
     _, broken, count = grids
-    doubts = of_source(str(broken.journal), broken.folder / "raybench-results").doubts
+    doubts = from_source(str(broken.journal), broken.folder / "raybench-results").doubts
     (note,) = (doubt for doubt in doubts if doubt.says.startswith("resumed"))
     assert "it was resumed from a checkpoint after epoch 3, in another process" in note.says
     assert (note.kind, note.runs) == ("note", count)

@@ -11,7 +11,7 @@ from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.reporting.comparison_table import text
-from raybench.reporting.text import phrase
+from raybench.reporting.text import render_phrase
 from raybench.run import Options, run_grid
 from raybench.tracking.tracker import MemoryTracker
 
@@ -76,7 +76,7 @@ def test_every_cell_ends_as_it_should_and_the_grid_goes_on(outcome, framework):
 
 
 def test_the_table_says_where_and_how_much(outcome):
-    assert sorted({phrase("run_counts", row.counts) for row in outcome.rows}) == [
+    assert sorted({render_phrase("run_counts", row.counts) for row in outcome.rows}) == [
         "0/1 completed, 1 oom in evaluate, asked 2.0 GiB",
         "0/1 completed, 1 oom in train, asked 1000.0 MiB",
         "1/1 completed",

@@ -20,9 +20,9 @@ from raybench.core.events import ERROR, EVENTS, OUTPUT
 from raybench.devices.host import memory_now
 from raybench.errors import ExecutionError
 from raybench.execution import memory_guard
-from raybench.execution.exit_status import name_end
+from raybench.execution.exit_status import classify_exit
 from raybench.execution.fork_server import SPAWN
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.monitoring import SAMPLES
 
 HERE = WORKLOADS
@@ -254,23 +254,23 @@ def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_only_the_heaviest_of_a_full_nodes_trials_ends(template, tmp_path, monkeypatch):
     with contextlib.ExitStack() as kept:
-        other = kept.enter_context(contextlib.closing(TemplateProcess("torch")))
+        other = kept.enter_context(contextlib.closing(ForkServer("torch")))
         light, heavy = template.run(make_job(tmp_path, "hanging")), other.run(make_job(tmp_path / "heavy", "growing"))
         pids = [next(kept.enter_context(contextlib.closing(run)))["host"]["pid"] for run in (light, heavy)]
         wait_for(lambda: memory_guard._held(pids[1]) > memory_guard._held(pids[0]) + (200 << 20))
         assert set(pids) <= memory_guard._trials()
         monkeypatch.setattr(memory_guard, "_trials", lambda: set(pids))  # other grids may run here, too
-        assert [memory_guard.ended_by(pid) for pid in pids] == [None, None]
+        assert [memory_guard.should_kill(pid) for pid in pids] == [None, None]
         monkeypatch.setattr(memory_guard, "BELOW_RAY", 1.0)  # any node is full
-        assert memory_guard.ended_by(pids[0]) is None
-        assert memory_guard.ended_by(pids[1])["peak_bytes"] > 200 << 20
+        assert memory_guard.should_kill(pids[0]) is None
+        assert memory_guard.should_kill(pids[1])["peak_bytes"] > 200 << 20
     assert all_gone(pids)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("attribute", "status"), [("fine", "completed"), ("dying", "failed")])
 def test_a_new_interpreter_for_each_trial_where_forking_is_not_safe(tmp_path, attribute, status):
-    with contextlib.closing(TemplateProcess("torch", start=SPAWN)) as template:
+    with contextlib.closing(ForkServer("torch", start=SPAWN)) as template:
         *_, last = template.run(make_job(tmp_path, attribute, timeout=300))
         assert last["status"] == status
         assert template.import_seconds == 0.0, "it has loaded nothing itself"
@@ -288,7 +288,7 @@ def test_threads_wait_passively_on_request_unless_the_user_has_chosen(tmp_path, 
     if own:
         monkeypatch.setenv("OMP_WAIT_POLICY", own)
         monkeypatch.setenv("GOMP_SPINCOUNT", "100")
-    with contextlib.closing(TemplateProcess("torch", passive=passive)) as template:
+    with contextlib.closing(ForkServer("torch", passive=passive)) as template:
         first, *_ = template.run(replace(make_job(tmp_path, "fine"), host_busy=passive))
     assert first["fairness"]["thread_waiting"] == waiting
     assert first["fairness"]["host_busy"] is passive
@@ -342,7 +342,7 @@ def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
 def test_a_killed_guard_leaves_nothing_running(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    template = TemplateProcess("torch")
+    template = ForkServer("torch")
     family = []
     try:
         events = template.run(make_job(tmp_path, "parent"))
@@ -364,7 +364,7 @@ def test_a_killed_guard_leaves_nothing_running(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_framework_that_cannot_be_loaded_says_why():
     with pytest.raises(ExecutionError, match="KeyError: 'mindspore'"):
-        TemplateProcess("mindspore")
+        ForkServer("mindspore")
 
 
 def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
@@ -373,13 +373,13 @@ def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
     abort = "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"
     threads = "libgomp: Thread creation failed: Resource temporarily unavailable"
     ends = {
-        "killed for memory": name_end(-signal.SIGKILL, job, True, 5, "")[0],
-        "killed": name_end(-signal.SIGKILL, limited, False, 5, abort)[0],
-        "gone": name_end(None, job, False, None, "")[0],
-        "aborted for memory": name_end(-signal.SIGABRT, job, False, 5, abort)[0],
-        "aborted": name_end(-signal.SIGABRT, limited, False, 5, "assertion failed")[0],
-        "no memory for threads": name_end(1, limited, False, 5, threads)[0],
-        "too many threads": name_end(1, job, False, 5, threads)[0],
+        "killed for memory": classify_exit(-signal.SIGKILL, job, True, 5, "")[0],
+        "killed": classify_exit(-signal.SIGKILL, limited, False, 5, abort)[0],
+        "gone": classify_exit(None, job, False, None, "")[0],
+        "aborted for memory": classify_exit(-signal.SIGABRT, job, False, 5, abort)[0],
+        "aborted": classify_exit(-signal.SIGABRT, limited, False, 5, "assertion failed")[0],
+        "no memory for threads": classify_exit(1, limited, False, 5, threads)[0],
+        "too many threads": classify_exit(1, job, False, 5, threads)[0],
     }
     assert ends == {
         "killed for memory": "oom",
@@ -390,7 +390,7 @@ def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
         "no memory for threads": "oom",
         "too many threads": "failed",
     }
-    assert name_end(-signal.SIGABRT, limited, False, 7, abort)[1] == {
+    assert classify_exit(-signal.SIGABRT, limited, False, 7, abort)[1] == {
         "type": "OutOfMemory",
         "message": "the process died of SIGABRT when memory ran out",
         "phase": "setup",

@@ -21,8 +21,8 @@ from raybench.execution.ray_tune import RESTARTS, RayTuneExecutor
 from raybench.execution.ray_watch import RayGoneError, RayWatch
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
-from raybench.planning.placement import Fit
-from raybench.planning.plan import Trial, Work
+from raybench.planning.placement import Placement
+from raybench.planning.plan import Trial, WorkItem
 from raybench.planning.resolve import Cell
 from raybench.results.journal import read
 
@@ -98,9 +98,9 @@ def test_a_grid_goes_on_with_a_new_ray(tmp_path, name):
 
 def test_a_ray_that_goes_on_ending_ends_the_grid(monkeypatch):
     """After two restarts the command ends with status 1; what ran is lost, not left open."""
-    fit = Fit(Hardware("cpu", "EPYC", 2, ids=("0", "1")), ("box",), 2, 0, "2.13")
+    fit = Placement(Hardware("cpu", "EPYC", 2, ids=("0", "1")), ("box",), 2, 0, "2.13")
     trials = [Trial(f"{name}-r0", Cell(name, {}, "x", {}, fit, None, 0.0, None), 0, 0) for name in "ab"]
-    dispatcher = Dispatcher([Work(trial) for trial in trials], [Node("box", (fit.hardware,))], retries=1)
+    dispatcher = Dispatcher([WorkItem(trial) for trial in trials], [Node("box", (fit.hardware,))], retries=1)
     executor, told, sunk = RayTuneExecutor(), [], []
 
     def run(dispatcher, *arguments):

@@ -12,7 +12,7 @@ from raybench.core import temp_folders
 from raybench.core.temp_folders import LONGEST, Scratch
 from raybench.errors import ExecutionError
 from raybench.execution import ray_needs
-from raybench.execution.deferred_ray import LazyRay
+from raybench.execution.deferred_ray import DeferredRayExecutor
 from raybench.execution.ray_needs import check_limits, check_settings, ray_folder
 
 TWO_CORES = 104
@@ -146,4 +146,4 @@ def test_settings_are_checked_before_ray_is_loaded(monkeypatch):
     monkeypatch.delitem(ray_needs.sys.modules, "ray", raising=False)
     monkeypatch.setattr("raybench.execution.deferred_ray.check_settings", refuse)
     with pytest.raises(ExecutionError, match="refused"):
-        LazyRay("auto").nodes()
+        DeferredRayExecutor("auto").nodes()

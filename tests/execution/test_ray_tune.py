@@ -19,8 +19,8 @@ from support.processes import all_gone
 from raybench.config import load_grid
 from raybench.errors import ExecutionError
 from raybench.execution.actor import TrialActor
-from raybench.execution.progress import Silent
-from raybench.execution.ray_tune import name_actor_end
+from raybench.execution.progress import RecordingListener
+from raybench.execution.ray_tune import classify_actor_error
 from raybench.run import Options, run_grid
 
 TROUBLES = WORKLOADS / "troubles.py"
@@ -83,7 +83,7 @@ def outcome(tmp_path_factory, ray_executor):
     folder = tmp_path_factory.mktemp("ray")
     (folder / "mine.py").write_text(TROUBLES.read_text() + CHOOSE)
     (folder / "grid.yaml").write_text(GRID)
-    watch = Silent()
+    watch = RecordingListener()
     options = Options(folder / "results", checks=False, tracking=None, report=False)
     return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
 
@@ -216,7 +216,7 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, mlflow_results, 
     ],
 )
 def test_what_ray_says_of_an_actor(trace, status):
-    found, error = name_actor_end(trace)
+    found, error = classify_actor_error(trace)
     assert found == status
     assert error["message"]
 

@@ -12,9 +12,9 @@ from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.errors import ExecutionError
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.planning.node import probe_node
-from raybench.planning.placement import Need, fit
+from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.run import Options, run_grid
 
 WORKLOAD = """
@@ -137,7 +137,7 @@ def test_the_environment_is_no_part_of_a_cell(outcome, ray_executor, tmp_path):
 def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     with pytest.raises(ExecutionError, match="No module named 'torch'") as caught:
-        TemplateProcess("torch", str(tmp_path / "bare" / "bin" / "python"))
+        ForkServer("torch", str(tmp_path / "bare" / "bin" / "python"))
     assert str(caught.value).startswith(f"torch: {tmp_path}/bare/bin/python could not load it")
 
 
@@ -145,8 +145,13 @@ def test_a_template_that_cannot_load_its_framework_names_its_python(tmp_path):
 @pytest.mark.xla
 def test_the_xla_environment_has_what_a_trial_needs():
     python = interpreter("torch_xla")
-    assert fit(Need("xla_cpu", "torch_xla", "fp32", environment="xla"), [probe_node("", ["xla"])]).environment == "xla"
-    template = TemplateProcess("torch_xla", python)
+    assert (
+        find_placement(
+            ResourceRequest("xla_cpu", "torch_xla", "fp32", environment="xla"), [probe_node("", ["xla"])]
+        ).environment
+        == "xla"
+    )
+    template = ForkServer("torch_xla", python)
     assert template.alive
     template.close()
 

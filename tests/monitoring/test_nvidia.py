@@ -9,7 +9,7 @@ import pytest
 
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
-from raybench.monitoring import SAMPLES, Audit, nvidia
+from raybench.monitoring import SAMPLES, Monitor, nvidia
 from raybench.monitoring.accelerators import Unavailable, open_sensors
 
 
@@ -154,7 +154,7 @@ def audited(folder, seconds=0.4):
     job = Job("t-r0", 1, 0, 0, {"device": {"kind": "cuda"}}, {}, "", str(folder), usable_cores(), ["0"])
     trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
-        with Audit(job) as audit:
+        with Monitor(job) as audit:
             audit.begin(trial.pid)
             time.sleep(seconds)
             return audit.end()

@@ -14,7 +14,7 @@ from raybench.analysis.diagnostics.findings import findings
 from raybench.core import events
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
-from raybench.monitoring import SAMPLES, Audit
+from raybench.monitoring import SAMPLES, Monitor
 from raybench.monitoring.sampler import MANY, pause
 from raybench.results.attempt import attempts
 
@@ -52,7 +52,7 @@ def make_job(folder, core):
 
 
 def audited(job, leader, seconds):
-    with Audit(job) as audit:
+    with Monitor(job) as audit:
         audit.begin(leader)
         time.sleep(seconds)
         return audit.end()
@@ -98,7 +98,7 @@ time.sleep(60)
 
 @pytest.mark.slow
 def test_the_children_of_a_trial_are_the_trial_living_or_ended(tmp_path, core):
-    with Process(CHILDREN, core) as trial, Audit(make_job(tmp_path, core)) as audit:
+    with Process(CHILDREN, core) as trial, Monitor(make_job(tmp_path, core)) as audit:
         audit.begin(trial.pid)
         assert trial.process.stdout.readline(), "the living child has its memory"
         time.sleep(1.2)
@@ -110,7 +110,7 @@ def test_the_children_of_a_trial_are_the_trial_living_or_ended(tmp_path, core):
 @pytest.mark.slow
 def test_a_peak_between_two_samples_is_found(tmp_path, core):
     program = "import time; time.sleep(.5); b = bytearray(150 << 20); del b; print(flush=True); time.sleep(60)"
-    with Process(program, core) as trial, Audit(make_job(tmp_path, core)) as audit:
+    with Process(program, core) as trial, Monitor(make_job(tmp_path, core)) as audit:
         audit.begin(trial.pid)
         assert trial.process.stdout.readline()
         time.sleep(1.2)
@@ -146,7 +146,7 @@ def test_a_wall_clock_that_goes_too_fast_is_seen(tmp_path, core, monkeypatch, ah
 
 @pytest.mark.slow
 def test_a_trial_that_goes_away_ends_the_sampling(tmp_path, core):
-    with Audit(make_job(tmp_path, core)) as audit:
+    with Monitor(make_job(tmp_path, core)) as audit:
         with Process(BUSY, core) as trial:
             audit.begin(trial.pid)
             time.sleep(0.5)
@@ -157,7 +157,7 @@ def test_a_trial_that_goes_away_ends_the_sampling(tmp_path, core):
 
 
 def test_only_the_time_of_epochs_counts(tmp_path, core):
-    with Process(IDLE, core) as trial, Audit(make_job(tmp_path, core)) as audit:
+    with Process(IDLE, core) as trial, Monitor(make_job(tmp_path, core)) as audit:
         audit.begin(trial.pid)
         time.sleep(0.9)
         audit.see(events.epoch_ended("t-r0", 1, ledger={"train": 0.5, "evaluate": 0.1}))
@@ -167,7 +167,7 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
 
 
 def test_without_a_process_there_is_nothing_to_tell(tmp_path, core):
-    with Audit(make_job(tmp_path, core)) as audit:
+    with Monitor(make_job(tmp_path, core)) as audit:
         assert audit.end() is None
 
 

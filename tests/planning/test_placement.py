@@ -5,8 +5,8 @@ import pytest
 from raybench.devices import Hardware, neighbours
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
-from raybench.planning.placement import Fit, Need, fit
-from raybench.planning.plan import Trial, Work
+from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.planning.plan import Trial, WorkItem
 from raybench.planning.resolve import Cell
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
@@ -20,10 +20,10 @@ def node(name, model):
 
 def test_a_tie_between_hardware_models_does_not_depend_on_the_order_of_nodes():
     nodes = [node("a", "T4"), node("b", "V100")]
-    need = Need("cuda", "torch", "fp32")
-    assert fit(need, nodes).hardware.model == fit(need, nodes[::-1]).hardware.model
+    need = ResourceRequest("cuda", "torch", "fp32")
+    assert find_placement(need, nodes).hardware.model == find_placement(need, nodes[::-1]).hardware.model
     most = [*nodes, node("c", "T4")]
-    assert fit(need, most).hardware.model == fit(need, most[::-1]).hardware.model == "T4"
+    assert find_placement(need, most).hardware.model == find_placement(need, most[::-1]).hardware.model == "T4"
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_chips_of_a_tpu_are_handed_out_as_neighbours(kind, free, count, chosen):
 
 def test_a_trial_waits_for_neighbouring_chips():
     def work(name, count):
-        cell = Cell(name, {}, "x", {}, Fit(CHIPS, ("host",), 1, count, "2.9"), None, 0.0, None)
-        return Work(Trial(f"{name}-r0", cell, 0, 0))
+        cell = Cell(name, {}, "x", {}, Placement(CHIPS, ("host",), 1, count, "2.9"), None, 0.0, None)
+        return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
 
     host = Node("host", (CPU, CHIPS))
     dispatcher = Dispatcher([work("a", 1), work("b", 1), work("c", 2), work("d", 4), work("e", 2)], [host])

@@ -14,10 +14,10 @@ from raybench.engines.schedule import schedule
 from raybench.environments import Interpreter
 from raybench.errors import UsageError, WorkloadError
 from raybench.execution.jobs import make_job
-from raybench.execution.scheduler import Placement
+from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
-from raybench.planning.placement import Need, fit
-from raybench.planning.plan import Work, make_plan, notes, profile_notes, short
+from raybench.planning.placement import ResourceRequest, find_placement
+from raybench.planning.plan import WorkItem, format_value, make_plan, notes, profile_notes
 from raybench.workloads import get, names
 
 GIB = 1024**3
@@ -48,7 +48,7 @@ def plan_of(tmp_path):
 
 
 def placed(trial):
-    return Placement(Work(trial), LAPTOP, (0,), (), True)
+    return AssignedWork(WorkItem(trial), LAPTOP, (0,), (), True)
 
 
 def axes(plan):
@@ -216,48 +216,48 @@ def test_more_than_there_is(plan_of):
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
-        (Need("tpu", "torch_xla", "fp32"), "no TPU on any node"),
-        (Need("tpu", "torch", "fp32"), "torch does not run on tpu; torch_xla and tensorflow can"),
-        (Need("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
-        (Need("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
-        (Need("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
-        (Need("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
-        (Need("cpu", "torch", "tf32"), "precision tf32 is not available on cpu, only on cuda"),
-        (Need("cpu", "mindspore", "fp32"), "this release has no engine for mindspore"),
+        (ResourceRequest("tpu", "torch_xla", "fp32"), "no TPU on any node"),
+        (ResourceRequest("tpu", "torch", "fp32"), "torch does not run on tpu; torch_xla and tensorflow can"),
+        (ResourceRequest("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
+        (ResourceRequest("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
+        (ResourceRequest("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
+        (ResourceRequest("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
+        (ResourceRequest("cpu", "torch", "tf32"), "precision tf32 is not available on cpu, only on cuda"),
+        (ResourceRequest("cpu", "mindspore", "fp32"), "this release has no engine for mindspore"),
         (
-            Need("cuda", "torch", "fp32", replicas=8, count=2),
+            ResourceRequest("cuda", "torch", "fp32", replicas=8, count=2),
             "8 replicas, and 2 devices to have one each; say replicas: 2, or count: 8",
         ),
         (
-            Need("cuda", "torch", "fp32", count=2),
+            ResourceRequest("cuda", "torch", "fp32", count=2),
             "count: 2 with replicas: 1 leaves devices idle; say replicas: 2, or replication: spmd",
         ),
         (
-            Need("cpu", "torch", "fp32", replicas=8, replication="spmd"),
+            ResourceRequest("cpu", "torch", "fp32", replicas=8, replication="spmd"),
             "torch has no replication: spmd; it has grouped, devices",
         ),
-        (Need("cpu", "torch", "fp32", environment="xla"), "environment xla was not tried on server"),
+        (ResourceRequest("cpu", "torch", "fp32", environment="xla"), "environment xla was not tried on server"),
     ],
 )
 def test_why_a_trial_fits_nowhere(need, reason):
-    assert fit(need, [SERVER]) == reason
+    assert find_placement(need, [SERVER]) == reason
 
 
 def test_a_framework_that_is_not_installed():
     bare = Node("bare", (EPYC,), {})
-    assert fit(Need("cpu", "torch", "fp32"), [bare]) == "torch is not installed on bare"
-    assert fit(Need("cpu", "torch", "fp32"), [bare, LAPTOP]).nodes == ("laptop",)
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [bare]) == "torch is not installed on bare"
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [bare, LAPTOP]).nodes == ("laptop",)
 
 
 def test_a_gpu_trial_takes_its_share_of_the_cores_and_a_cpu_trial_all():
-    assert fit(Need("cuda", "torch", "fp32"), [SERVER]).cpus == 8
-    assert fit(Need("cpu", "torch", "fp32"), [SERVER]).cpus == 16
-    assert fit(Need("cuda", "torch", "fp32", accelerator_type="t4", cpus=2), [SERVER]).cpus == 2
+    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [SERVER]).cpus == 8
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [SERVER]).cpus == 16
+    assert find_placement(ResourceRequest("cuda", "torch", "fp32", accelerator_type="t4", cpus=2), [SERVER]).cpus == 2
 
 
 def test_nodes_of_one_model_share_a_cell():
     twin = replace(LAPTOP, name="twin")
-    assert fit(Need("cpu", "torch", "fp32"), [LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
+    assert find_placement(ResourceRequest("cpu", "torch", "fp32"), [LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_nodes_of_one_model_share_a_cell():
     [(5e-4, "5e-4"), (1.25e-4, "1.25e-4"), (0.1, "0.1"), (0.0, "0"), (64, "64"), ([1, 2e-5], "[1,2e-5]")],
 )
 def test_values_are_short(value, text):
-    assert short(value) == text
+    assert format_value(value) == text
 
 
 @pytest.mark.exhaustive

@@ -16,7 +16,7 @@ from raybench.environments import Interpreter
 from raybench.errors import UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.planning import smoke
-from raybench.planning.expand import few, matches
+from raybench.planning.expand import matches, minimal_cover
 from raybench.planning.node import Node
 from raybench.planning.plan import make_plan
 from raybench.reporting import build
@@ -87,9 +87,9 @@ def test_every_value_is_met_and_most_cells_differ_from_the_baseline_in_one(plan_
 
 def test_what_is_not_a_number_is_met_in_full_and_excluded_points_stay_out():
     points = [{"a": a, "b": b} for a in "xyzuvw" for b in (True, False) if (a, b) != ("w", True)]
-    chosen = few(points, {"a": "y"}, [])
+    chosen = minimal_cover(points, {"a": "y"}, [])
     assert {point["a"] for point in chosen} == set("xyzuvw") and {"a": "w", "b": False} in chosen
-    assert few([], {}, []) == []
+    assert minimal_cover([], {}, []) == []
 
 
 def test_each_cell_is_cut_runs_on_the_cpu_and_stays_another_than_the_rest(plan_of):
@@ -186,7 +186,7 @@ def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
 
     def cut(**more):
         given = base | {"epochs": 24, "warmup_epochs": 1, "steps_per_epoch": None} | more
-        return next(iter(smoke.smaller(some, given, {"train": None, "val": 5}, ["torch"], 2)))[1]
+        return next(iter(smoke.scaled_down(some, given, {"train": None, "val": 5}, ["torch"], 2)))[1]
 
     single = cut(epochs=4, warmup_epochs=2, steps_per_epoch=1)
     assert (single["epochs"], single["warmup_epochs"], single["steps_per_epoch"]) == (2, 1, 1)
@@ -265,10 +265,10 @@ def test_a_full_run_after_it_runs_everything(ran):
 def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     folder, cut, _ = ran
     results = folder / "results"
-    of_grid = build.of_source(str(folder / "grid.yaml"), results)
+    of_grid = build.from_source(str(folder / "grid.yaml"), results)
     assert not of_grid.standing.smoke and len(of_grid.standing.cells) == 4
-    of_smoke = build.of_source(str(folder / "grid.yaml"), results, smoke=True)
-    assert of_smoke.standing.name == build.of_source("g~smoke", results).standing.name == "g~smoke"
+    of_smoke = build.from_source(str(folder / "grid.yaml"), results, smoke=True)
+    assert of_smoke.standing.name == build.from_source("g~smoke", results).standing.name == "g~smoke"
     said = "".join(span.text for sentence in of_smoke.verdict[0] for span in sentence)
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from raybench.analysis.comparison import Row, Spread
+from raybench.analysis.comparison import MeanMinMax, Row
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.statistics.speedup import Speedup
@@ -14,8 +14,8 @@ ROWS = [
         "a",
         {"device": "cpu", "weight_decay": 0.0005, "epochs": 2},
         RunCounts(3, 3),
-        Spread(4.05, 4.0, 4.1, 3),
-        metric=Spread(0.561, 0.55, 0.57, 3),
+        MeanMinMax(4.05, 4.0, 4.1, 3),
+        metric=MeanMinMax(0.561, 0.55, 0.57, 3),
         is_baseline=True,
         runs=3,
     ),
@@ -23,8 +23,8 @@ ROWS = [
         "b",
         {"device": "gpu", "weight_decay": 0.0005, "epochs": 2},
         RunCounts(3, 2, endings=(Ending("oom", 1),)),
-        Spread(2.0, 1.98, 2.02, 2),
-        metric=Spread(0.56, 0.55, 0.57, 2),
+        MeanMinMax(2.0, 1.98, 2.02, 2),
+        metric=MeanMinMax(0.56, 0.55, 0.57, 2),
         speedup=Speedup(2.0249, 1.968, 2.083, 3.83),
         runs=2,
     ),
@@ -62,7 +62,12 @@ def test_columns_in_which_nothing_would_stand_are_left_out():
 
 def test_prices_and_one_run():
     row = Row(
-        "a", {"device": "gpu"}, RunCounts(1, 1), Spread(2331.4, 2331.4, 2331.4, 1), epoch_price=0.0002, total_price=1.25
+        "a",
+        {"device": "gpu"},
+        RunCounts(1, 1),
+        MeanMinMax(2331.4, 2331.4, 2331.4, 1),
+        epoch_price=0.0002,
+        total_price=1.25,
     )
     table = text([row])
     assert line(table, "status") == ["status", "s/epoch", "price/epoch", "price/run"]
@@ -70,7 +75,7 @@ def test_prices_and_one_run():
 
 
 def test_a_warm_up_epoch_is_marked():
-    table = text([Row("a", {}, RunCounts(1, 1), Spread(0.0178, 0.0178, 0.0178, 1), from_warmup=True)])
+    table = text([Row("a", {}, RunCounts(1, 1), MeanMinMax(0.0178, 0.0178, 0.0178, 1), from_warmup=True)])
     assert "0.0178*" in table and "* no epoch after the warm-up" in table
 
 
@@ -99,7 +104,7 @@ def test_no_rows():
 
 def test_an_interval_that_says_nothing_is_not_spelt_out():
     row = Row(
-        "a", {"device": "cpu"}, RunCounts(2, 2), Spread(3.1, 0.1, 6.1, 2), speedup=Speedup(11.8, 7e-10, 2e11, 1.0)
+        "a", {"device": "cpu"}, RunCounts(2, 2), MeanMinMax(3.1, 0.1, 6.1, 2), speedup=Speedup(11.8, 7e-10, 2e11, 1.0)
     )
     assert "11.8 × (<0.001–>9999)" in text([row])
 

@@ -12,11 +12,11 @@ from matplotlib.text import Text
 from support import ROOT, TESTS
 from support.made_up_grids import made_up, odd
 
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
 from raybench.reporting import figures
-from raybench.reporting.figures import NothingToShowError, draw, pictures, svg
+from raybench.reporting.figures import NoDataError, draw, rendered_figures, svg
 from raybench.reporting.figures.style import fitted
 from raybench.results import timing
 
@@ -39,7 +39,7 @@ def test_a_figure_that_fails_is_left_out_with_the_reason(monkeypatch):
         raise ValueError("max() arg is an empty sequence" + "!" * 1000)
 
     monkeypatch.setattr(figures, "FIGURES", figures.FIGURES | {"times": replace(figures.FIGURES["times"], draw=fail)})
-    drawn, left_out = pictures(made_up())
+    drawn, left_out = rendered_figures(made_up())
     assert "speedups" in {picture.name for picture in drawn} and "times" not in {picture.name for picture in drawn}
     assert left_out["times"].startswith("it could not be drawn: ValueError: max() arg is an empty sequence!!!")
     assert len(left_out["times"]) == 300
@@ -269,8 +269,8 @@ def test_time_and_cost():
     assert {"cpu", "gpu"} <= set(words(figure))
     assert figure.axes[0].get_ylabel() == "price of a run (unit of price_per_hour)"
     bare = made_up()
-    without = Standing("x", "y", [type(c)(c.cell_id, c.axes, c.repeats) for c in bare.cells], bare.latest, {})
-    with pytest.raises(NothingToShowError, match="price_per_hour"):
+    without = GridResults("x", "y", [type(c)(c.cell_id, c.axes, c.repeats) for c in bare.cells], bare.latest, {})
+    with pytest.raises(NoDataError, match="price_per_hour"):
         draw("time_and_cost", without)
 
 
@@ -282,16 +282,16 @@ def test_what_costs_nothing_has_its_mark():
 
 
 def test_what_has_nothing_to_show_is_left_out_and_says_why():
-    drawn, left_out = pictures(Standing("x", "y", [], {}, {}))
+    drawn, left_out = rendered_figures(GridResults("x", "y", [], {}, {}))
     assert drawn == [] and set(left_out) == set(figures.FIGURES)
     assert left_out["times"] == "no run has completed"
-    drawn, left_out = pictures(made_up())
+    drawn, left_out = rendered_figures(made_up())
     assert set(left_out) == {"accuracy_map", "reached"} and "varies" in left_out["accuracy_map"]
     assert left_out["reached"] == "the grid has no target"
     assert [picture.name for picture in drawn] == [name for name in figures.FIGURES if name not in left_out]
-    assert pictures(aimed(made_up(), 0.99))[1]["reached"] == "no run has reached 99 %"
+    assert rendered_figures(aimed(made_up(), 0.99))[1]["reached"] == "no run has reached 99 %"
     failed = made_up(ends={(device, 256, 5e-4, repeat): "oom" for device in ("cpu", "gpu") for repeat in range(3)})
-    assert pictures(failed)[1]["time_and_cost"] == "no run on a device with a price has completed"
+    assert rendered_figures(failed)[1]["time_and_cost"] == "no run on a device with a price has completed"
 
 
 @pytest.mark.slow
@@ -303,7 +303,7 @@ def test_an_svg_stands_in_a_page_by_itself():
         type(cell)(cell.cell_id, {**cell.axes, "device": name}, 3)
         for cell, name in zip(standing.cells, names, strict=True)
     ]
-    named = Standing("x", "y", cells, standing.latest, {"device": "cpu"})
+    named = GridResults("x", "y", cells, standing.latest, {"device": "cpu"})
     for name in ("times", "crossover", "accuracy_by_time"):
         text = svg(draw(name, named), name)
         root = ElementTree.fromstring(text)
@@ -312,7 +312,7 @@ def test_an_svg_stands_in_a_page_by_itself():
         ids = re.findall(r' id="([^"]*)"', text)
         assert len(ids) == len(set(ids))
         assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
-    drawn, _ = pictures(made_up())
+    drawn, _ = rendered_figures(made_up())
     ids = [name for picture in drawn for name in re.findall(r' id="([^"]*)"', picture.svg)]
     assert len(ids) == len(set(ids)), "also where several stand in one page"
 

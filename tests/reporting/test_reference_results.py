@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 import raybench
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.analysis.request import planned_cells
 from raybench.config import load_grid
 from raybench.core import events
@@ -11,7 +11,7 @@ from raybench.devices import Hardware
 from raybench.environments import Interpreter
 from raybench.planning.node import Node
 from raybench.planning.plan import make_plan
-from raybench.reporting.reference_results import beside
+from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.tables import NOTHING, published
 from raybench.results.attempt import attempts, latest
 
@@ -81,13 +81,13 @@ def told(path, root):
         ]
         account = {"data": 1.0, "train": 2.0 * content["settings"]["epochs"]}
         found.append(events.trial_ended(trial.trial_id, 1, "completed", ledger=account, wall=100.0))
-    return Standing(plan.spec.name, plan.workload.name, planned_cells(plan), latest(attempts(found).values()), {})
+    return GridResults(plan.spec.name, plan.workload.name, planned_cells(plan), latest(attempts(found).values()), {})
 
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_each_grid_shows_what_was_published_of_its_seed_by_its_rule(path, tmp_path):
     standing = told(path, tmp_path)
-    found = beside(standing)
+    found = reported_numbers(standing)
     assert {one["source"] for one in found} == {PUBLISHED[name].source for name in SEEDS[path.stem]}
     section = published(standing, found)
     assert (section is None) == (not found)
@@ -107,7 +107,7 @@ def test_each_grid_shows_what_was_published_of_its_seed_by_its_rule(path, tmp_pa
 def test_one_number_by_each_rule(tmp_path):
     def of(name):
         path = next(path for path in GRIDS if path.stem == name)
-        return {(one["machine"], one["rule"]): one for one in beside(told(path, tmp_path))}
+        return {(one["machine"], one["rule"]): one for one in reported_numbers(told(path, tmp_path))}
 
     katnoria = of("katnoria_three_runtimes")
     assert katnoria["GTX 1080 Ti", "katnoria_cnn"]["mine"] == 62.5, "25 epochs, validation inside"
@@ -136,5 +136,5 @@ def test_one_number_by_each_rule(tmp_path):
 
 
 def test_nobody_has_reported_of_a_workload_of_ones_own():
-    assert beside(Standing("x", "my_workload", [], {}, {})) == []
-    assert beside(Standing("x", "davidnet", [], {}, {}))[0]["mine"] is None
+    assert reported_numbers(GridResults("x", "my_workload", [], {}, {})) == []
+    assert reported_numbers(GridResults("x", "davidnet", [], {}, {}))[0]["mine"] is None

@@ -17,7 +17,7 @@ from raybench.cli.report_view import show_report
 from raybench.core.job import Target
 from raybench.reporting import build
 from raybench.reporting.html import page
-from raybench.reporting.report import Told, as_json, make_report
+from raybench.reporting.report import ReportContext, as_json, make_report
 from raybench.reporting.text import markdown, plain
 from raybench.results.attempt import attempts, latest
 
@@ -69,7 +69,9 @@ def said(report):
 @pytest.fixture(scope="module")
 def odd_report():
     standing = dataclasses.replace(odd(), target=Target("val/accuracy", 0.78))
-    return make_report(standing, Told("A grid in which much went wrong.", "name: made_up\n", ["a proof has failed"]))
+    return make_report(
+        standing, ReportContext("A grid in which much went wrong.", "name: made_up\n", ["a proof has failed"])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +136,7 @@ def test_names_from_files_are_text():
             event["host"] = {"name": EVIL}
     other = told(cell_of("gpu"), 0, [1.0], [0.5], "failed", {"type": EVIL, "message": EVIL, "phase": EVIL}, EVIL + "2")
     standing = of_journal(EVIL, latest(attempts([*made, *other]).values()))
-    report = make_report(standing, Told(EVIL, EVIL, [EVIL], made=EVIL))
+    report = make_report(standing, ReportContext(EVIL, EVIL, [EVIL], made=EVIL))
     html = page(report)  # figures have a test of their own
     seen = Page(html)
     assert not [tag for tag, _ in seen.tags if tag == "script"] and "<script" not in html
@@ -160,13 +162,13 @@ def test_a_drift_is_told_once(capsys):
     standing = made_up()
     trial = next(iter(standing.latest))
     drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
-    report = make_report(standing, Told(drifts=[drift]))
+    report = make_report(standing, ReportContext(drifts=[drift]))
     assert [doubt.kind for doubt in report.doubts] == ["drift"]
     show_report(report)
     assert "drift: torch on cpu changed" in capsys.readouterr().out
     touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
     found = dataclasses.replace(standing, findings={(trial, 1): (touched,)})
-    report = make_report(found, Told(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
+    report = make_report(found, ReportContext(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
     assert [doubt.kind for doubt in report.doubts] == ["finding"]
     show_report(report)
     out = capsys.readouterr().out

@@ -12,7 +12,7 @@ from support.report_grids import REPORTS, contract, much_went_wrong, outcomes, s
 
 from raybench.cli.report_view import caption, show_report
 from raybench.reporting.report import as_json
-from raybench.reporting.text import phrase, plain
+from raybench.reporting.text import plain, render_phrase
 
 
 def in_words(report):
@@ -22,7 +22,7 @@ def in_words(report):
     for paragraph in report.verdict:
         lines += [*map(plain, paragraph), ""]
     for row, cell in zip(report.standing.rows, report.standing.cells, strict=True):
-        status = phrase("run_counts", row.counts)
+        status = render_phrase("run_counts", row.counts)
         lines.append(f"{report.standing.label(cell)}{' (baseline)' if row.is_baseline else ''}: {status}")
     lines += [caption(report), ""]
     for section in report.sections:

@@ -19,9 +19,9 @@ from raybench.analysis.verdict import (
     reasons,
 )
 from raybench.core.job import Target
-from raybench.core.text import listed
+from raybench.core.text import join_words
 from raybench.reporting import published_verdict, text  # noqa: F401 — the former defines facts
-from raybench.reporting.text import as_html, digits, end, markdown, phrase, plain, plural
+from raybench.reporting.text import as_html, digits, end, markdown, plain, plural, render_phrase
 
 ODD = EpochTimeFact("gpu*<b>", "my`model", 'batch "1"', 2.02, None, None, False, 1)
 
@@ -95,7 +95,7 @@ def test_samples_in_words(samples, words):
     ],
 )
 def test_run_counts_in_words(counts, table, figure):
-    assert (phrase("run_counts", counts), phrase("run_troubles", counts)) == (table, figure)
+    assert (render_phrase("run_counts", counts), render_phrase("run_troubles", counts)) == (table, figure)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_run_counts_in_words(counts, table, figure):
     ],
 )
 def test_goals_in_words(target, words):
-    assert phrase("goal", target) == words
+    assert render_phrase("goal", target) == words
 
 
 def test_one_run_proves_no_mean():
@@ -134,8 +134,8 @@ def test_three_significant_digits(value, text):
 
 def test_ends_that_say_nothing_are_not_spelt_out():
     assert (end(1e-9), end(1e9), end(1.97)) == ("<0.001", ">9999", "1.97")
-    assert phrase("interval", 1e-9, 2.08) == " (95 %: <0.001 to 2.08)"
-    assert phrase("interval", None, None) == ""
+    assert render_phrase("interval", 1e-9, 2.08) == " (95 %: <0.001 to 2.08)"
+    assert render_phrase("interval", None, None) == ""
 
 
 def test_numbers_of_things():
@@ -143,4 +143,9 @@ def test_numbers_of_things():
 
 
 def test_lists_in_words():
-    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]
+    assert [join_words(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]

@@ -2,7 +2,7 @@ import pytest
 
 from raybench.core import events
 from raybench.core.job import Target
-from raybench.results.attempt import Attempt, attempts, fold, latest
+from raybench.results.attempt import Attempt, apply_event, attempts, latest
 
 TRIAL = "e5728b716bd9-r2"
 
@@ -70,7 +70,7 @@ def test_the_first_end_holds():
 )
 def test_what_is_not_known_is_left_aside(strange):
     known: dict = {}
-    assert fold(known, strange) is None and known == {}
+    assert apply_event(known, strange) is None and known == {}
 
 
 def test_values_of_the_wrong_type_do_not_get_in():

@@ -9,10 +9,10 @@ from support.disks import small_disk
 
 from raybench.config import load_grid
 from raybench.core import events
-from raybench.core.files import append_to, put
+from raybench.core.files import append_to, write_atomic
 from raybench.errors import JournalError, UsageError
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import Silent
+from raybench.execution.progress import RecordingListener
 from raybench.results.journal import JOURNAL, Journal, read
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
@@ -38,7 +38,7 @@ def disk(tmp_path):
         yield disk
 
 
-class Watched(Silent):
+class Watched(RecordingListener):
     """Does something as soon as the first trial has ended."""
 
     def __init__(self, then):
@@ -93,10 +93,10 @@ def test_a_line_is_there_whole_or_not_at_all(disk):
 
 def test_a_file_is_there_whole_or_as_it_was(disk):
     page, record = disk.folder / "page.html", disk.folder / "events.jsonl"
-    put(page, "before")
+    write_atomic(page, "before")
     disk.fill(leave=4096)
     with pytest.raises(OSError, match="No space left"):
-        put(page, "after" * 10_000)
+        write_atomic(page, "after" * 10_000)
     with pytest.raises(OSError, match="No space left"):
         append_to(record, b"x" * 10_000)
     assert page.read_text() == "before" and record.read_bytes() == b""
@@ -119,7 +119,7 @@ def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk,
     assert 1 <= len(kept) < 6
     disk.mount("remount,size=20m")
     fillers[0].unlink()
-    after = Silent()
+    after = RecordingListener()
     outcome = grid(disk.folder / "results", ray_executor, after)
     assert outcome.exit_status == 0
     begun = {event["trial"] for event in after.events if event["event"] == "trial_started"}
@@ -176,7 +176,7 @@ workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
 
 def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_same_command_later(tmp_path):
     """A disk with room but without inodes."""
-    view, options = Silent(), Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    view, options = RecordingListener(), Options(tmp_path / "results", tracking=None, checks=False, report=False)
     with small_disk(tmp_path / "disk", "1m,nr_inodes=2") as disk:
         (disk.folder / "filler").touch()
         (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from support.mutations import cases, changed_bytes, changed_lines, changed_value, json_lines
 
-from raybench.analysis.request import wanted_by
-from raybench.checks.pretrial import Evidence
+from raybench.analysis.request import request_of
+from raybench.checks.pretrial import PretrialChecks
 from raybench.config import load_grid
 from raybench.datasets import data_root
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import make_plan
 from raybench.planning.resume import missing_work, recover_history
-from raybench.reporting.build import of_events
+from raybench.reporting.build import from_journal
 from raybench.reporting.comparison_table import text
 from raybench.results.attempt import latest
-from raybench.results.executions import recall
+from raybench.results.executions import read_execution
 from raybench.run import Options, run_grid
 from raybench.tracking import mapping
 
@@ -67,10 +67,10 @@ def everything_of(plan, earlier, journal, also_without_plan):
     """All that a grid's command does with what it read, but to run trials."""
     known = earlier.attempts
     todo = missing_work(plan, known.values(), Options())
-    evidence = Evidence(earlier.events)
+    evidence = PretrialChecks(earlier.events)
     evidence.with_checks(todo)
-    for wanted in [wanted_by(plan), None][: 1 + also_without_plan]:
-        report = of_events("digits", earlier.events, wanted)
+    for wanted in [request_of(plan), None][: 1 + also_without_plan]:
+        report = from_journal("digits", earlier.events, wanted)
         text(report.standing.rows)
     Estimator(known.values())
     for attempt in known.values():
@@ -80,7 +80,7 @@ def everything_of(plan, earlier, journal, also_without_plan):
         for epoch in attempt.epochs:
             mapping.epoch_metrics(epoch)
     for event in earlier.events:
-        recall(journal, event)
+        read_execution(journal, event)
     return {work.trial.trial_id for work in todo}
 
 

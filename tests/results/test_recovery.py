@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from raybench.core import events
-from raybench.core.events import line
+from raybench.core.events import to_line
 from raybench.errors import JournalError
 from raybench.results.attempt import attempts
 from raybench.results.journal import Journal, attempt_folder, read
@@ -44,10 +44,10 @@ def test_reading_completes_a_journal_without_writing(tmp_path, golden_events, ow
     assert not path.exists()
     path.write_bytes(b"")
     assert complete_events(path) == golden_events
-    path.write_text(line(golden_events[0]))
+    path.write_text(to_line(golden_events[0]))
     own_record.unlink()
     assert attempts(complete_events(path))[KEY].status is None, "it may be running"
-    assert path.read_text() == line(golden_events[0])
+    assert path.read_text() == to_line(golden_events[0])
 
 
 def test_a_record_that_is_a_link_is_not_read(tmp_path, golden_events, own_record):
@@ -66,7 +66,7 @@ def test_a_journal_that_is_a_link_is_not_written(tmp_path):
 
 def test_an_audit_nobody_heard_of_comes_with_it(tmp_path, golden_events, own_record):
     audited = events.trial_audited(*KEY, seconds=8.2, host={"other_cpu_s": 0.1})
-    own_record.write_text(own_record.read_text() + line(audited))
+    own_record.write_text(own_record.read_text() + to_line(audited))
     added, attempt = recovered(tmp_path, golden_events[:2])
     assert added == [*golden_events[2:], audited]
     assert attempt.audit == {"seconds": 8.2, "host": {"other_cpu_s": 0.1}}
@@ -98,7 +98,7 @@ def test_what_has_ended_is_left_alone(tmp_path, golden_events, own_record):
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_attempt_the_journal_never_heard_of_comes_from_its_own_record(tmp_path, golden_events, own_record, whole):
     if not whole:
-        own_record.write_text("".join(line(event) for event in golden_events[:2]))
+        own_record.write_text("".join(to_line(event) for event in golden_events[:2]))
     added, attempt = recovered(tmp_path, [])
     assert added[: 4 if whole else 2] == golden_events[: 4 if whole else 2]
     assert (attempt.status, len(attempt.epochs)) == (("completed", 2) if whole else ("lost", 1))

@@ -198,7 +198,7 @@ def test_the_columns_that_are_told_of_are_those_that_are_taken():
 
 def verdict(tmp_path, text):
     (tmp_path / "mine.csv").write_text(text)
-    report = build.of_source(str(tmp_path / "mine.csv"), tmp_path)
+    report = build.from_source(str(tmp_path / "mine.csv"), tmp_path)
     return [plain(each) for paragraph in report.verdict for each in paragraph]
 
 
@@ -246,7 +246,7 @@ def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
     found = load(tmp_path, head + "".join(rows) + "exp-r3,1,10.3,cpu,2\n").trials
     assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
     assert found["repeat"].tolist() == [0, 1, 0, 1]
-    report = build.of_source(str(tmp_path / "mine.csv"), tmp_path)
+    report = build.from_source(str(tmp_path / "mine.csv"), tmp_path)
     assert [row.counts for row in report.standing.rows] == [RunCounts(2, 2)] * 2
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import raybench
 from raybench.analysis.statistics.speedup import speedup
-from raybench.analysis.statistics.time_to_target import NEVER, Try, expected
+from raybench.analysis.statistics.time_to_target import NEVER, TargetAttempt, expected
 from raybench.errors import UsageError
 from raybench.results.timing import PUBLISHED
 from raybench.sources.published_results import parse
@@ -91,7 +91,7 @@ def test_davidnet_reaches_its_target_in_35_of_50_runs():
     row = raybench.load("published:davidnet").trials.iloc[0]
     assert (row["target_runs"], row["runs"], row["last_val_accuracy"]) == (35, 50, 0.9408)
     hits, runs, seconds = row["target_runs"], row["runs"], row["time_to_target_s"]
-    found = expected([Try(seconds)] * hits + [Try(seconds, NEVER)] * (runs - hits))
+    found = expected([TargetAttempt(seconds)] * hits + [TargetAttempt(seconds, NEVER)] * (runs - hits))
     assert (seconds, f"{found.seconds:.1f}") == (79, "112.9")
 
 

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 import raybench
 from raybench.core import events
 from raybench.errors import UsageError
-from raybench.reporting.build import of_source
+from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
 from raybench.results import executions
 from raybench.results.executions import EFFECTIVE, PLAN, Summary
@@ -74,8 +74,8 @@ def results(tmp_path, golden_events):
         with Journal(tmp_path / name / grid / JOURNAL) as journal:
             for event in some_events(golden_events):
                 journal.append({**event, **(changes or {}), "grid": grid})
-            executions.keep(journal, execution(1))
-            executions.keep(journal, execution(2, 3600.0, 2))
+            executions.write_execution(journal, execution(1))
+            executions.write_execution(journal, execution(2, 3600.0, 2))
         return tmp_path / name
 
     return make
@@ -117,8 +117,8 @@ def test_a_store_has_the_report_of_the_results_folder(store, results, in_parts):
     folder = results("reported")
     sync(folder / "reported" / JOURNAL, store, "reported")
     read: list[tuple[int, int]] = []
-    stored = of_source(store.uri, folder, grid="reported", progress=lambda *bytes: read.append(bytes))
-    kept = of_source("reported", folder)
+    stored = from_source(store.uri, folder, grid="reported", progress=lambda *bytes: read.append(bytes))
+    kept = from_source("reported", folder)
     data = [as_json(report) | {"made": ""} for report in (stored, kept)]
     assert data[0] == data[1]
     assert any("as long because of that" in doubt.says for doubt in stored.doubts), "a finding with its magnitude"
@@ -135,7 +135,7 @@ def test_what_is_there_is_not_uploaded_again(own_store, results, in_parts):
     assert str(again) == "0 runs created, 0 brought up to date, 5 unchanged"
     assert {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]} == files
     with Journal(folder / "once" / JOURNAL) as journal:
-        executions.keep(journal, execution(3))
+        executions.write_execution(journal, execution(3))
     assert sync(folder / "once" / JOURNAL, own_store, "once").parts == 1
     same(raybench.load(own_store.uri, grid="once"), raybench.load(folder))
 
@@ -166,7 +166,7 @@ def test_results_folders_of_one_grid_are_one(own_store, results):
     assert len(tried) == 2 * 5
     assert sorted(tried[tried["trial"] == f"{CELL}-r1"]["attempt"]) == [1, 2, 3, 4]
     assert raybench.load(own_store.uri, grid="shared").trials["trial"].is_unique
-    assert of_source(own_store.uri, one, grid="shared").standing.latest.keys() == set(every["trial"])
+    assert from_source(own_store.uri, one, grid="shared").standing.latest.keys() == set(every["trial"])
 
 
 def test_a_results_folder_that_was_copied_and_went_on_twice(own_store, results):
@@ -200,7 +200,7 @@ def test_a_part_that_is_damaged_or_gone_is_named_and_sync_mends_it(own_store, re
     ]
     assert [record.getMessage() for record in caplog.records] == problems
     assert 0 < len(stored.epochs) < len(raybench.load(folder).epochs)
-    assert set(problems) < set(of_source(own_store.uri, folder, grid="damaged").told.warnings)
+    assert set(problems) < set(from_source(own_store.uri, folder, grid="damaged").told.warnings)
     assert sync(folder / "damaged" / JOURNAL, own_store, "damaged").parts == 2
     same(raybench.load(own_store.uri, grid="damaged"), raybench.load(folder))
     last = artifacts_of(own_store)["damaged"][-1]
@@ -231,7 +231,7 @@ def test_every_grid_of_a_store_and_none_that_was_deleted(own_store, results):
     with pytest.raises(UsageError, match=r"no results of a grid gone; (there are .*kept_a|did you mean)"):
         raybench.load(own_store.path, grid="gone")
     with pytest.raises(UsageError, match=r"results of \d+ grids; say --grid, of .*kept_a, kept_b"):
-        of_source(own_store.uri, folder)
+        from_source(own_store.uri, folder)
 
 
 def test_a_store_without_results_says_so(tmp_path, migrated_database):
@@ -240,7 +240,7 @@ def test_a_store_without_results_says_so(tmp_path, migrated_database):
     alien = client.create_run(client.create_experiment("of another program", artifact_location=str(tmp_path / "files")))
     client.log_metric(alien.info.run_id, "loss", 1.0, step=1)
     words = f"sqlite:///{path}: no results of raybench in it; `raybench sync` adds the journal of a results folder"
-    for read in (lambda: raybench.load(path), lambda: of_source(str(path), tmp_path)):
+    for read in (lambda: raybench.load(path), lambda: from_source(str(path), tmp_path)):
         with pytest.raises(UsageError) as caught:
             read()
         assert str(caught.value) == words

@@ -1,6 +1,6 @@
 """Cells and their trials as the checks before trials see them."""
 
-from raybench.planning.plan import Trial, Work
+from raybench.planning.plan import Trial, WorkItem
 from raybench.planning.resolve import Cell
 
 
@@ -24,4 +24,4 @@ def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer=
 
 def work(name, content, repeat=0):
     """A trial of a cell."""
-    return Work(Trial(f"{name}-r{repeat}", Cell(name, {}, "x", content, None, None, 0.0, None), repeat, 0))
+    return WorkItem(Trial(f"{name}-r{repeat}", Cell(name, {}, "x", content, None, None, 0.0, None), repeat, 0))

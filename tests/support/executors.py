@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host_load import HostLoad
 from raybench.planning.cell import PROCESS
@@ -23,7 +23,7 @@ class ForkingExecutor:
 
     isolation = PROCESS
 
-    def __init__(self, server: Callable[[str], TemplateProcess], load: HostLoad | None = None) -> None:
+    def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:

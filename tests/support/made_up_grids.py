@@ -5,7 +5,7 @@ import random
 from itertools import product
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.core import events
 from raybench.core.identity import cell_id, trial_id
 from raybench.results.attempt import attempts, latest
@@ -103,7 +103,7 @@ def made_up(devices=("cpu", "gpu"), batches=(256,), decays=(5e-4,), repeats=3, s
             made += told(content, repeat, seconds, reached, status, error, device)
     found = latest(attempts(made).values())
     baseline = {"device": devices[0]} if len(devices) > 1 else {}
-    return Standing("made_up", "katnoria_cnn", cells, found, baseline)
+    return GridResults("made_up", "katnoria_cnn", cells, found, baseline)
 
 
 ODD_ENDS = {

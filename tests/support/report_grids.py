@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.diagnostics.finding import Finding
-from raybench.analysis.grid_results import Standing, of_journal
+from raybench.analysis.grid_results import GridResults, of_journal
 from raybench.checks.canary.judge import Drift
 from raybench.core import events
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
-from raybench.reporting.report import Report, Told, make_report
+from raybench.reporting.report import Report, ReportContext, make_report
 from raybench.results.attempt import attempts, latest
 from support.made_up_grids import cell_of, contract_events, made_up, odd, told, told_in_three_frameworks
 
@@ -69,20 +69,22 @@ class Grid:
                 self.findings[(f"{name}-r{repeat}", 1)] = (finding,)
         return self
 
-    def report(self, known: Told | None = None) -> Report:
+    def report(self, known: ReportContext | None = None) -> Report:
         found = latest(attempts(self.events).values())
-        standing = Standing("made up", "katnoria_cnn", self.cells, found, **self.standing)
+        standing = GridResults("made up", "katnoria_cnn", self.cells, found, **self.standing)
         return make_report(replace(standing, findings=self.findings), known)
 
 
-def aimed(standing: Standing, at_least: float, metric: str = "val/accuracy") -> Standing:
+def aimed(standing: GridResults, at_least: float, metric: str = "val/accuracy") -> GridResults:
     return replace(standing, target=Target(metric, at_least))
 
 
 def much_went_wrong() -> Report:
     """One cell out of memory, one diverged, one skipped, one repeat missing, and a target that some reach."""
     drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
-    known = Told("Much went wrong.", "name: made_up\n", ["a proof has failed"], [drift], ["It is a part of the grid."])
+    known = ReportContext(
+        "Much went wrong.", "name: made_up\n", ["a proof has failed"], [drift], ["It is a part of the grid."]
+    )
     return make_report(aimed(odd(), 0.78), known)
 
 
@@ -214,7 +216,7 @@ def nothing_completed() -> Report:
 
 
 def nothing_at_all() -> Report:
-    return make_report(Standing("nothing", "katnoria_cnn", [], {}, {}))
+    return make_report(GridResults("nothing", "katnoria_cnn", [], {}, {}))
 
 
 def stand_in_baseline() -> Report:

@@ -9,7 +9,7 @@ import pytest
 
 from raybench.tracking import deadline
 from raybench.tracking.deadline import Bounded, within
-from raybench.tracking.store import StoreError, at
+from raybench.tracking.store import StoreError, store_from_uri
 
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n"
 
@@ -44,7 +44,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(dripping, monkeypatch)
 
     monkeypatch.setattr(deadline, "REQUEST", 0.5)
     with pytest.raises(StoreError, match=rf"MLflow store {dripping}: no whole answer within 0\.5 s"):
-        Runs(at(dripping), "grid")
+        Runs(store_from_uri(dripping), "grid")
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_a_database_that_cannot_be_opened_is_told_within_seconds(tmp_path):
     from raybench.tracking.mlflow import Runs
 
     (tmp_path / "runs.db").mkdir()
-    store = at(f"sqlite:///{tmp_path}/other.db")
+    store = store_from_uri(f"sqlite:///{tmp_path}/other.db")
     (tmp_path / "runs.db").rename(store.path)  # after it was looked at
     began = time.monotonic()
     with pytest.raises(StoreError, match="unable to open database file"):

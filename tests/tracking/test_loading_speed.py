@@ -50,7 +50,7 @@ def test_a_report_of_eight_times_as_many_trials_takes_no_more_than_twice_eight_t
     for _ in range(3):
         for trials, rounds in took.items():
             begun = time.process_time()
-            report = build.of_source(str(tmp_path / str(trials) / "journal.jsonl"), tmp_path)
+            report = build.from_source(str(tmp_path / str(trials) / "journal.jsonl"), tmp_path)
             rounds.append(time.process_time() - begun)
             assert len(report.comparisons) == trials / 3
     short, long = map(min, took.values())

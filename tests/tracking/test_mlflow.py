@@ -258,7 +258,7 @@ def test_the_summary_is_one_run_an_execution(store):
 
 def test_a_grid_that_the_user_stopped_is_killed(store, tmp_path):
     with Journal(tmp_path / JOURNAL) as journal:
-        executions.keep(journal, Summary("execution 1", {}, {"killed": 1}, interrupted=True))
+        executions.write_execution(journal, Summary("execution 1", {}, {"killed": 1}, interrupted=True))
     sync(tmp_path / JOURNAL, store, "stopped")
     assert only_run(store, "stopped", mapping.SUMMARY)[1].info.status == "KILLED"
 

@@ -13,7 +13,7 @@ from support.tracked import ended, epoch, exactly_once, started
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.execution.progress import Silent
+from raybench.execution.progress import RecordingListener
 from raybench.results import executions
 from raybench.results.executions import Summary
 from raybench.results.journal import JOURNAL, Journal
@@ -66,7 +66,7 @@ def drive(folder, store, grid, trials, epochs=3, between=lambda: None, timeout=6
                 between()
             sink(ended(trial))
         summary = Summary(f"of {grid}", {}, {"completed": len(trials)})
-        executions.keep(journal, summary)
+        executions.write_execution(journal, summary)
         writer.put_summary(summary)
     return told, writer.close(timeout)
 
@@ -149,7 +149,7 @@ def test_a_server_that_refuses_the_password_is_named_and_stops_nothing(before, t
     assert str(caught.value) == refused
 
 
-class Watched(Silent):
+class Watched(RecordingListener):
     """Does something when so many trials have ended."""
 
     def __init__(self, **then):
@@ -182,7 +182,7 @@ def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_
         exactly_once(store, name, labels, 2)
 
     try:
-        away = run("away", watched := Silent())
+        away = run("away", watched := RecordingListener())
         assert away.exit_status == 0 and len(away.latest) == 6
         (says,) = watched.warnings
         assert says.startswith(f"MLflow store {server.url}: ") and says.endswith("everything is in the journal.")

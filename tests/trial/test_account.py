@@ -11,7 +11,7 @@ from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines import PACKAGES
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.planning.cell import make_cell
 from raybench.workloads import builtin, read_reference
 
@@ -24,7 +24,7 @@ MODES = [{"input": where, "steps_per_epoch": steps} for where, steps in product(
 FAR_APART = [MODES[0], MODES[3]]
 
 
-class Watched(TemplateProcess):
+class Watched(ForkServer):
     """Notes when it begins to listen and when each message arrives, by this process's clock."""
 
     def run(self, job):

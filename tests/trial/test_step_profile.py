@@ -16,7 +16,7 @@ from raybench.core.ledger import STEP_SECTIONS
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.planning.cell import make_cell
 from raybench.trial import run as trial
 from raybench.trial.phase import PROFILE, last
@@ -105,7 +105,7 @@ def test_a_full_disk_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_process_that_dies_in_it_has_its_result(
-    fork_server: Callable[[], TemplateProcess], tmp_path: Path, attribute: str, timeout: float, reason: str
+    fork_server: Callable[[], ForkServer], tmp_path: Path, attribute: str, timeout: float, reason: str
 ) -> None:
     *events, ended = fork_server().run(make_job(tmp_path, attribute, 5, timeout))
     assert (ended["event"], ended["status"], ended["error"]) == ("trial_ended", "completed", None)

@@ -15,7 +15,7 @@ AT_WORK = 0.5
 
 
 @dataclass(frozen=True)
-class Beside:
+class ConcurrentRuns:
     """What the other attempts tell of one.
 
     Attributes:
@@ -32,7 +32,7 @@ class Beside:
     mhz: float | None = None
 
 
-def beside_of(attempts: Sequence[Attempt]) -> dict[Key, Beside]:
+def concurrent_runs_of(attempts: Sequence[Attempt]) -> dict[Key, ConcurrentRuns]:
     """What the other attempts tell of each: those at the same time on its host, and those on the same hardware."""
     fastest: dict[tuple[Any, ...], float] = {}
     for attempt in attempts:
@@ -40,12 +40,12 @@ def beside_of(attempts: Sequence[Attempt]) -> dict[Key, Beside]:
         if last and share(attempt, "own_cpu_s") >= AT_WORK:
             hardware = _hardware(attempt)
             fastest[hardware] = max(last, fastest.get(hardware, 0.0))
-    found = {attempt.key: Beside(mhz=fastest.get(_hardware(attempt))) for attempt in attempts}
+    found = {attempt.key: ConcurrentRuns(mhz=fastest.get(_hardware(attempt))) for attempt in attempts}
     for attempt, others in _at_the_same_time(attempts):
         begin, end = span_of(attempt) or (0.0, 0.0)
         shared = sum(min(end, until) - max(begin, since) for _, (since, until) in others)
         cores = set(_cores(attempt))
-        found[attempt.key] = Beside(
+        found[attempt.key] = ConcurrentRuns(
             overlap=min(1.0, shared / (end - begin)) if end > begin else 0.0,
             others=len(others),
             same_cores=any(cores & set(_cores(other)) for other, _ in others),

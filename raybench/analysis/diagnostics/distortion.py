@@ -12,7 +12,7 @@ Runs = Sequence[Sequence[Finding]]
 """The findings of each run of a side."""
 
 
-def could_turn(found: Speedup, baseline: Runs, other: Runs) -> tuple[frozenset[str], frozenset[str]]:
+def could_reverse(found: Speedup, baseline: Runs, other: Runs) -> tuple[frozenset[str], frozenset[str]]:
     """Codes of the findings on either side that could turn the verdict, the baseline's first.
 
     A finding could if the interval of the ratio, moved by as much as the finding may have distorted the side's mean

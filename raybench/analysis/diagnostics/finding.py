@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from raybench.analysis.diagnostics.concurrent_runs import Beside
+    from raybench.analysis.diagnostics.concurrent_runs import ConcurrentRuns
     from raybench.checks.canary.judge import Drift
     from raybench.results.attempt import Attempt, Key
 
@@ -92,7 +92,7 @@ class Context:
         axes: names of the axes of its grid.
     """
 
-    neighbours: Beside | None = None
+    neighbours: ConcurrentRuns | None = None
     drifts: Iterable[Drift] = ()
     apart: Mapping[Key, Observation] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ Detector = Callable[["Attempt", Context], Iterable[Observation]]
 
 
 @dataclass(frozen=True)
-class Kind:
+class FindingKind:
     """A kind of finding.
 
     Attributes:
@@ -140,7 +140,7 @@ class Kind:
         ]
 
 
-_DECLARED: dict[str, Kind] = {}
+_DECLARED: dict[str, FindingKind] = {}
 
 
 @cache
@@ -151,7 +151,7 @@ def _import_detectors() -> None:
         import_module(f"{__package__}.{module.name}")
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, FindingKind]:
     """All kinds of findings by their codes, in the alphabet's order."""
     _import_detectors()
     return dict(sorted(_DECLARED.items()))
@@ -174,7 +174,7 @@ def detects(
     """
 
     def declare(detector: Detector) -> Detector:
-        _DECLARED[code] = Kind(code, condition, bias, did, measures, remedy, recurs, of_hardware, detector)
+        _DECLARED[code] = FindingKind(code, condition, bias, did, measures, remedy, recurs, of_hardware, detector)
         return detector
 
     return declare

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
-from raybench.analysis.diagnostics.concurrent_runs import beside_of
+from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, is_caution, kinds
 from raybench.analysis.statistics.change_point import BATCHES, slow_start
 from raybench.checks.canary.judge import Drift
@@ -23,7 +23,7 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 from raybench.results.epoch import Epoch
 
-__all__ = ["Finding", "by_code", "codes", "findings", "survey"]
+__all__ = ["Finding", "by_code", "diagnose_all", "finding_codes", "findings"]
 
 SETTLED = 0.02
 """The part of a section that fetching its last value may take after the section is closed. An honest clock leaves
@@ -58,13 +58,13 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
     return tuple(sorted(found, key=lambda finding: is_caution(finding.code)))
 
 
-def codes(attempt: Attempt) -> str | None:
+def finding_codes(attempt: Attempt) -> str | None:
     """The codes of the findings of an attempt that has ended, as far as its own events show them, with commas."""
     ended = attempt.status is not None
     return ",".join(finding.code for finding in findings(attempt)) or None if ended else None
 
 
-def survey(
+def diagnose_all(
     attempts: Iterable[Attempt],
     drifts: Sequence[Drift] = (),
     apart: Mapping[Key, Observation] | None = None,
@@ -77,7 +77,7 @@ def survey(
         drifts, apart, axes: see `Context`.
     """
     known = list(attempts)
-    beside = beside_of(known)
+    beside = concurrent_runs_of(known)
     varied = frozenset(axes)
     found = {
         attempt.key: findings(attempt, Context(beside[attempt.key], drifts, apart or {}, varied)) for attempt in known

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from raybench.analysis.comparison import PlannedCell, origins
+from raybench.analysis.comparison import PlannedCell, baseline_indices
 from raybench.analysis.diagnostics.concurrent_runs import span_of
 from raybench.analysis.diagnostics.finding import Observation
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.core.events import Event
 from raybench.core.identity import canonical
-from raybench.core.text import listed
+from raybench.core.text import join_words
 from raybench.results.attempt import Attempt, Key
 
 PAUSE_S = 3600.0
@@ -33,7 +33,9 @@ class _Session:
     canaries: set[str] = field(default_factory=set)
 
 
-def made_apart(standing: Standing, attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[Key, Observation]:
+def find_different_sessions(
+    standing: GridResults, attempts: Iterable[Attempt], canaries: Iterable[Event]
+) -> dict[Key, Observation]:
     """The completed runs that were made apart from the run that they are compared with: that of the same repeat.
 
     Runs on two hosts are made on two machines, and only their software is compared. A cell whose repeats lie far apart
@@ -47,7 +49,7 @@ def made_apart(standing: Standing, attempts: Iterable[Attempt], canaries: Iterab
     sessions = _sessions(attempts, canaries)
     cells = standing.cells
     found: dict[Key, Observation] = {}
-    for number, origin in enumerate(origins(cells, standing.compared_with)):
+    for number, origin in enumerate(baseline_indices(cells, standing.compared_with)):
         others = _timed(standing, cells[origin]) if origin is not None and origin != number else []
         for run in _timed(standing, cells[number]) if others else []:
             other = min(others, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))
@@ -56,7 +58,7 @@ def made_apart(standing: Standing, attempts: Iterable[Attempt], canaries: Iterab
     return found
 
 
-def _timed(standing: Standing, cell: PlannedCell) -> list[Attempt]:
+def _timed(standing: GridResults, cell: PlannedCell) -> list[Attempt]:
     """The completed runs of a cell of which it is known when they were made."""
     return [run for run in standing.completed(cell) if span_of(run)]
 
@@ -91,7 +93,7 @@ def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observatio
     when = "after" if seconds >= 0 else "before"
     dates = f"{_date(run)} and {_date(other)} UTC"
     return Observation(
-        f"it began {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {listed(reasons)}",
+        f"it began {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {join_words(reasons)}",
         {"hours": abs(seconds) / 3600, "reasons": float(len(reasons))},
     )
 

@@ -20,7 +20,7 @@ MARGIN = 1.0
 
 
 @dataclass(frozen=True)
-class Gap:
+class AccuracyDifference:
     """The first accuracy less the second, in points.
 
     Attributes:
@@ -44,7 +44,9 @@ class Gap:
         return None if self.low is None or self.high is None else not self.low <= 0 <= self.high
 
 
-def compare_accuracy(first: Sequence[float], second: Sequence[float], examples: int | None = None) -> Gap | None:
+def compare_accuracy(
+    first: Sequence[float], second: Sequence[float], examples: int | None = None
+) -> AccuracyDifference | None:
     """Compare two sets of accuracies by Welch's t over runs.
 
     Two runs that differ by less than one example are not known to be the same: no spread below that of rounding to
@@ -62,7 +64,9 @@ def compare_accuracy(first: Sequence[float], second: Sequence[float], examples: 
         return None
     middle = sum((*first, *second)) / (len(first) + len(second))
     alike = found.is_within(MARGIN / POINTS)
-    return Gap(*_points(found), alike, blur(middle, examples) if examples else None)
+    return AccuracyDifference(
+        *_points(found), alike, validation_set_uncertainty(middle, examples) if examples else None
+    )
 
 
 def rounding(examples: int | None) -> float:
@@ -70,7 +74,7 @@ def rounding(examples: int | None) -> float:
     return 1 / (12 * examples**2) if examples else 0.0
 
 
-def blur(accuracy: float, examples: int) -> float:
+def validation_set_uncertainty(accuracy: float, examples: int) -> float:
     """How far so many examples leave an accuracy open, in points to either side: half of Wilson's 95 % interval.
 
     The floor below which no number of runs leads, as long as another validation set of the same kind is meant: 0.47
@@ -95,7 +99,7 @@ def wilson(successes: float, tries: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Proof:
+class MeanAccuracyCheck:
     """Whether runs show that an accuracy is reached on average.
 
     Attributes:
@@ -114,7 +118,9 @@ class Proof:
         return self.low is not None and self.low >= self.at_least
 
 
-def prove(accuracies: Sequence[float], at_least: float, examples: int | None = None) -> Proof | None:
+def check_mean_accuracy(
+    accuracies: Sequence[float], at_least: float, examples: int | None = None
+) -> MeanAccuracyCheck | None:
     """How sure it is that the mean over runs reaches an accuracy.
 
     Args:
@@ -130,7 +136,7 @@ def prove(accuracies: Sequence[float], at_least: float, examples: int | None = N
         return None
     # A mean of shares is none below 0 or above 1, whatever Student's t says of few runs.
     low, high = (None if each is None else min(max(each, 0.0), 1.0) for each in (found.low, found.high))
-    return Proof(found.value, low, high, at_least)
+    return MeanAccuracyCheck(found.value, low, high, at_least)
 
 
 def _points(found: Difference) -> tuple[float, float | None, float | None]:

@@ -22,7 +22,7 @@ Run = tuple[Mapping[str, Hashable], float]
 
 
 @dataclass(frozen=True)
-class Source:
+class Factor:
     """A source of differences.
 
     Attributes:
@@ -56,7 +56,7 @@ class Decomposition:
         confounded: axes that the cells there are cannot tell from others, as when each device ran another decay.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Factor, ...]
     luck: float | None
     luck_share: float
     luck_df: int
@@ -66,7 +66,7 @@ class Decomposition:
     _covariance: Any
 
     @property
-    def interplay(self) -> Source | None:
+    def interplay(self) -> Factor | None:
         """What effects that add up leave unexplained between cells; None where the grid cannot tell it."""
         return next((source for source in self.sources if source.name == INTERPLAY), None)
 
@@ -160,16 +160,16 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
     free = len(runs) - len(cells)
     luck = math.sqrt(max(unexplained / free, floor)) if free else None
 
-    def source(name: str, squares: float, df: int) -> Source:
+    def source(name: str, squares: float, df: int) -> Factor:
         share = max(0.0, squares) / total if total else 0.0
         if luck is None:
-            return Source(name, share, df)
+            return Factor(name, share, df)
         if luck == 0:
-            return Source(name, share, df, p=0.0 if share > NOTHING else 1.0)
+            return Factor(name, share, df, p=0.0 if share > NOTHING else 1.0)
         from scipy.special import fdtrc
 
         f = max(0.0, squares) / df / luck**2
-        return Source(name, share, df, f, float(fdtrc(df, free, f)))
+        return Factor(name, share, df, f, float(fdtrc(df, free, f)))
 
     sources, confounded = [], []
     for axis in varied:

@@ -26,7 +26,7 @@ BEFORE = ("setup", "data", "build")
 
 
 @dataclass(frozen=True)
-class Process:
+class RunCost:
     """What one process paid, in seconds.
 
     Attributes:
@@ -45,7 +45,7 @@ class Process:
         return self.once + sum(self.warmup[:whole]) + (steps - whole) * self.steady
 
 
-def of_attempt(attempt: Attempt) -> Process | None:
+def of_attempt(attempt: Attempt) -> RunCost | None:
     """What a training run paid: once, and for each optimiser step.
 
     Loading the framework counts as if the run had paid it, and so does by how much longer than the steady ones its
@@ -60,40 +60,40 @@ def of_attempt(attempt: Attempt) -> Process | None:
     slow_start = sum(
         timing.steady_seconds(epoch) - steady for epoch in attempt.epochs if epoch.epoch <= attempt.warmup_epochs
     )
-    once = before_training(attempt) + attempt.ledger.get("compile", 0.0)
-    return Process(steady / epochs[-1].steps, once + max(0.0, slow_start))
+    once = startup_seconds(attempt) + attempt.ledger.get("compile", 0.0)
+    return RunCost(steady / epochs[-1].steps, once + max(0.0, slow_start))
 
 
-def processes_of(runs: Iterable[Attempt]) -> tuple[Process, ...]:
+def run_costs_of(runs: Iterable[Attempt]) -> tuple[RunCost, ...]:
     """What each run paid or, if they ran on several hosts, the mean of those on each: these are independent."""
-    by_host: dict[Any, list[Process]] = {}
+    by_host: dict[Any, list[RunCost]] = {}
     for run in runs:
         if process := of_attempt(run):
             by_host.setdefault(run.host.get("name"), []).append(process)
     if len(by_host) < 2:
         return tuple(process for some in by_host.values() for process in some)
     return tuple(
-        Process(fmean(each.steady for each in some), fmean(each.once for each in some)) for some in by_host.values()
+        RunCost(fmean(each.steady for each in some), fmean(each.once for each in some)) for some in by_host.values()
     )
 
 
-def before_training(attempt: Attempt) -> float:
+def startup_seconds(attempt: Attempt) -> float:
     """Seconds that a run paid before its first step, loading the framework included; 0 where nobody told."""
     return sum(attempt.ledger.get(name, 0.0) for name in BEFORE) + (attempt.template_import or 0.0)
 
 
-def speedup_at(baseline: Sequence[Process], other: Sequence[Process], steps: float) -> Speedup | None:
+def speedup_at(baseline: Sequence[RunCost], other: Sequence[RunCost], steps: float) -> Speedup | None:
     """The speed-up of a job of so many steps, start-up included, with its interval over processes."""
     return speedup([each.seconds(steps) for each in baseline], [each.seconds(steps) for each in other])
 
 
-def long_run(baseline: Sequence[Process], other: Sequence[Process]) -> Speedup | None:
+def long_run(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> Speedup | None:
     """The speed-up that ever longer jobs come to: that of the steady steps."""
     return speedup([each.steady for each in baseline], [each.steady for each in other])
 
 
 @dataclass(frozen=True)
-class Crossover:
+class BreakEven:
     """Which side is faster at which job length.
 
     Attributes:
@@ -113,7 +113,7 @@ class Crossover:
     sure_from: int | None
 
 
-def crossover(baseline: Sequence[Process], other: Sequence[Process]) -> Crossover | None:
+def break_even_length(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> BreakEven | None:
     """Find the job length at which the verdict turns.
 
     Its interval inverts the test: between `sure_before` and `sure_from` lie the lengths at which 1 is inside the 95 %
@@ -126,7 +126,7 @@ def crossover(baseline: Sequence[Process], other: Sequence[Process]) -> Crossove
     if first is None or last is None:
         return None
     if last.ratio == 1:
-        return Crossover(first, last, None, None, None)
+        return BreakEven(first, last, None, None, None)
     sign = 1 if last.ratio > 1 else -1
 
     def at(steps: int) -> Speedup:
@@ -149,7 +149,7 @@ def crossover(baseline: Sequence[Process], other: Sequence[Process]) -> Crossove
     if surely_loses(first):
         kept = _from(lambda steps: not surely_loses(at(steps)))
         turned = kept - 1 if kept else None
-    return Crossover(first, last, won, turned, sure)
+    return BreakEven(first, last, won, turned, sure)
 
 
 def _from(holds: Callable[[int], bool]) -> int | None:
@@ -182,7 +182,7 @@ class Estimate:
         return Estimate(factor * self.value, *ends)
 
 
-def job(processes: Sequence[Process], steps: float) -> Estimate | None:
+def job(processes: Sequence[RunCost], steps: float) -> Estimate | None:
     """What a job of so many steps takes, in seconds: the geometric mean over processes; None without one.
 
     Times the price of an hour ÷ 3,600 it is what the job costs.
@@ -196,6 +196,6 @@ def cost_ratio(found: Speedup, baseline_price: float, other_price: float) -> Est
     return Estimate(found.ratio, found.low, found.high).times(baseline_price / other_price)
 
 
-def turning_price(found: Speedup, baseline_price: float) -> Estimate:
+def break_even_price(found: Speedup, baseline_price: float) -> Estimate:
     """The price of an hour of the other at which the job costs the same on both; below it the other is cheaper."""
     return Estimate(found.ratio, found.low, found.high).times(baseline_price)

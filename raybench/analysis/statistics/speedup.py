@@ -71,7 +71,7 @@ def speedup(baseline: Sequence[float], other: Sequence[float]) -> Speedup | None
     return as_speedup(welch(logs[0], logs[1])) if logs else None
 
 
-def by_repeat(
+def paired_or_welch(
     baseline: Mapping[int, float], other: Mapping[int, float], beside: Sequence[Mapping[int, float]] = ()
 ) -> Speedup | None:
     """Compare two cells of a grid whose repeats ran in turn on one machine: pairs by repeat where that is right.
@@ -86,14 +86,14 @@ def by_repeat(
         beside: the same of the grid's other cells on that machine, or of its canaries; without them, or where the two
             do not have the same repeats, nothing is paired.
     """
-    if set(baseline) != set(other) or not moves(beside, set(baseline)):
+    if set(baseline) != set(other) or not repeats_are_correlated(beside, set(baseline)):
         return speedup(list(baseline.values()), list(other.values()))
     order = sorted(baseline)
     logs = _logs(*([cell[repeat] for repeat in order] for cell in (baseline, other)))
     return as_speedup(paired(logs[0], logs[1]), is_paired=True) if logs else None
 
 
-def moves(beside: Sequence[Mapping[int, float]], asked: set[int]) -> bool:
+def repeats_are_correlated(beside: Sequence[Mapping[int, float]], asked: set[int]) -> bool:
     """Whether repeats move several cells together by enough for pairs to be worth their degrees of freedom.
 
     From the two-way analysis of variance of the logarithms, cells by repeats: ρ is the part of a run's variance that

@@ -39,7 +39,7 @@ grid that looks once an epoch does not see."""
 
 
 @dataclass(frozen=True)
-class Try:
+class TargetAttempt:
     """One run towards a target.
 
     Attributes:
@@ -63,7 +63,7 @@ class Try:
         return self.ending == REACHED
 
 
-def try_of(attempt: Attempt, target: Target) -> Try | None:
+def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
     """A run towards its target, in seconds of training.
 
     None if its status says nothing about the target (`ENDINGS`).
@@ -73,10 +73,10 @@ def try_of(attempt: Attempt, target: Target) -> Try | None:
         epochs = next(
             epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
         )
-        return Try(seconds, REACHED, epochs, _whole(attempt), attempt.host.get("name"))
+        return TargetAttempt(seconds, REACHED, epochs, _whole(attempt), attempt.host.get("name"))
     if attempt.status not in ENDINGS:
         return None
-    return Try(timing.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
+    return TargetAttempt(timing.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
 
 
 def _whole(attempt: Attempt) -> float | None:
@@ -113,7 +113,7 @@ class Expected:
     censored: int = 0
 
 
-def expected(tries: Sequence[Try]) -> Expected | None:
+def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
     """The share of runs that reach the target, and the expected time with restarts.
 
     With p the share, a success costs its own time and, before it, (1 − p) ÷ p misses on average. The interval joins
@@ -130,7 +130,7 @@ def expected(tries: Sequence[Try]) -> Expected | None:
     hits = [each.seconds for each in tries if each.reached]
     misses = [each.seconds for each in tries if each.ending in (MISSED, NEVER)]
     censored = len(tries) - len(hits) - len(misses)
-    share = curve(tries)[-1].share if hits else 0.0
+    share = kaplan_meier(tries)[-1].share if hits else 0.0
     low, high = wilson(len(hits), len(tries))[0], wilson(len(hits) + censored, len(tries))[1]
     miss = fmean(misses) if misses else max(max(each.miss or 0.0, each.seconds) for each in tries)
     miss_low, miss_high = _ends(misses) or (miss, miss)
@@ -148,7 +148,7 @@ def expected(tries: Sequence[Try]) -> Expected | None:
 
 
 @dataclass(frozen=True)
-class Step:
+class SurvivalStep:
     """The share of runs that have reached the target after some seconds, with its 95 % interval."""
 
     seconds: float
@@ -157,7 +157,7 @@ class Step:
     high: float
 
 
-def curve(tries: Sequence[Try]) -> list[Step]:
+def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
     """How large a part of runs has reached the target by when: Kaplan and Meier's estimate, a step at each success.
 
     A run that was stopped early counts as long as it ran. One that had all its epochs, or never would have reached it,
@@ -175,21 +175,21 @@ def curve(tries: Sequence[Try]) -> list[Step]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of the last step, if no run is left at risk
         interval = survival.confidence_interval(method="log-log")
-    steps: list[Step] = []
+    steps: list[SurvivalStep] = []
     for moment in sorted(set(hits)):
         left, low, high = (float(each.evaluate(moment)) for each in (survival, interval.low, interval.high))
         if left == 0:
             # Greenwood's formula ends here. The step before it, or Wilson, says what is sure.
             least = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
-            steps.append(Step(moment, 1.0, least, 1.0))
+            steps.append(SurvivalStep(moment, 1.0, least, 1.0))
             break
-        steps.append(Step(moment, 1 - left, 1 - high, 1 - low))
+        steps.append(SurvivalStep(moment, 1 - left, 1 - high, 1 - low))
     return steps
 
 
-def reached_by_half(tries: Sequence[Try]) -> float | None:
+def median_time_to_target(tries: Sequence[TargetAttempt]) -> float | None:
     """When half of the runs have reached the target, in seconds; None where fewer than half are seen to."""
-    return next((step.seconds for step in curve(tries) if step.share >= 0.5), None)
+    return next((step.seconds for step in kaplan_meier(tries) if step.share >= 0.5), None)
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class TargetRatio:
     restarts: bool = False
 
 
-def alike(baseline: Sequence[float], other: Sequence[float], margin: float = MARGIN) -> bool | None:
+def epochs_equivalent(baseline: Sequence[float], other: Sequence[float], margin: float = MARGIN) -> bool | None:
     """Whether two sides are shown to take as many epochs to the target, up to a margin.
 
     Two one-sided tests at 5 %: the 90 % interval of the ratio lies inside 1 ÷ (1 + margin) to 1 + margin. That no
@@ -238,7 +238,9 @@ def _compare_epochs(baseline: Sequence[float], other: Sequence[float]) -> interv
     return intervals.welch([math.log(each) for each in baseline], [math.log(each) for each in other], floors)
 
 
-def compare_targets(baseline: Sequence[Try], other: Sequence[Try], learn_differently: bool = False) -> TargetRatio:
+def compare_targets(
+    baseline: Sequence[TargetAttempt], other: Sequence[TargetAttempt], learn_differently: bool = False
+) -> TargetRatio:
     """How many times as fast the other is to the target, where that is a fair question.
 
     It is where both take as many epochs, so that the ratio is the hardware's; or where the caller names what makes
@@ -251,7 +253,7 @@ def compare_targets(baseline: Sequence[Try], other: Sequence[Try], learn_differe
     sides = [[each for each in side if each.reached] for side in (baseline, other)]
     counted = [[each.epochs for each in side if each.epochs is not None] for side in sides]
     epochs = as_speedup(_compare_epochs(counted[0], counted[1]))
-    same = alike(counted[0], counted[1])
+    same = epochs_equivalent(counted[0], counted[1])
     fair = same is True or learn_differently
     missed = any(len(hits) < len(side) for hits, side in zip(sides, (baseline, other), strict=True))
     seconds = None
@@ -261,7 +263,7 @@ def compare_targets(baseline: Sequence[Try], other: Sequence[Try], learn_differe
     return TargetRatio(seconds, epochs, same, restarts=missed and seconds is not None)
 
 
-def _times(tries: Sequence[Try]) -> list[float]:
+def _times(tries: Sequence[TargetAttempt]) -> list[float]:
     """The seconds of each or, if they ran on several hosts, the geometric mean of those on each."""
     by_host: dict[str | None, list[float]] = {}
     for each in tries:
@@ -271,7 +273,7 @@ def _times(tries: Sequence[Try]) -> list[float]:
     return [geometric_mean(some) for some in by_host.values()]
 
 
-def _with_restarts(baseline: Sequence[Try], other: Sequence[Try]) -> Speedup | None:
+def _with_restarts(baseline: Sequence[TargetAttempt], other: Sequence[TargetAttempt]) -> Speedup | None:
     """The ratio of expected times; its interval joins theirs on the logarithms (MOVER)."""
     first, second = expected(baseline), expected(other)
     if first is None or second is None or not first.seconds or not second.seconds:

@@ -12,7 +12,7 @@ from typing import Any
 from raybench.core.events import Event
 from raybench.core.identity import canonical
 from raybench.results.attempt import Attempt, Key
-from raybench.results.parsing import mapping_in, sound_in
+from raybench.results.parsing import mapping_in, valid_values_in
 
 LARGEST = 50.0
 """Logarithm of a canary's seconds, and variance of it, beyond which its record is damaged."""
@@ -77,7 +77,7 @@ def drifts(told: Iterable[Event], attempts: Iterable[Attempt]) -> list[Drift]:
         attempts: those that may be touched.
     """
     groups: dict[str, tuple[Event, list[_Canary]]] = {}
-    for event in map(dict, map(sound_in, told)):
+    for event in map(dict, map(valid_values_in, told)):
         found, subject = _Canary.of(event), mapping_in(event.get("subject"))
         if found and subject and isinstance(subject.get("device", {}), Mapping):
             place = canonical({name: event.get(name) for name in ("subject", "host", "visible")})

@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.execution.jobs import check_job
-from raybench.planning.plan import Work
+from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
 
@@ -36,11 +36,11 @@ class Canaries:
         """The end of each."""
         return list(self._told.values())
 
-    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+    def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, with a canary on each device before the first, before each further repeat and after the last."""
-        works: list[Work] = []
+        works: list[WorkItem] = []
         repeats: dict[str, int] = {}
-        last: dict[str, Work] = {}
+        last: dict[str, WorkItem] = {}
         number = len(self._told)
         for work in todo:
             if not work.check:
@@ -53,7 +53,7 @@ class Canaries:
             works.append(work)
         return works + [_canary(work, group, number + place) for place, (group, work) in enumerate(last.items(), 1)]
 
-    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job as it is; or, made of it, the job of the canary that runs in its place.
 
         Args:
@@ -69,10 +69,10 @@ class Canaries:
         return drifts(self.told, attempts)
 
 
-def _canary(work: Work, group: str, number: int) -> Work:
-    return Work(work.trial, check=measure.NAME, key=f"{measure.NAME}-{group}-{number}")
+def _canary(work: WorkItem, group: str, number: int) -> WorkItem:
+    return WorkItem(work.trial, check=measure.NAME, key=f"{measure.NAME}-{group}-{number}")
 
 
-def about(cell: Mapping[str, Any]) -> str:
+def describe(cell: Mapping[str, Any]) -> str:
     """What a canary is about: `whether torch on cpu is as fast as ever`."""
     return f"whether {cell['framework']} on {cell['device']['kind']} is as fast as ever"

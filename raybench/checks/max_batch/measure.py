@@ -9,7 +9,7 @@ from raybench.core import memory
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.core.settings import MEMORY, Settings, affecting
 from raybench.devices import hosted
 from raybench.devices.host import available_memory
@@ -59,7 +59,7 @@ def measure(job: Job) -> dict[str, Any]:
     recipe = Recipe.from_cell(job.cell)
     limit = job.memory_limit
     if not limit and hosted(job.cell["device"]["kind"]):
-        limit = int(SHARE * available_memory() / here().count)
+        limit = int(SHARE * available_memory() / current_rank().count)
         memory.limit(limit)
     device = open_assigned(job)
     try:
@@ -75,6 +75,6 @@ def measure(job: Job) -> dict[str, Any]:
     except Exception as error:
         if not device.is_oom(error):
             raise
-        memory.lift()
+        memory.remove_limit()
         raise memory.OutOfMemory(str(error), memory.describe(str(error), device.peak_memory(), limit)) from error
     return {**found, "fits": True, "peak_bytes": device.peak_memory(), **({"limit_bytes": limit} if limit else {})}

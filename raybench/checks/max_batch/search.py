@@ -21,9 +21,9 @@ from raybench.core.settings import SETTINGS
 from raybench.errors import UsageError
 from raybench.execution.base import Executor
 from raybench.execution.jobs import TIMEOUT, check_job, make_job
-from raybench.execution.progress import Silent
-from raybench.execution.scheduler import Dispatcher, Placement
-from raybench.planning.plan import Plan, Trial, Work, make_plan, short
+from raybench.execution.progress import RecordingListener
+from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.planning.plan import Plan, Trial, WorkItem, format_value, make_plan
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
 
@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Try:
+class BatchProbe:
     """One batch size, tried.
 
     Attributes:
@@ -68,15 +68,15 @@ class Search:
     start: int
     unit: int = 1
     most: int | None = None
-    tries: list[Try] = field(default_factory=list)
+    tries: list[BatchProbe] = field(default_factory=list)
 
     @property
-    def best(self) -> Try | None:
+    def best(self) -> BatchProbe | None:
         """The largest that fits."""
         return max((t for t in self.tries if t.fits), key=lambda t: t.batch, default=None)
 
     @property
-    def worst(self) -> Try | None:
+    def worst(self) -> BatchProbe | None:
         """The smallest that does not."""
         return min((t for t in self.tries if t.fits is False), key=lambda t: t.batch, default=None)
 
@@ -93,7 +93,7 @@ class Search:
         gap = high - low
         return low + gap // 2 // self.unit * self.unit if gap > max(self.unit, low // CLOSE) else None
 
-    def take(self, found: Try, examples: int | None) -> None:
+    def take(self, found: BatchProbe, examples: int | None) -> None:
         """Take in what came of a try, and how many examples there are to train on, where it told."""
         self.tries.append(found)
         if examples is not None:
@@ -101,7 +101,7 @@ class Search:
 
 
 @dataclass
-class Found:
+class MaxBatchResult:
     """What was found out for the cells that differ in their batch size, or in what takes no memory.
 
     Attributes:
@@ -115,10 +115,10 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchOutcome:
     """What a grid's searches came to; `skipped` has each reason why a cell cannot run here."""
 
-    found: Sequence[Found]
+    found: Sequence[MaxBatchResult]
     skipped: Sequence[str]
     strict: bool = False
 
@@ -138,7 +138,7 @@ def find_max_batch(
     results: Path = RESULTS,
     where: Sequence[tuple[str, str]] = (),
     strict: bool = False,
-) -> Outcome:
+) -> BatchOutcome:
     """Find the largest batch of each device, framework and precision of a grid, and of whatever else takes memory.
 
     Args:
@@ -158,15 +158,17 @@ def find_max_batch(
             raise UsageError("--find-max-batch needs a process for each try: leave --inline out")
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, where, executor.isolation)
-        if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, Silent().fetch):
+        if any(cell.fit for cell in plan.cells) and datasets.ensure(
+            plan.workload.dataset, root, RecordingListener().fetch
+        ):
             plan = make_plan(spec, nodes, root, where, executor.isolation)
         groups = _groups(plan)
-        found = {name: Found(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()}
+        found = {name: MaxBatchResult(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()}
         first = [_work(name, groups[name], search) for name, one in found.items() if (search := one.search.next())]
         dispatcher = Dispatcher(first, plan.nodes)
         with locked(results, f"--find-max-batch of {spec.name}"), Journal(folder / JOURNAL) as journal:
 
-            def job(placement: Placement) -> Job:
+            def job(placement: AssignedWork) -> Job:
                 work = placement.work
                 name, batch = _parts(work)
                 tell(f"{' '.join(map(str, found[name].about.values()))}: batch {batch}")
@@ -187,7 +189,7 @@ def find_max_batch(
 
             executor.run(dispatcher, job, sink, tell)
     skipped = dict.fromkeys(f"{cell.profile}: {cell.skip}" for cell in plan.cells if cell.skip)
-    return Outcome(list(found.values()), list(skipped), strict)
+    return BatchOutcome(list(found.values()), list(skipped), strict)
 
 
 def _groups(plan: Plan) -> dict[str, Trial]:
@@ -209,7 +211,7 @@ def _about(trial: Trial, others: Iterable[Trial]) -> dict[str, Any]:
         for name in trial.cell.axes
         if (name not in SETTINGS or name in measure.OF_MEMORY)
         and name not in told
-        and len({short(other.cell.axes.get(name)) for other in others}) > 1
+        and len({format_value(other.cell.axes.get(name)) for other in others}) > 1
     ]
     return told | {name: trial.cell.axes[name] for name in apart}
 
@@ -222,16 +224,16 @@ def _search(trial: Trial) -> Search:
     return Search(content["settings"]["batch_size"], unit, most)
 
 
-def _work(name: str, trial: Trial, batch: int) -> Work:
-    return Work(trial, check=measure.NAME, key=f"{name}-{batch}")
+def _work(name: str, trial: Trial, batch: int) -> WorkItem:
+    return WorkItem(trial, check=measure.NAME, key=f"{name}-{batch}")
 
 
-def _parts(work: Work) -> tuple[str, int]:
+def _parts(work: WorkItem) -> tuple[str, int]:
     name, _, batch = work.key.rpartition("-")
     return name, int(batch)
 
 
-def _take(found: Found, batch: int, event: Event) -> None:
+def _take(found: MaxBatchResult, batch: int, event: Event) -> None:
     error = event.get("error")
     if error and error["type"] not in NO_ROOM:
         found.error = ": ".join(filter(None, [error["type"], *str(error.get("message") or "").splitlines()[:1]]))
@@ -239,4 +241,4 @@ def _take(found: Found, batch: int, event: Event) -> None:
     source = error or event
     sizes = {name: source.get(f"{name}_bytes") for name in ("peak", "asked", "limit")}
     fits = False if error else event["fits"]
-    found.search.take(Try(batch, fits, why=error["type"] if error else None, **sizes), event.get("examples"))
+    found.search.take(BatchProbe(batch, fits, why=error["type"] if error else None, **sizes), event.get("examples"))

@@ -29,7 +29,7 @@ TINY = 1e-30
 
 
 @dataclass(frozen=True)
-class Measured:
+class SideMeasurement:
     """What one framework made of the reference's weights and batches.
 
     Attributes:
@@ -49,7 +49,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Line:
+class ParityRow:
     """One thing that was compared.
 
     Attributes:
@@ -68,20 +68,20 @@ class Line:
         return self.difference is not None and self.difference <= self.tolerance
 
 
-def compare(reference: Measured, other: Measured, tolerance: Mapping[str, float]) -> Iterator[Line]:
+def compare(reference: SideMeasurement, other: SideMeasurement, tolerance: Mapping[str, float]) -> Iterator[ParityRow]:
     """Compare everything that two frameworks have computed.
 
     Args:
         tolerance: by the names of `raybench.workloads.base.PARITY_TOLERANCE`.
     """
     counts = dict.fromkeys([f"{reference.parameters:,}", f"{other.parameters:,}"])
-    yield Line("parameters", abs(reference.parameters - other.parameters), 0.0, " and ".join(counts))
+    yield ParityRow("parameters", abs(reference.parameters - other.parameters), 0.0, " and ".join(counts))
     if other.mismatch:
-        yield Line("layers", None, 0.0, other.mismatch)
+        yield ParityRow("layers", None, 0.0, other.mismatch)
         return
     shapes = ["×".join(map(str, side.arrays["outputs/"].shape)) for side in (reference, other)]
     if len(set(shapes)) > 1:
-        yield Line("outputs", None, tolerance["outputs"], " and ".join(shapes))
+        yield ParityRow("outputs", None, tolerance["outputs"], " and ".join(shapes))
     else:
         yield _line("outputs", reference.under("outputs"), other.under("outputs"), tolerance["outputs"])
     yield _gradients(reference, other, tolerance["gradients"])
@@ -95,7 +95,7 @@ def compare(reference: Measured, other: Measured, tolerance: Mapping[str, float]
     yield _line("running statistics", *statistics, tolerance["statistics"])
 
 
-def _gradients(reference: Measured, other: Measured, tolerance: float) -> Line:
+def _gradients(reference: SideMeasurement, other: SideMeasurement, tolerance: float) -> ParityRow:
     """The line of the group of examples whose difference is the median."""
     groups = takewhile(bool, (reference.under(f"gradient {number}") for number in count()))
     lines = [
@@ -104,7 +104,7 @@ def _gradients(reference: Measured, other: Measured, tolerance: float) -> Line:
     return sorted(lines, key=lambda line: math.inf if line.difference is None else line.difference)[len(lines) // 2]
 
 
-def _losses(what: str, reference: Measured, other: Measured, steps: int, tolerance: float) -> Line:
+def _losses(what: str, reference: SideMeasurement, other: SideMeasurement, steps: int, tolerance: float) -> ParityRow:
     ours, theirs = reference.arrays["losses"], other.arrays["losses"]
     return _judged(what, float(np.abs(ours - theirs)[:steps].max() / np.abs(ours).max()), tolerance, "")
 
@@ -114,12 +114,12 @@ def _as_one(arrays: Weights) -> Weights:
     return {"": np.concatenate([array.ravel() for array in arrays.values()])}
 
 
-def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> Line:
+def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> ParityRow:
     """The largest difference of one of several arrays from its partner, which the note names."""
     try:
         partners = renamed(other, reference)
     except Mismatch as error:
-        return Line(what, None, tolerance, str(error))
+        return ParityRow(what, None, tolerance, str(error))
     norms = {name: float(np.linalg.norm(array)) for name, array in reference.items()}
     least = max(FLOOR * max(norms.values(), default=0.0), TINY)
     apart = {name: float(np.linalg.norm(reference[name] - partners[name])) / max(norms[name], least) for name in norms}
@@ -127,7 +127,7 @@ def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> Li
     return _judged(what, apart.get(worst, 0.0), tolerance, worst)
 
 
-def _judged(what: str, difference: float, tolerance: float, where: str) -> Line:
+def _judged(what: str, difference: float, tolerance: float, where: str) -> ParityRow:
     if math.isfinite(difference):
-        return Line(what, difference, tolerance, where)
-    return Line(what, None, tolerance, f"{where}: not finite".removeprefix(": "))
+        return ParityRow(what, difference, tolerance, where)
+    return ParityRow(what, None, tolerance, f"{where}: not finite".removeprefix(": "))

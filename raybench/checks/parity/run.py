@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, errors
-from raybench.checks.parity.judge import Line, Measured, compare
+from raybench.checks.parity.judge import ParityRow, SideMeasurement, compare
 from raybench.checks.parity.measure import RESULT, START, read_arrays
 from raybench.config import GridSpec
 from raybench.core.job import Job
@@ -22,7 +22,7 @@ from raybench.devices import KINDS, frameworks, hosted
 from raybench.engines import FRAMEWORKS, MODELS
 from raybench.errors import ExecutionError, UsageError, nearest
 from raybench.execution.jobs import code_of
-from raybench.execution.process import TemplateProcess
+from raybench.execution.process import ForkServer
 from raybench.planning.node import probe_node
 from raybench.planning.plan import Plan, make_plan
 from raybench.planning.resolve import Cell, data_of
@@ -47,11 +47,11 @@ Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Pair:
+class ParityPair:
     """A framework beside the reference, line by line."""
 
     framework: str
-    lines: tuple[Line, ...]
+    lines: tuple[ParityRow, ...]
 
     @property
     def same(self) -> bool:
@@ -72,7 +72,7 @@ class Parity:
     workload: str
     batch_size: int
     reference: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ParityPair, ...]
     missing: Mapping[str, str]
     environments: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ def run_parity(
         measured = _measure_all(plan, {name: cells[name] for name in ready}, root, Path(folder), tell)
         reference = next(measured)
         tolerance = {**PARITY_TOLERANCE, **info.parity_tolerance}
-        pairs = tuple(Pair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
+        pairs = tuple(ParityPair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
     own = {name: cells[name].fit for name in ready if name not in (environments or {})}
     taken = {name: fit.environment for name, fit in own.items() if fit and fit.environment}
     return Parity(info.name, batch_size, reference.framework, pairs, missing, taken)
@@ -188,7 +188,9 @@ def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]
     return {"examples": {"train": min(STEPS * batch_size, most["train"]), "val": min(batch_size, most["val"])}}
 
 
-def _measure_all(plan: Plan, cells: Mapping[str, Cell], root: Path, folder: Path, tell: Tell) -> Iterator[Measured]:
+def _measure_all(
+    plan: Plan, cells: Mapping[str, Cell], root: Path, folder: Path, tell: Tell
+) -> Iterator[SideMeasurement]:
     """What each framework makes of it, one after another: side by side they would only take each other's cores."""
     start: Path | None = None
     for number, (name, cell) in enumerate(cells.items(), 1):
@@ -200,7 +202,7 @@ def _measure_all(plan: Plan, cells: Mapping[str, Cell], root: Path, folder: Path
         found = _measure(_job(plan, cell, root, own), name)
         start = start or own / START
         mismatch = found["mismatch"]
-        yield Measured(name, found["parameters"], mismatch, {} if mismatch else read_arrays(own / RESULT))
+        yield SideMeasurement(name, found["parameters"], mismatch, {} if mismatch else read_arrays(own / RESULT))
         (own / RESULT).unlink(missing_ok=True)
 
 
@@ -231,7 +233,7 @@ def _measure(job: Job, framework: str) -> dict[str, Any]:
         UsageError: the workload or its data cannot be used.
         ExecutionError: anything else went wrong.
     """
-    with closing(TemplateProcess(framework, job.python)) as template:
+    with closing(ForkServer(framework, job.python)) as template:
         *_, last = template.run(job)
     error = last["error"]
     if not error:

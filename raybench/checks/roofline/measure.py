@@ -15,7 +15,7 @@ import numpy as np
 
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
-from raybench.core.rank import here
+from raybench.core.rank import current_rank
 from raybench.datasets.base import Array
 from raybench.devices import Device, hosted
 from raybench.engines import MODELS, open_counts, open_operations
@@ -74,7 +74,7 @@ def measure(job: Job) -> dict[str, Any]:
     device = open_assigned(job)
     probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
     # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.
-    times = here().count if here().count > 1 or hosted(device.kind) else recipe.devices
+    times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
     example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)

@@ -11,8 +11,8 @@ from raybench.checks.roofline import measure
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
-from raybench.execution.jobs import check_job, checked_first
-from raybench.planning.plan import Work
+from raybench.execution.jobs import check_job, with_checks_first
+from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
 TIMEOUT = 60.0
@@ -38,12 +38,12 @@ class Rooflines:
             found: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
             self._known[key] = {"key": key, **found} if found else {"key": key, "missing": _why(event.get("error"))}
 
-    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+    def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, and before the first of each kind the check that probes its device and counts its model."""
         known = (key for key, found in self._known.items() if "missing" not in found)
-        return checked_first(todo, measure.NAME, measure.key, known)
+        return with_checks_first(todo, measure.NAME, measure.key, known)
 
-    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job with what is known for it; or, made of it, the job of the check that runs in its place.
 
         Args:
@@ -63,7 +63,7 @@ def warnings(attempts: Iterable[Attempt]) -> list[str]:
     return [f"no roofline: {reason}" for reason in reasons]
 
 
-def about(subject: Mapping[str, Any]) -> str:
+def describe(subject: Mapping[str, Any]) -> str:
     """What such a check is about, from its subject: `what torch reaches on cpu, fp32`."""
     return f"what {subject['framework']} reaches on {subject['device']['kind']}, {subject['precision']}"
 

@@ -23,7 +23,7 @@ STRENGTHS = np.concatenate([-np.geomspace(2.0**12, 2.0**-10, 89), [0.0], np.geom
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DecayFit:
     """What measured weights say of a declared rule.
 
     Attributes:
@@ -100,7 +100,7 @@ def judge(
     decay: float | Array,
     expected: float = 1.0,
     until: Array | None = None,
-) -> Verdict:
+) -> DecayFit:
     """Compare measured weights with a declared rule and, where they do not follow it, find what they do follow.
 
     Args:
@@ -119,7 +119,7 @@ def judge(
     fits = {name: _fit(apart(name)) for name in (rule, *(other for other in RULES if other != rule))}
     deviation = float(apart(rule)(np.array([expected]))[0])
     followed = next((name for name, (_, deviates) in fits.items() if deviates <= TOLERANCE), None)
-    return Verdict(deviation <= TOLERANCE, deviation, fits[followed or rule][0], followed)
+    return DecayFit(deviation <= TOLERANCE, deviation, fits[followed or rule][0], followed)
 
 
 def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:

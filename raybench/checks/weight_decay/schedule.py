@@ -10,15 +10,15 @@ from typing import Any
 from raybench.checks.weight_decay import measure
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.execution.jobs import check_job, checked_first
-from raybench.planning.plan import Work
+from raybench.execution.jobs import check_job, with_checks_first
+from raybench.planning.plan import WorkItem
 
 LONGEST = 250
 """Characters of what a proof says; an error may say more."""
 
 
 @dataclass(frozen=True)
-class Proof:
+class DecayCheckResult:
     """What came of one proof.
 
     Attributes:
@@ -36,14 +36,14 @@ class Proof:
     says: str
 
     @classmethod
-    def of(cls, event: Event) -> Proof | None:
+    def of(cls, event: Event) -> DecayCheckResult | None:
         """The proof that an event is the end of; None for any other event, and for one that makes no sense."""
         if event.get("event") != "check_ended" or event.get("check") != measure.NAME:
             return None
         try:
             passed = event.get("passed")
             found = event if passed in (True, False) else {**event, "passed": None, "factor": None}
-            return cls(str(event["trial"]), about(event["subject"]), found["passed"], found["factor"], _words(found))
+            return cls(str(event["trial"]), describe(event["subject"]), found["passed"], found["factor"], _words(found))
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             return None
 
@@ -57,7 +57,7 @@ class Proof:
         return None if self.passed else f"{self.about}: {self.says}"
 
 
-def about(subject: Mapping[str, Any]) -> str:
+def describe(subject: Mapping[str, Any]) -> str:
     """What a proof is about, from its subject: `weight decay: torch on cpu, sgd, 8 replicas`."""
     device, optimizer = subject["device"], subject["optimizer"]
     replicas = f", {device['replicas']} replicas" if device["replicas"] > 1 else ""
@@ -80,26 +80,26 @@ def _words(event: Mapping[str, Any]) -> str:
     return f"failed: follows neither rule; {rule} with {acts} comes nearest"
 
 
-class Proofs:
+class DecayChecks:
     """The proofs of a grid: those its journal tells of, and those that are made now."""
 
     def __init__(self, told: Iterable[Event] = ()) -> None:
-        self._known: dict[str, tuple[Proof, Event]] = {}
+        self._known: dict[str, tuple[DecayCheckResult, Event]] = {}
         for event in told:
             self.take(event)
 
     def take(self, event: Event) -> None:
         """Take in an event; any but the end of a proof changes nothing."""
-        proof = Proof.of(event)
+        proof = DecayCheckResult.of(event)
         if proof:
             self._known[proof.key] = proof, event
 
-    def with_checks(self, todo: Sequence[Work]) -> list[Work]:
+    def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, and before the first of each kind that nothing was proven of, the check that proves it."""
         known = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
-        return checked_first(todo, measure.NAME, measure.key, known)
+        return with_checks_first(todo, measure.NAME, measure.key, known)
 
-    def complete(self, job: Job, work: Work, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job with the proof that stands for it; or, made of it, the job of the check that runs in its place.
 
         Args:
@@ -114,7 +114,7 @@ class Proofs:
         labels = {**job.labels, "decay_proof": proof.label()}
         return replace(job, labels=labels)
 
-    def of(self, cells: Iterable[Mapping[str, Any]]) -> list[tuple[Proof, Event]]:
+    def of(self, cells: Iterable[Mapping[str, Any]]) -> list[tuple[DecayCheckResult, Event]]:
         """What is known of the proofs that cells need, in the order of the cells; a damaged cell has none."""
         keys = dict.fromkeys(filter(None, map(_key, cells)))
         return [self._known[key] for key in keys if key in self._known]

@@ -13,19 +13,19 @@ import tensorflow as tf
 from raybench.core.job import GROUPED
 from raybench.datasets.base import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
-from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
-from raybench.engines.batch_order import Augmentation, EpochOrder, Order
-from raybench.engines.images import Views, is_pictures, plain, reflect
+from raybench.engines.base import EngineParts, EpochResult, check_per_example
+from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
+from raybench.engines.images import TestTimeViews, is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
-from raybench.engines.step_timer import Steps
+from raybench.engines.step_timer import StepTimer
 from raybench.engines.tensorflow.ghost_batch_norm import (
     average,
     average_running_statistics,
-    group_batch_norms,
     part_draws,
     share,
+    use_ghost_batch_norm,
 )
-from raybench.engines.tensorflow.images import Pictures, views
+from raybench.engines.tensorflow.images import ImageAugmenter, views
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
 
@@ -64,7 +64,7 @@ class TensorFlowEngine:
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = Views.from_settings(parts.recipe.test_time_augmentation)
+        self._views = TestTimeViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
@@ -82,12 +82,12 @@ class TensorFlowEngine:
         train, val, pictures, size = data.train, data.val, None, (0, 0)
         if is_pictures(train.inputs):
             size = (train.inputs.shape[1], train.inputs.shape[2])
-            pictures = Pictures(workload.mean, workload.std, size, augmentation)
+            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation or self._views:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
-        self._order = Order(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
+        self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._pictures, self._unchanged = pictures, data.train
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         self._examples = len(val)
@@ -116,7 +116,7 @@ class TensorFlowEngine:
             self._workload.initialize_model("tensorflow", self.model, partial(self._first_of, self._unchanged))
             self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == GROUPED:
-                group_batch_norms(self.model, recipe.replicas)
+                use_ghost_batch_norm(self.model, recipe.replicas)
             if self._several:
                 part_draws(self.model, self._strategy)
             self._variables = [variable.value for variable in self.model.trainable_variables]
@@ -183,7 +183,7 @@ class TensorFlowEngine:
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
         losses = (self._trained_loss if training else self._loss)(outputs, targets)
         values = {"loss": losses, **self._metrics(outputs, targets)}
-        one_number_an_example(values, targets.shape[0])
+        check_per_example(values, targets.shape[0])
         return losses, values
 
     def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
@@ -253,7 +253,7 @@ class TensorFlowEngine:
         epoch is one call, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
-        calls = Steps(self._device, first=not self._begun)
+        calls = StepTimer(self._device, first=not self._begun)
         self._begun = True
         total = self._order.next_steps
         most = min(self._recipe.steps_per_execution, self._order.steps)
@@ -277,7 +277,7 @@ class TensorFlowEngine:
         """Copy the smallest trained variable to the host."""
         self._smallest.numpy()
 
-    def _rows(self, order: EpochOrder) -> Rows:
+    def _rows(self, order: EpochPlan) -> Rows:
         """The epoch's draws and the optimiser's numbers on the device: one copy each, so that no step waits for one."""
         steps = range(self._step, self._step + len(order.index))
         scalars = self._optimizer.scalars([self._rate * self._factor(step) for step in steps], self._step)
@@ -293,7 +293,7 @@ class TensorFlowEngine:
         """The whole validation set in batches of one shape; padding does not count."""
         traces, sums = self._traces, tf.zeros([len(self._names)])
         batch = self._judged_batch()
-        calls = Steps(self._device, first=batch != self._judged)
+        calls = StepTimer(self._device, first=batch != self._judged)
         self._device.synchronize()
         with self._ledger.section("evaluate"):
             if self._several:

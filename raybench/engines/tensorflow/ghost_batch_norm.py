@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 
-class GroupedBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
+class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
     """Batch norm with the statistics of `groups` contiguous parts of the batch, in one computation.
 
     In training each part [batch / groups, …] is normalised by its own mean and biased variance, and the running
@@ -50,7 +50,7 @@ def batch_norms(model: keras.Model) -> list[keras.layers.BatchNormalization]:
     return [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
 
 
-def group_batch_norms(model: keras.Model, groups: int) -> None:
+def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
     """Give each of `groups` parts of a batch statistics of its own, in place: weights and names stay.
 
     Raises:
@@ -59,7 +59,7 @@ def group_batch_norms(model: keras.Model, groups: int) -> None:
     for layer in batch_norms(model):
         if type(layer) is not keras.layers.BatchNormalization or layer.synchronized or layer.renorm:
             raise ValueError(f"{layer.name}: only a plain BatchNormalization can be divided into replicas")
-        layer.__class__ = GroupedBatchNormalization
+        layer.__class__ = GhostBatchNormalization
         layer.groups = groups
 
 

@@ -8,18 +8,18 @@ import numpy as np
 import tensorflow as tf
 
 from raybench.datasets.base import Array
-from raybench.engines.batch_order import Augmentation, EpochOrder
-from raybench.engines.images import Views
+from raybench.engines.batch_order import Augmentation, EpochPlan
+from raybench.engines.images import TestTimeViews
 
 DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
 
-def draws_of(order: EpochOrder) -> dict[str, Array]:
+def draws_of(order: EpochPlan) -> dict[str, Array]:
     """Those draws of an epoch that are on, each [steps, batch]."""
     return {name: drawn for name in DRAWS if (drawn := getattr(order, name)) is not None}
 
 
-def views(pictures: tf.Tensor, what: Views) -> Iterator[tuple[float, tf.Tensor]]:
+def views(pictures: tf.Tensor, what: TestTimeViews) -> Iterator[tuple[float, tf.Tensor]]:
     """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
     _, height, width, _ = pictures.shape
     border = [what.shift, what.shift]
@@ -33,7 +33,7 @@ def views(pictures: tf.Tensor, what: Views) -> Iterator[tuple[float, tf.Tensor]]
             yield weight, view
 
 
-class Pictures:
+class ImageAugmenter:
     """Turns indices into normalised batches [batch, height, width, channels], the only layout of TensorFlow.
 
     Args:

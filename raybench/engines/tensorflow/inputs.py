@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from raybench.core.ledger import Ledger
 from raybench.datasets.base import Array, Split
-from raybench.engines.batch_order import EpochOrder
+from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array, plain
 from raybench.engines.tensorflow.ghost_batch_norm import share
-from raybench.engines.tensorflow.images import Pictures, draws_of
+from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
 AHEAD = 2
 """Batches prepared in advance: one being copied while one is being computed."""
@@ -29,10 +29,10 @@ Examples = tuple[tf.Tensor, tf.Tensor]
 class Input(Protocol):
     """Batches of a whole epoch, as what crosses from Python into a compiled function and how it is read in there."""
 
-    def rows(self, order: EpochOrder) -> dict[str, Array]:
+    def rows(self, order: EpochPlan) -> dict[str, Array]:
         """The epoch's index, where it is read on the device, and draws, each [steps, batch]."""
 
-    def calls(self, order: EpochOrder, steps: int) -> Iterator[Fed]:
+    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
         """What each call is fed for its `steps` steps; the last may be fed more than the epoch has left."""
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
@@ -59,17 +59,17 @@ def _padded(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
 class DeviceInput:
     """Both splits on the device (on each, where there are several), pictures as bytes; a batch is a gather."""
 
-    def __init__(self, train: Split, val: Split, pictures: Pictures | None, strategy: Any) -> None:
+    def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, strategy: Any) -> None:
         self._pictures, self._examples = pictures, len(val)
         with strategy.scope():
             self._train = [tf.Variable(plain(values), trainable=False) for values in (train.inputs, train.targets)]
             self._val = [tf.Variable(plain(values), trainable=False) for values in (val.inputs, val.targets)]
 
-    def rows(self, order: EpochOrder) -> dict[str, Array]:
+    def rows(self, order: EpochPlan) -> dict[str, Array]:
         """The index and the draws."""
         return {"index": order.index} | draws_of(order)
 
-    def calls(self, order: EpochOrder, steps: int) -> Iterator[Fed]:
+    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
         """Nothing but the number of calls."""
         return repeat((), -(-len(order.index) // steps))
 
@@ -114,18 +114,18 @@ class HostInput:
     are the device's part, as in `DeviceInput`.
     """
 
-    def __init__(self, train: Split, val: Split, pictures: Pictures | None, ledger: Ledger) -> None:
+    def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger) -> None:
         self._pictures, self._ledger = pictures, ledger
         self._val = as_read(val.inputs), as_read(val.targets)
         with tf.device("CPU:0"):
             self._train = _Rows(train.inputs), _Rows(train.targets)
         self._pipeline: tuple[tf.Variable, tf.data.Dataset] | None = None
 
-    def rows(self, order: EpochOrder) -> dict[str, Array]:
+    def rows(self, order: EpochPlan) -> dict[str, Array]:
         """The draws; what the index says is read on the host."""
         return draws_of(order)
 
-    def calls(self, order: EpochOrder, steps: int) -> Iterator[Fed]:
+    def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
         """Inputs and targets of each call, [steps, batch, …]; past the epoch's end its last step again."""
         calls = -(-len(order.index) // steps)
         filled = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]

@@ -21,7 +21,7 @@ OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "
 """Each rank keeps running statistics of its own between evaluations; torch 2.13 has another word for that than 2.9."""
 
 
-class Together:
+class ProcessGroup:
     """What ranks do together; with one rank, each is what a process alone does.
 
     Over nccl, on several GPUs, it is written to torch's documentation and has not been run yet.

@@ -11,22 +11,22 @@ import torch
 from raybench.core.job import DEVICES
 from raybench.datasets.base import Array, Data, Split
 from raybench.devices.base import TorchDevice
-from raybench.engines.base import EngineParts, EpochResult, one_number_an_example
-from raybench.engines.batch_order import Augmentation, Order
-from raybench.engines.images import Views, is_pictures, reflect
+from raybench.engines.base import EngineParts, EpochResult, check_per_example
+from raybench.engines.batch_order import Augmentation, BatchSampler
+from raybench.engines.images import TestTimeViews, is_pictures, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.step_profiler import StepSections, untimed
-from raybench.engines.step_timer import Steps
+from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
-from raybench.engines.torch.distributed import Together
-from raybench.engines.torch.ghost_batch_norm import group_batch_norms
-from raybench.engines.torch.images import Drawn, Pictures, as_tensor, steps_of
+from raybench.engines.torch.distributed import ProcessGroup
+from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
 from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import accuracy, cross_entropy
-from raybench.engines.torch.metric_sums import Sums
+from raybench.engines.torch.metric_sums import MetricSums
 from raybench.engines.torch.optimizers import build_optimizer, end_groups, groups_of, trained_to_the_end
-from raybench.engines.torch.precision import LOW_PRECISION, lower
+from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
 from raybench.engines.torch.test_time_augmentation import averaged
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
@@ -52,7 +52,7 @@ class TorchEngine:
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = Views.from_settings(parts.recipe.test_time_augmentation)
+        self._views = TestTimeViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
         self._step = 0
@@ -72,12 +72,12 @@ class TorchEngine:
         if is_pictures(train.inputs):
             size = (train.inputs.shape[1], train.inputs.shape[2])
             layout = recipe.channels_last
-            pictures = Pictures(workload.mean, workload.std, size, augmentation, self._on, layout)
+            pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
         elif augmentation or self._views:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
-        self._order = Order(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
+        self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
         self._pictures, self._unchanged = pictures, data.train
         self._examples = len(data.val)
         val = self._part(data.val)
@@ -101,12 +101,12 @@ class TorchEngine:
         if not isinstance(given := model, torch.nn.Module):
             raise TypeError(f"the workload's model function returns a {type(given).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
-            model = group_batch_norms(model, recipe.replicas)
+            model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
         with torch.no_grad():
             self._workload.initialize_model("torch", self._model, self._first_examples)
-        lower(self._model, self._stored_low)
+        lower_precision(self._model, self._stored_low)
         self._groups = groups_of(self._model, recipe.parameter_groups)
         self._dropped: list[torch.nn.Parameter] = []
         self._smallest = min(trained_to_the_end(self._model, self._groups), key=torch.Tensor.numel)
@@ -155,8 +155,8 @@ class TorchEngine:
                 found["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
         return found
 
-    def _meet(self) -> Together:
-        return Together(self._rank, cast(TorchDevice, self._device).backend, self._on)
+    def _meet(self) -> ProcessGroup:
+        return ProcessGroup(self._rank, cast(TorchDevice, self._device).backend, self._on)
 
     def _part(self, split: Split) -> Split:
         """What this rank evaluates of a split: every example is some rank's."""
@@ -170,7 +170,7 @@ class TorchEngine:
         self._together.wait()
         self._device.synchronize()
 
-    def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
+    def _steps(self, epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
         return steps_of(epoch)
 
     def _random_states(self) -> RandomStates:
@@ -226,11 +226,11 @@ class TorchEngine:
         self._shapes.add((kind, batch))
         return new
 
-    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         self._enter("forward")
         losses, values = self._forward(inputs, targets)
         if check:
-            one_number_an_example(values, len(targets))
+            check_per_example(values, len(targets))
         loss = self._scaler.scale(losses.mean() if self._recipe.master_weights else losses.sum())
         self._enter("backward")
         self._optimizer.zero_grad(set_to_none=True)
@@ -264,7 +264,7 @@ class TorchEngine:
             norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
             torch.nn.utils.clip_grads_with_norm_(self._model.parameters(), largest, torch.stack(norms).norm())
 
-    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
+    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: MetricSums) -> None:
         _, values = self._forward(inputs, targets)
         sums.add({name: value[:counts] for name, value in values.items()})
 
@@ -275,8 +275,8 @@ class TorchEngine:
         steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
         no median to compare with and all of it is `train`.
         """
-        sums, check = Sums(self._on, self._together), self._is_new("train", self._order.batch)
-        steps = Steps(self._device, check, self._graphs)
+        sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
+        steps = StepTimer(self._device, check, self._graphs)
         self._model.train()
         over = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
         self._dropped = over if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
@@ -295,7 +295,7 @@ class TorchEngine:
         taken, examples = len(order.index), order.index.size
         return EpochResult(taken, examples, means, steps.compilations, steps.blocks())
 
-    def _charge(self, steps: Steps, section: str) -> None:
+    def _charge(self, steps: StepTimer, section: str) -> None:
         steps.charge(self._ledger, section)
 
     def settle(self) -> None:
@@ -307,7 +307,7 @@ class TorchEngine:
 
         They change the model and, at the end of its schedule, go at its last learning rate.
         """
-        sums, sections = Sums(self._on, self._together), StepSections(self._device.synchronize)
+        sums, sections = MetricSums(self._on, self._together), StepSections(self._device.synchronize)
         self._model.train()
         self._enter = sections.enter
         try:
@@ -320,8 +320,8 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """The whole validation set in batches of one shape; padding does not count."""
-        sums = Sums(self._on, self._together)
-        steps = Steps(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
+        sums = MetricSums(self._on, self._together)
+        steps = StepTimer(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
         self._model.eval()
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():

@@ -12,7 +12,7 @@ KERNEL_FROM = 1024
 """Values in a group of a channel from which torch's CPU kernel goes along the memory; below, it is ten times slower."""
 
 
-def group_batch_norms(model: nn.Module, groups: int) -> nn.Module:
+def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
     """The model with each batch norm taking its statistics in `groups` contiguous groups of the batch.
 
     Group r of a batch of B are the examples r·B/groups to (r + 1)·B/groups − 1: the slice that replica r gets where
@@ -23,12 +23,12 @@ def group_batch_norms(model: nn.Module, groups: int) -> nn.Module:
     """
     if groups == 1:
         return model
-    made: dict[nn.Module, GroupedBatchNorm] = {}
+    made: dict[nn.Module, GhostBatchNorm] = {}
     for name, module in list(model.named_modules(remove_duplicate=False)):
         if not isinstance(module, _BatchNorm):
             continue
         if module not in made:
-            made[module] = GroupedBatchNorm(module, groups)
+            made[module] = GhostBatchNorm(module, groups)
         if not name:
             return made[module]
         parent, _, child = name.rpartition(".")
@@ -36,7 +36,7 @@ def group_batch_norms(model: nn.Module, groups: int) -> nn.Module:
     return model
 
 
-class GroupedBatchNorm(_BatchNorm):
+class GhostBatchNorm(_BatchNorm):
     """A batch norm that normalises each group of examples by the group's own mean and variance.
 
     The running statistics move by the mean over the groups of their means and unbiased variances: what averaging the

@@ -10,7 +10,7 @@ from typing import cast
 import torch
 
 from raybench.datasets.base import Array
-from raybench.engines.batch_order import Augmentation, EpochOrder
+from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
 
 
@@ -20,8 +20,8 @@ def as_tensor(values: Array) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """An `EpochOrder` as tensors on one device: [steps, batch] for an epoch, [batch] for a step; None where off."""
+class AugmentationDraws:
+    """An `EpochPlan` as tensors on one device: [steps, batch] for an epoch, [batch] for a step; None where off."""
 
     index: torch.Tensor
     top: torch.Tensor | None
@@ -31,7 +31,7 @@ class Drawn:
     cut_left: torch.Tensor | None
 
     @classmethod
-    def on(cls, order: EpochOrder, device: torch.device) -> Drawn:
+    def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
         """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
 
         def move(drawn: Array) -> torch.Tensor:
@@ -40,19 +40,19 @@ class Drawn:
         draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
         return cls(move(order.index), *(None if drawn is None else move(drawn) for drawn in draws))
 
-    def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> Drawn:
+    def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """The same part of all that is drawn."""
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return Drawn(take(self.index), *(None if drawn is None else take(drawn) for drawn in draws))
+        return AugmentationDraws(take(self.index), *(None if drawn is None else take(drawn) for drawn in draws))
 
 
-def steps_of(epoch: Drawn) -> Iterator[Drawn]:
+def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
     """An epoch's steps, one after the other."""
     for step in range(len(epoch.index)):
         yield epoch.each(itemgetter(step))
 
 
-class Pictures:
+class ImageAugmenter:
     """Turns indices into normalised batches [batch, channels, height, width].
 
     Args:
@@ -78,7 +78,7 @@ class Pictures:
         self._columns = torch.arange(size[1]).to(device)
         self._channels_last = channels_last
 
-    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: Drawn) -> torch.Tensor:
+    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: AugmentationDraws) -> torch.Tensor:
         """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
 
         `index` [batch] says where in `source` they are, which is on the same device.
@@ -93,7 +93,7 @@ class Pictures:
             rows, columns = rows + drawn.top[:, None], columns + drawn.left[:, None]
         return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
 
-    def finish(self, pictures: torch.Tensor, drawn: Drawn | None = None) -> torch.Tensor:
+    def finish(self, pictures: torch.Tensor, drawn: AugmentationDraws | None = None) -> torch.Tensor:
         """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
         values = pictures.to(torch.float32)
         if not self._plain:

@@ -11,21 +11,21 @@ import torch
 
 from raybench.core.ledger import Ledger
 from raybench.datasets.base import Array, Split
-from raybench.engines.batch_order import EpochOrder
+from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array
-from raybench.engines.torch.images import Drawn, Pictures, as_tensor, steps_of
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
 
 AHEAD = 2
 """Batches prepared in advance: one being copied while one is being computed."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
-Steps = Callable[[Drawn], Iterator[Drawn]]
+Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
 class Input(Protocol):
     """Batches of inputs (ready for the model) and targets, on the device."""
 
-    def train(self, order: EpochOrder) -> Iterator[Batch]:
+    def train(self, order: EpochPlan) -> Iterator[Batch]:
         """One epoch in the given order."""
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
@@ -41,16 +41,16 @@ class DeviceInput:
     """Both splits on the device, as bytes where they are pictures; a batch is a gather."""
 
     def __init__(
-        self, train: Split, val: Split, pictures: Pictures | None, device: torch.device, steps: Steps = steps_of
+        self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
     ) -> None:
         self._device, self._pictures, self._steps = device, pictures, steps
         self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
 
-    def train(self, order: EpochOrder) -> Iterator[Batch]:
+    def train(self, order: EpochPlan) -> Iterator[Batch]:
         """One epoch in the given order."""
         inputs, targets = self._train
-        for drawn in self._steps(Drawn.on(order, self._device)):
+        for drawn in self._steps(AugmentationDraws.on(order, self._device)):
             if self._pictures:
                 batch = self._pictures.finish(self._pictures.gather(inputs, drawn.index, drawn), drawn)
             else:
@@ -83,7 +83,7 @@ class HostInput:
         self,
         train: Split,
         val: Split,
-        pictures: Pictures | None,
+        pictures: ImageAugmenter | None,
         device: torch.device,
         ledger: Ledger,
         steps: Steps = steps_of,
@@ -100,7 +100,7 @@ class HostInput:
     def _move(self, batch: Batch) -> Batch:
         return batch[0].to(self._device, non_blocking=True), batch[1].to(self._device, non_blocking=True)
 
-    def train(self, order: EpochOrder) -> Iterator[Batch]:
+    def train(self, order: EpochPlan) -> Iterator[Batch]:
         """One epoch in the given order."""
         queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
         over = threading.Event()
@@ -118,7 +118,7 @@ class HostInput:
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            for drawn in self._steps(Drawn.on(order, self._device)):
+            for drawn in self._steps(AugmentationDraws.on(order, self._device)):
                 with self._ledger.section("input_wait"):
                     got = queue.get()
                 if isinstance(got, BaseException):

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import torch
 
-from raybench.engines.torch.distributed import Together
+from raybench.engines.torch.distributed import ProcessGroup
 
 
-class Sums:
+class MetricSums:
     """Sums of numbers an example has, kept on the device until an epoch ends."""
 
-    def __init__(self, device: torch.device, together: Together) -> None:
+    def __init__(self, device: torch.device, together: ProcessGroup) -> None:
         self._device, self._together = device, together
         self._names: list[str] = []
 

@@ -59,7 +59,7 @@ def end_groups(groups: Sequence[Group], epoch: int, freeze: bool) -> list[torch.
     return over
 
 
-class DecoupledSGD(torch.optim.SGD):
+class SGDW(torch.optim.SGD):
     """SGD whose decay stands beside the update: w ← w − rate·λ·w, then the step of the gradient alone."""
 
     def __init__(self, params: Iterable[dict[str, Any]], *, lr: float, **rest: Any) -> None:
@@ -106,7 +106,7 @@ def build_optimizer(
     coupled = decay == "coupled"
     if name == "sgd":
         momentum = {"momentum": settings["momentum"], "nesterov": settings["nesterov"], "fused": fused}
-        return (torch.optim.SGD if coupled else DecoupledSGD)(trained, lr=rate, **momentum)
+        return (torch.optim.SGD if coupled else SGDW)(trained, lr=rate, **momentum)
     if name in ("adam", "adamw"):
         moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], "fused": fused}
         return (torch.optim.Adam if coupled else torch.optim.AdamW)(trained, lr=rate, **moments)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from raybench.engines.images import Views
+from raybench.engines.images import TestTimeViews
 
 
-def views(pictures: torch.Tensor, what: Views) -> Iterator[tuple[float, torch.Tensor]]:
+def views(pictures: torch.Tensor, what: TestTimeViews) -> Iterator[tuple[float, torch.Tensor]]:
     """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1.
 
     All lie in memory as the pictures do, so that to a compiler they are one shape.
@@ -28,7 +28,9 @@ def views(pictures: torch.Tensor, what: Views) -> Iterator[tuple[float, torch.Te
             yield weight, view
 
 
-def averaged(outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, what: Views) -> torch.Tensor:
+def averaged(
+    outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, what: TestTimeViews
+) -> torch.Tensor:
     """The average of a model's outputs [batch, classes] over the views of a batch.
 
     Raises:

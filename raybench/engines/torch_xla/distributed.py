@@ -9,10 +9,10 @@ from torch import nn
 from torch_xla.core import xla_model
 
 from raybench.core.rank import Rank
-from raybench.engines.torch.distributed import Together
+from raybench.engines.torch.distributed import ProcessGroup
 
 
-class XlaTogether(Together):
+class XlaProcessGroup(ProcessGroup):
     """What ranks do together, as operations of the graph itself; with one rank, nothing.
 
     The chips have been told of one another when the device was opened (`raybench.devices.tpu`).

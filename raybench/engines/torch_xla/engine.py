@@ -22,12 +22,12 @@ from raybench.core.job import SPMD
 from raybench.core.ledger import COMPILATION
 from raybench.datasets.base import Array
 from raybench.engines.base import EngineParts, EpochResult
-from raybench.engines.step_timer import Steps
+from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates
 from raybench.engines.torch.engine import TorchEngine
-from raybench.engines.torch.images import Drawn
-from raybench.engines.torch.metric_sums import Sums
-from raybench.engines.torch_xla.distributed import XlaTogether
+from raybench.engines.torch.images import AugmentationDraws
+from raybench.engines.torch.metric_sums import MetricSums
+from raybench.engines.torch_xla.distributed import XlaProcessGroup
 from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 
 
@@ -73,7 +73,7 @@ class XlaEngine(TorchEngine):
     """
 
     _optimizer: XlaOptimizer
-    _together: XlaTogether
+    _together: XlaProcessGroup
     _mesh: Mesh | None = None
     _without_gradients = torch.no_grad  # torch_xla cannot take a view of a weight in inference mode
 
@@ -91,10 +91,10 @@ class XlaEngine(TorchEngine):
             for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
                 mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
 
-    def _meet(self) -> XlaTogether:
-        return XlaTogether(self._rank)
+    def _meet(self) -> XlaProcessGroup:
+        return XlaProcessGroup(self._rank)
 
-    def _steps(self, epoch: Drawn) -> Iterator[Drawn]:
+    def _steps(self, epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
         for self._pick in picks(len(epoch.index)):
             yield epoch.each(self._pick)
 
@@ -144,7 +144,7 @@ class XlaEngine(TorchEngine):
         self._ledger.move(spent - spent_before, section, COMPILATION[section])
         return count - count_before
 
-    def _charge(self, steps: Steps, section: str) -> None:
+    def _charge(self, steps: StepTimer, section: str) -> None:
         """Nothing to work out from the steps: XLA tells."""
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
@@ -153,7 +153,7 @@ class XlaEngine(TorchEngine):
                 mark_sharding(tensor, self._mesh, ("batch", *[None] * (tensor.dim() - 1)))
         return super()._forward(inputs, targets)
 
-    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: Sums, check: bool) -> None:
+    def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         super()._train_step(inputs, targets, sums, check)
         self._optimizer.zero_grad(set_to_none=True)  # what still lives at the end of a graph has to be written out
         torch_xla.sync()
@@ -163,7 +163,7 @@ class XlaEngine(TorchEngine):
         self._optimizer.step(self._pick(self._numbers))
         self._step += 1
 
-    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: Sums) -> None:
+    def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: MetricSums) -> None:
         _, values = self._forward(inputs, targets)
         counted = (torch.arange(len(targets)) < counts).to(self._on)
         sums.add({name: torch.where(counted, value, 0) for name, value in values.items()})

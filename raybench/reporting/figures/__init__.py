@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.reporting.figures import bars, cost, curves, heatmap, time_to_target
-from raybench.reporting.figures.style import NothingToShowError, png, styled, svg
+from raybench.reporting.figures.style import NoDataError, png, styled, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ __all__ = ["FIGURES", "Kind", "NothingToShowError", "Picture", "draw", "pictures
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureSpec:
     """A kind of figure.
 
     Attributes:
@@ -32,57 +32,57 @@ class Kind:
 
     title: str
     says: str
-    draw: Callable[[Standing], Figure]
+    draw: Callable[[GridResults], Figure]
 
 
-FIGURES: Mapping[str, Kind] = {
-    "speedups": Kind(
+FIGURES: Mapping[str, FigureSpec] = {
+    "speedups": FigureSpec(
         "Times as fast as the baseline",
         "A dot is the ratio of geometric means of the steady epoch, its line the 95 % interval; an arrow where that "
         "leaves the page, and no line for one run each. An interval that holds 1 shows no difference.",
         bars.speedups,
     ),
-    "times": Kind(
+    "times": FigureSpec(
         "Seconds an epoch",
         "Steady epochs, without warm-up and compilation. A ring is a run, the dot their geometric mean, the line its "
         "95 % interval; one run has none.",
         bars.times,
     ),
-    "accuracy_by_epoch": Kind(
+    "accuracy_by_epoch": FigureSpec(
         "Learning by epoch",
         "The mean over runs, with their least and most as a band; a cross is where a run ended that did not complete; "
         "the dashed rule is the target.",
         curves.accuracy_by_epoch,
     ),
-    "accuracy_by_time": Kind(
+    "accuracy_by_time": FigureSpec(
         "Learning by time",
         "The same over the time spent training: compilation, steps and waiting for input; evaluation is left out.",
         curves.accuracy_by_time,
     ),
-    "reached": Kind(
+    "reached": FigureSpec(
         "How many have reached the target by when",
         "The share of runs after so much training, by Kaplan and Meier's estimate: a tick is a run that ended without "
         "it; one that was stopped early counts as long as it ran. The band is the 95 % interval.",
-        time_to_target.reached,
+        time_to_target.survival_curves,
     ),
-    "accuracy_map": Kind(
+    "accuracy_map": FigureSpec(
         "What each setting came to",
         "After the last epoch: mean over runs ± their standard deviation; a fuller grey is higher. Hatched cells "
         "have no number, and say why.",
         heatmap.accuracy_map,
     ),
-    "time_and_cost": Kind(
+    "time_and_cost": FigureSpec(
         "Time against cost",
         "A whole run of each cell: its median time and its price. Left is faster, down is cheaper.",
         cost.time_and_cost,
     ),
-    "crossover": Kind(
+    "crossover": FigureSpec(
         "From which length on it holds",
         "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; of "
         "many cells, the fastest of each device. The band is the 95 % interval; one wider than the page is left out.",
         cost.crossover,
     ),
-    "ledger": Kind(
+    "ledger": FigureSpec(
         "Where the time went",
         "The wall time of a run's process by section, mean over runs; at the right all of it.",
         bars.ledger,
@@ -96,7 +96,7 @@ LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
-class Picture:
+class RenderedFigure:
     """A figure that was drawn.
 
     Attributes:
@@ -111,7 +111,7 @@ class Picture:
     svg: str
 
 
-def draw(name: str, standing: Standing) -> Figure:
+def draw(name: str, standing: GridResults) -> Figure:
     """One figure, for a notebook or to save as one likes.
 
     Raises:
@@ -122,17 +122,17 @@ def draw(name: str, standing: Standing) -> Figure:
         return FIGURES[name].draw(standing)
 
 
-def pictures(standing: Standing) -> tuple[list[Picture], dict[str, str]]:
+def rendered_figures(standing: GridResults) -> tuple[list[RenderedFigure], dict[str, str]]:
     """Every figure that the grid has something for; and from the name of every other to why it is left out.
 
     No figure that fails takes the page with it.
     """
-    drawn: list[Picture] = []
+    drawn: list[RenderedFigure] = []
     left_out: dict[str, str] = {}
     for name, kind in FIGURES.items():
         try:
-            drawn.append(Picture(name, kind.title, kind.says, svg(draw(name, standing), name)))
-        except NothingToShowError as error:
+            drawn.append(RenderedFigure(name, kind.title, kind.says, svg(draw(name, standing), name)))
+        except NoDataError as error:
             left_out[name] = str(error)
         except Exception as error:
             left_out[name] = f"it could not be drawn: {type(error).__name__}: {error}"[:LONGEST_REASON]

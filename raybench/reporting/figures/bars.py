@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import intervals
-from raybench.reporting.figures.style import GREY, NothingToShowError, fitted, legend, log_where_wide, marks, new
-from raybench.reporting.text import digits, phrase
+from raybench.reporting.figures.style import GREY, NoDataError, fitted, legend, log_where_wide, marks, new_figure
+from raybench.reporting.text import digits, render_phrase
 from raybench.results import timing
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Line:
     trouble: str
 
 
-def times(standing: Standing) -> Figure:
+def times(standing: GridResults) -> Figure:
     """Steady seconds an epoch of each cell: every run a ring, their geometric mean with its 95 % interval.
 
     Raises:
@@ -74,16 +74,16 @@ def times(standing: Standing) -> Figure:
     lines = []
     for cell in _few(standing):
         runs = [seconds for run in standing.completed(cell) if (seconds := timing.steady(run))]
-        troubles = phrase("run_troubles", standing.counts(cell))
+        troubles = render_phrase("run_troubles", standing.counts(cell))
         lines.append(_Line(standing.label(cell), runs, *intervals.geometric_mean_ci(runs), troubles))
     if not any(line.runs for line in lines):
-        raise NothingToShowError("no run has completed")
+        raise NoDataError("no run has completed")
     figure = _intervals(lines)
     figure.axes[0].set_xlabel("steady epoch, s (less is faster)", loc="right")
     return figure
 
 
-def speedups(standing: Standing) -> Figure:
+def speedups(standing: GridResults) -> Figure:
     """How many times as fast each cell is as its baseline, with its 95 % interval.
 
     Raises:
@@ -97,9 +97,11 @@ def speedups(standing: Standing) -> Figure:
             continue
         found = row.speedup
         value, low, high = (found.ratio, found.low, found.high) if found else (None, None, None)
-        lines.append(_Line(standing.label(cell), [], value, low, high, phrase("run_troubles", standing.counts(cell))))
+        lines.append(
+            _Line(standing.label(cell), [], value, low, high, render_phrase("run_troubles", standing.counts(cell)))
+        )
     if not any(line.value for line in lines):
-        raise NothingToShowError("no cell has a baseline to be compared with")
+        raise NoDataError("no cell has a baseline to be compared with")
     figure = _intervals(lines, around=1.0)
     panel = figure.axes[0]
     panel.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
@@ -107,7 +109,7 @@ def speedups(standing: Standing) -> Figure:
     return figure
 
 
-def ledger(standing: Standing) -> Figure:
+def ledger(standing: GridResults) -> Figure:
     """Where the wall time of each cell's processes went: the share of each section, mean over runs.
 
     Raises:
@@ -116,10 +118,10 @@ def ledger(standing: Standing) -> Figure:
     cells = _few(standing)
     ledgers = [[run.ledger for run in standing.completed(cell) if run.ledger and run.wall] for cell in cells]
     if not any(ledgers):
-        raise NothingToShowError("no run has completed")
+        raise NoDataError("no run has completed")
     seconds = [[fmean([one.get(name, 0.0) for one in mine] or [0.0]) for name in SECTIONS] for mine in ledgers]
     whole = [sum(mine) for mine in seconds]
-    figure, (panel, *_) = new(LINE * len(cells) + 1.25)
+    figure, (panel, *_) = new_figure(LINE * len(cells) + 1.25)
     left = [0.0] * len(cells)
     for name, (colour, hatch), times in zip(SECTIONS, _LOOKS, zip(*seconds, strict=True), strict=True):
         shares = [100 * mine / every if every else 0.0 for mine, every in zip(times, whole, strict=True)]
@@ -139,7 +141,12 @@ def ledger(standing: Standing) -> Figure:
             panel.text(101, place, f"{digits(every)} s", va="center", fontsize=8.5)
         else:
             panel.text(
-                1, place, phrase("run_troubles", standing.counts(cell)), va="center", fontsize=8.5, style="italic"
+                1,
+                place,
+                render_phrase("run_troubles", standing.counts(cell)),
+                va="center",
+                fontsize=8.5,
+                style="italic",
             )
     _names(panel, [standing.label(cell) for cell in cells])
     panel.set_xlim(0, 100)
@@ -148,15 +155,15 @@ def ledger(standing: Standing) -> Figure:
     return figure
 
 
-def _few(standing: Standing) -> Sequence[PlannedCell]:
+def _few(standing: GridResults) -> Sequence[PlannedCell]:
     if len(standing.cells) > MOST:
-        raise NothingToShowError(f"{len(standing.cells)} cells are more than one picture can show ({MOST})")
+        raise NoDataError(f"{len(standing.cells)} cells are more than one picture can show ({MOST})")
     return standing.cells
 
 
 def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
     """Lines from top to bottom, each with its runs, its value and its interval; an arrow where it leaves the page."""
-    figure, (panel, *_) = new(LINE * len(lines) + 0.75)
+    figure, (panel, *_) = new_figure(LINE * len(lines) + 0.75)
     known = [value for line in lines for value in (*line.runs, line.value, around) if value]
     # Two runs far apart have an interval that says nothing: it may triple the page, and no more.
     spread = max(known) / min(known)

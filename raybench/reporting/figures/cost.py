@@ -8,21 +8,21 @@ from itertools import chain
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.comparison import PlannedCell, origins
-from raybench.analysis.grid_results import Standing
-from raybench.analysis.statistics.break_even import Process, processes_of
+from raybench.analysis.comparison import PlannedCell, baseline_indices
+from raybench.analysis.grid_results import GridResults
+from raybench.analysis.statistics.break_even import RunCost, run_costs_of
 from raybench.analysis.statistics.speedup import speedup
-from raybench.reporting.figures.line_styles import devices, looks
+from raybench.reporting.figures.line_styles import devices, styles_by_label
 from raybench.reporting.figures.style import (
     GREY,
-    NothingToShowError,
+    NoDataError,
     fitted,
     label_points,
     legend,
     log,
     log_where_wide,
     marks,
-    new,
+    new_figure,
 )
 from raybench.results import timing
 
@@ -33,7 +33,7 @@ LINES = 6
 """Curves that can be told apart."""
 
 
-def time_and_cost(standing: Standing) -> Figure:
+def time_and_cost(standing: GridResults) -> Figure:
     """What a whole run takes and what it costs, a mark for each cell: left and down is better.
 
     Raises:
@@ -47,10 +47,10 @@ def time_and_cost(standing: Standing) -> Figure:
         if totals and price is not None:
             points.append((cell, median(totals), price))
     if not any(cell.price_per_hour is not None for cell in standing.cells):
-        raise NothingToShowError("no device of the grid has a price_per_hour")
+        raise NoDataError("no device of the grid has a price_per_hour")
     if not points:
-        raise NothingToShowError("no run on a device with a price has completed")
-    figure, (panel, *_) = new(3.3)
+        raise NoDataError("no run on a device with a price has completed")
+    figure, (panel, *_) = new_figure(3.3)
     every = devices(standing)
     for device, (colour, marker, _) in zip(every, marks(len(every)), strict=True):
         mine = [(x, y) for cell, x, y in points if str(cell.axes.get("device")) == device]
@@ -76,7 +76,7 @@ def time_and_cost(standing: Standing) -> Figure:
 class _Side:
     """The completed runs of a cell, and how many optimiser steps its epoch has."""
 
-    processes: Sequence[Process]
+    processes: Sequence[RunCost]
     steps: int
 
     def seconds(self, epochs: float) -> list[float]:
@@ -94,7 +94,7 @@ class _Side:
         return fmean(process.once for process in self.processes) / self.steady
 
 
-def crossover(standing: Standing) -> Figure:
+def crossover(standing: GridResults) -> Figure:
     """Times as fast as the baseline, by the length of the job, with the 95 % interval as a band.
 
     What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
@@ -104,8 +104,8 @@ def crossover(standing: Standing) -> Figure:
     """
     pairs = _pairs(standing)
     if not pairs:
-        raise NothingToShowError("no cell has a baseline to be compared with")
-    figure, (panel, *_) = new(3.2)
+        raise NoDataError("no cell has a baseline to be compared with")
+    figure, (panel, *_) = new_figure(3.2)
     longest = max(100.0, 30 * max(side.settled for _, *sides in pairs for side in sides))
     lengths = [longest ** (place / 60) for place in range(61)]
     panel.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
@@ -118,7 +118,7 @@ def crossover(standing: Standing) -> Figure:
     page = (min(known) / room, max(known) * room)
     every = list(known)
     for (cell, *_), look, found, mine in zip(
-        pairs, looks(standing, [cell for cell, *_ in pairs]), curves, ratios, strict=True
+        pairs, styles_by_label(standing, [cell for cell, *_ in pairs]), curves, ratios, strict=True
     ):
         colour, marker, dash = look
         style: dict[str, Any] = {"color": colour, "linestyle": dash}
@@ -141,11 +141,11 @@ def crossover(standing: Standing) -> Figure:
     return figure
 
 
-def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
+def _pairs(standing: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
     """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
     sides = [_side(standing, cell) for cell in standing.cells]
     found: list[tuple[PlannedCell, _Side, _Side]] = []
-    for number, origin in enumerate(origins(standing.cells, standing.compared_with)):
+    for number, origin in enumerate(baseline_indices(standing.cells, standing.compared_with)):
         cell, mine = standing.cells[number], sides[number]
         base = sides[origin] if origin is not None and origin != number else None
         if mine and base and not cell.again:
@@ -158,7 +158,7 @@ def _pairs(standing: Standing) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
     return list(best.values())[:LINES]
 
 
-def _side(standing: Standing, cell: PlannedCell) -> _Side | None:
-    processes = processes_of(standing.completed(cell))
+def _side(standing: GridResults, cell: PlannedCell) -> _Side | None:
+    processes = run_costs_of(standing.completed(cell))
     steps = standing.steps(cell)
     return _Side(processes, steps) if processes and steps else None

@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing, worded
-from raybench.planning.plan import short
-from raybench.reporting.figures.line_styles import looks
-from raybench.reporting.figures.style import GREY, NothingToShowError, fitted, legend, log_where_wide, new
-from raybench.reporting.text import phrase
+from raybench.analysis.grid_results import GridResults, axis_label
+from raybench.planning.plan import format_value
+from raybench.reporting.figures.line_styles import styles_by_label
+from raybench.reporting.figures.style import GREY, NoDataError, fitted, legend, log_where_wide, new_figure
+from raybench.reporting.text import render_phrase
 from raybench.results.attempt import Attempt
 from raybench.results.timing import epoch_seconds
 
@@ -36,7 +36,7 @@ Panel = tuple[str, list[tuple[str, PlannedCell]]]
 Curve = tuple[Sequence[float], Sequence[float]]
 
 
-def accuracy_by_epoch(standing: Standing) -> Figure:
+def accuracy_by_epoch(standing: GridResults) -> Figure:
     """The metric after each epoch: the mean of the runs of a cell as a line, where they are several their range.
 
     Devices stand in panels of their own, so that settings can be told apart on each.
@@ -47,7 +47,7 @@ def accuracy_by_epoch(standing: Standing) -> Figure:
     return _curves(standing, _by_epoch, "epoch", lines_of=("weight_decay", "batch_size"))
 
 
-def accuracy_by_time(standing: Standing) -> Figure:
+def accuracy_by_time(standing: GridResults) -> Figure:
     """The metric over training time (compile + train + waiting for input, without evaluation), by device.
 
     Devices stand in one panel, one for each setting: that is the race.
@@ -69,20 +69,22 @@ def _by_time(run: Attempt, metric: str) -> Curve:
     return [at for at, _ in told], [value for _, value in told]
 
 
-def _curves(standing: Standing, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]) -> Figure:
+def _curves(
+    standing: GridResults, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]
+) -> Figure:
     if not any(len(curve(run, standing.metric)[0]) for cell in standing.cells for run in standing.runs(cell)):
-        raise NothingToShowError(f"no run has told of {standing.metric}")
+        raise NoDataError(f"no run has told of {standing.metric}")
     groups = _panels(standing, lines_of)
     if len(groups) > PANELS:
         groups = _best(standing, together="device" in lines_of)
     columns = 1 if len(groups) == 1 else 2
     rows = -(-len(groups) // columns)
-    figure, panels = new(2.9 if columns == 1 else 2.1 * rows + 0.5, rows, columns, sharex=True, sharey=True)
+    figure, panels = new_figure(2.9 if columns == 1 else 2.1 * rows + 0.5, rows, columns, sharex=True, sharey=True)
     first: dict[str, PlannedCell] = {}
     for _, cells in groups:
         for name, cell in cells:
             first.setdefault(name, cell)
-    look = dict(zip(first, looks(standing, list(first.values())), strict=True))
+    look = dict(zip(first, styles_by_label(standing, list(first.values())), strict=True))
     reached: list[float] = []
     heads = 1
     for panel, (title, cells) in zip(panels, groups, strict=False):
@@ -116,7 +118,7 @@ def _curves(standing: Standing, curve: Callable[[Attempt, str], Curve], unit: st
 
 def _draw(
     panel: Axes,
-    standing: Standing,
+    standing: GridResults,
     cell: PlannedCell,
     look: tuple[str, str, Any],
     name: str,
@@ -145,14 +147,14 @@ def _draw(
     return points
 
 
-def _trouble(standing: Standing, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
+def _trouble(standing: GridResults, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
     """What has no line, or not of all its runs, and why: a line each, above the panel, where no curve is."""
-    words = [(name, phrase("run_troubles", standing.counts(cell))) for name, cell in cells]
+    words = [(name, render_phrase("run_troubles", standing.counts(cell))) for name, cell in cells]
     told = [f"{fitted(name or 'runs', 20)}: {trouble}" for name, trouble in words if trouble]
     return [*told[:3], *([f"and {len(told) - 3} more"] if len(told) > 3 else [])]
 
 
-def _panels(standing: Standing, lines_of: Sequence[str]) -> list[Panel]:
+def _panels(standing: GridResults, lines_of: Sequence[str]) -> list[Panel]:
     """Panels with the lines in each: lines are the axes that are wanted as such, as far as a panel can hold them.
 
     Where all cells are few enough, they stand in one panel.
@@ -166,12 +168,12 @@ def _panels(standing: Standing, lines_of: Sequence[str]) -> list[Panel]:
     others = [axis for axis in axes if axis not in chosen]
     found: dict[str, list[tuple[str, PlannedCell]]] = {}
     for cell in standing.cells:
-        title = " ".join(worded(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
-        found.setdefault(title, []).append((standing.label(cell, without=others) or short(cell.cell_id), cell))
+        title = " ".join(axis_label(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
+        found.setdefault(title, []).append((standing.label(cell, without=others) or format_value(cell.cell_id), cell))
     return list(found.items())
 
 
-def _best(standing: Standing, together: bool) -> list[Panel]:
+def _best(standing: GridResults, together: bool) -> list[Panel]:
     """The cells that ended best: so many of each device in a panel of its own, or the best of each in one panel."""
     ended = {cell.cell_id: [run.metric(standing.metric) for run in standing.completed(cell)] for cell in standing.cells}
     known = {name: fmean(found) for name, values in ended.items() if (found := [v for v in values if v is not None])}

@@ -8,10 +8,10 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing, worded
-from raybench.planning.plan import short
-from raybench.reporting.figures.style import NothingToShowError, fitted, new
-from raybench.reporting.text import phrase
+from raybench.analysis.grid_results import GridResults, axis_label
+from raybench.planning.plan import format_value
+from raybench.reporting.figures.style import NoDataError, fitted, new_figure
+from raybench.reporting.text import render_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +42,11 @@ class _Side:
 
     @property
     def ticks(self) -> tuple[list[float], list[str]]:
-        words = [short(value) if value is not None else "" for value in self.values]
+        words = [format_value(value) if value is not None else "" for value in self.values]
         return [place + 0.5 for place in range(len(words))], words
 
 
-def accuracy_map(standing: Standing) -> Figure:
+def accuracy_map(standing: GridResults) -> Figure:
     """The last epoch's metric by batch size and weight decay, a panel for each device, with ± its standard deviation.
 
     What ran out of memory, diverged, was skipped or has not run is hatched and says so; what the grid does not ask for
@@ -57,25 +57,25 @@ def accuracy_map(standing: Standing) -> Figure:
     """
     batches, decays = standing.axes.get(BATCH), standing.axes.get(DECAY)
     if not batches and not decays:
-        raise NothingToShowError("neither batch size nor weight decay varies")
+        raise NoDataError("neither batch size nor weight decay varies")
     values = {cell.cell_id: standing.values(cell) for cell in standing.cells}
     every = [fmean(found) for found in values.values() if found]
     if not every:
-        raise NothingToShowError(f"no completed run has told of {standing.metric}")
+        raise NoDataError(f"no completed run has told of {standing.metric}")
     others = [axis for axis in standing.axes if axis not in (BATCH, DECAY)]
     panels: dict[str, list[PlannedCell]] = {}
     for cell in standing.cells:
         if not cell.again and cell.axes:
-            title = " ".join(worded(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
+            title = " ".join(axis_label(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
             panels.setdefault(title, []).append(cell)
     rows, columns = _side(standing, BATCH, "batch size"), _side(standing, DECAY, "weight decay λ")
     if len(columns.values) > COLUMNS:
         rows, columns = columns, rows
     if len(panels) > PANELS or len(columns.values) > COLUMNS or len(rows.values) > ROWS:
-        raise NothingToShowError("there are more cells than a map can show")
+        raise NoDataError("there are more cells than a map can show")
     across = 2 if len(columns.values) <= 2 and len(panels) > 1 else 1
     down = -(-len(panels) // across)
-    figure, axes = new(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)
+    figure, axes = new_figure(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)
     scale = (min(every), max(every) if max(every) > min(every) else min(every) + 1e-9)
     for panel, (title, cells) in zip(axes, panels.items(), strict=False):
         _map(panel, standing, cells, values, rows, columns, scale)
@@ -89,7 +89,7 @@ def accuracy_map(standing: Standing) -> Figure:
 
 def _map(
     panel: Axes,
-    standing: Standing,
+    standing: GridResults,
     cells: Sequence[PlannedCell],
     values: dict[str, list[float]],
     rows: _Side,
@@ -110,8 +110,8 @@ def _map(
             "linewidth": 0.6,
         }
         panel.add_patch(Rectangle(place, 1, 1, hatch="" if found else TROUBLE, **box))
-        words = _words(found) if found else phrase("run_troubles", standing.counts(cell)) or "–"
-        more = f"\n{trouble}" if found and (trouble := phrase("run_troubles", standing.counts(cell))) else ""
+        words = _words(found) if found else render_phrase("run_troubles", standing.counts(cell)) or "–"
+        more = f"\n{trouble}" if found and (trouble := render_phrase("run_troubles", standing.counts(cell))) else ""
         panel.text(
             place[0] + 0.5,
             place[1] + 0.5,
@@ -130,7 +130,7 @@ def _map(
     panel.spines[:].set_visible(False)
 
 
-def _side(standing: Standing, axis: str, label: str) -> _Side:
+def _side(standing: GridResults, axis: str, label: str) -> _Side:
     """A side of a map, sorted where its values are numbers; without a label where it does not vary."""
     values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
     ordered = sorted(values) if all(isinstance(value, (int, float)) for value in values) else values

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.grid_results import GridResults
 from raybench.reporting.figures.style import MARKERS, marks
 
 
-def devices(standing: Standing) -> list[str]:
+def devices(standing: GridResults) -> list[str]:
     """The devices of a grid, in order."""
     return list(dict.fromkeys(str(cell.axes.get("device")) for cell in standing.cells))
 
 
-def looks(standing: Standing, cells: Sequence[PlannedCell]) -> list[tuple[str, str, Any]]:
+def styles_by_label(standing: GridResults, cells: Sequence[PlannedCell]) -> list[tuple[str, str, Any]]:
     """A colour, a marker and a dash for the line of each of some cells (`raybench.reporting.figures.style.marks`).
 
     Where each has a device of its own it is the device's, else that of the cell's place in the grid; in a grid of more

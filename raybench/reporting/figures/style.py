@@ -48,7 +48,7 @@ LETTERS: Mapping[str, Any] = {
 }
 
 
-class NothingToShowError(RaybenchError):
+class NoDataError(RaybenchError):
     """A figure has nothing to show; the message says why, for the reader of the report."""
 
 
@@ -71,7 +71,7 @@ def styled(salt: str) -> Iterator[None]:
         yield
 
 
-def new(height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
+def new_figure(height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
     """A figure of so many inches in height, and its panels row by row; it belongs to nobody but who asks for it."""
     from matplotlib.figure import Figure
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.analysis.diagnostics.distortion import could_turn
+from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.statistics.speedup import UNCLEAR, speedup
 
@@ -22,7 +22,7 @@ def finding(code, too_long=None, too_short=None):
 
 def turning(times, baseline=(), other=()):
     """Codes that could turn the verdict, of findings in all three runs of a side."""
-    return could_turn(speedup(*times), [list(baseline)] * 3, [list(other)] * 3)
+    return could_reverse(speedup(*times), [list(baseline)] * 3, [list(other)] * 3)
 
 
 def test_a_small_distortion_turns_no_large_ratio():
@@ -51,9 +51,9 @@ def test_alike_may_turn_either_way():
 
 def test_what_touches_one_run_of_three_counts_a_third():
     some = finding("steal", 0.15)
-    assert could_turn(speedup(*LITTLE), [[some], [], []], [[], [], []]) == ({"steal"}, set())
+    assert could_reverse(speedup(*LITTLE), [[some], [], []], [[], [], []]) == ({"steal"}, set())
     less = finding("steal", 0.05)
-    assert could_turn(speedup(*LITTLE), [[less], [], []], [[], [], []]) == (set(), set())
+    assert could_reverse(speedup(*LITTLE), [[less], [], []], [[], [], []]) == (set(), set())
 
 
 def test_findings_that_only_together_turn_it_are_all_named():
@@ -68,12 +68,12 @@ def test_a_finding_of_unknown_size_turns_nothing():
 
 def test_one_run_each_is_judged_by_its_ratio():
     found = speedup([4.0], [3.8])
-    assert could_turn(found, [[finding("steal", 0.1)]], [[]]) == ({"steal"}, set())
-    assert could_turn(found, [[finding("steal", 0.01)]], [[]]) == (set(), set())
+    assert could_reverse(found, [[finding("steal", 0.1)]], [[]]) == ({"steal"}, set())
+    assert could_reverse(found, [[finding("steal", 0.01)]], [[]]) == (set(), set())
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.0, 1.1])
 def test_wide_intervals_stay_unclear(factor):
     found = speedup([4.0, 6.0, 3.0], [4.1, 2.9, 6.2])
     assert found.verdict(factor) == UNCLEAR
-    assert could_turn(found, [[finding("steal", 0.05)]] * 3, [[]] * 3) == (set(), set())
+    assert could_reverse(found, [[finding("steal", 0.05)]] * 3, [[]] * 3) == (set(), set())

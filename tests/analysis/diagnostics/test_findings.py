@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from raybench.analysis.diagnostics.finding import CAUTION, DOUBT, Context, kinds
-from raybench.analysis.diagnostics.findings import by_code, findings, survey
+from raybench.analysis.diagnostics.findings import by_code, diagnose_all, findings
 from raybench.checks.canary.judge import Drift
 from raybench.results.attempt import attempts
 
@@ -69,7 +69,7 @@ def test_a_quiet_trial_has_none(tell):
 
 def test_the_contracts_own_journal_has_none(golden_events):
     (attempt,) = attempts(golden_events).values()
-    assert survey([attempt]) == {attempt.key: ()}
+    assert diagnose_all([attempt]) == {attempt.key: ()}
 
 
 @pytest.mark.parametrize(
@@ -214,14 +214,14 @@ def test_what_runs_at_the_same_time_is_found_from_the_journal(tell):
         return tell(trial=trial, times=[f"2026-11-21T09:00:{second:06.3f}Z" for second in (begin, end)], **more)
 
     part = {"exclusive": False}
-    alone = survey([at("a-r0", 0, 10, fairness=part), at("b-r0", 10.05, 20, fairness=part)])
+    alone = diagnose_all([at("a-r0", 0, 10, fairness=part), at("b-r0", 10.05, 20, fairness=part)])
     assert list(alone.values()) == [(), ()], "a part of the machine, and nobody on the rest of it"
-    found = survey([at("a-r0", 0, 10), at("b-r0", 5, 9, fairness={"cores": [1]}), at("c-r0", 10, 20)])
+    found = diagnose_all([at("a-r0", 0, 10), at("b-r0", 5, 9, fairness={"cores": [1]}), at("c-r0", 10, 20)])
     (first,), (second,), third = found.values()
     assert (first.code, second.code, third) == ("cores_shared", "cores_shared", ())
     assert first.says == "it shared its cores with 1 other run during 40% of its time"
     assert second.evidence["overlap"] == 1.0
-    apart = survey([at("a-r0", 0, 10), at("b-r0", 0, 10, fairness={"cores": [7]})])
+    apart = diagnose_all([at("a-r0", 0, 10), at("b-r0", 0, 10, fairness={"cores": [7]})])
     assert all("shared its machine" in finding.says for (finding,) in apart.values())
 
 
@@ -231,7 +231,7 @@ def test_the_same_cores_were_faster_elsewhere(tell):
         times = [f"2026-11-21T{hours}:00:0{second}.000Z" for second in (0, 9)]
         return tell(host={"mhz": {"first": mhz, "last": mhz}}, trial=trial, times=times, **more)
 
-    found = survey([at("a-r0", 3000.0), at("b-r0", 2000.0), at("c-r0", 2000.0, device={"threads": 1})])
+    found = diagnose_all([at("a-r0", 3000.0), at("b-r0", 2000.0), at("c-r0", 2000.0, device={"threads": 1})])
     assert [[finding.says for finding in told] for told in found.values()] == [
         [],
         ["its cores ended at 2000 MHz, after 3000 in another run"],
@@ -259,7 +259,7 @@ def test_doubts_come_before_notes_and_the_worst_first(tell):
 
 def test_a_trial_that_never_ran_has_none(tell):
     (skipped,) = attempts([{"event": "trial_skipped", "trial": "a-r0", "reason": "no TPU"}]).values()
-    assert survey([skipped]) == {skipped.key: ()}
+    assert diagnose_all([skipped]) == {skipped.key: ()}
 
 
 def test_a_finding_is_plain_values(tell):
@@ -293,7 +293,7 @@ def test_a_slow_start_that_other_repeats_do_not_have_is_no_short_warm_up(tell):
             )
             for number, some in enumerate(epochs)
         ]
-        return [[finding.code for finding in found] for found in survey(runs).values()]
+        return [[finding.code for finding in found] for found in diagnose_all(runs).values()]
 
     assert repeats(slow) == [["short_warmup"]]
     assert repeats(slow, steady, steady) == [[], [], []], "a neighbour's burst"

@@ -13,7 +13,7 @@ from support.made_up_grids import contract_events
 from raybench import load
 from raybench.analysis import diagnostics
 from raybench.analysis.diagnostics import finding
-from raybench.core.events import line
+from raybench.core.events import to_line
 from raybench.reporting import build
 from raybench.results.attempt import attempts
 from raybench.tracking import mapping
@@ -53,12 +53,12 @@ def moonlight(tmp_path, monkeypatch):
 def journal(tmp_path):
     path = tmp_path / "results" / "made_up" / "journal.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_text("".join(map(line, contract_events())))
+    path.write_text("".join(map(to_line, contract_events())))
     return path
 
 
 def test_it_is_a_caveat_of_the_report_and_of_the_ratio(moonlight, journal):
-    report = build.of_source(str(journal), Path())
+    report = build.from_source(str(journal), Path())
     (doubt,) = report.doubts
     assert doubt.kind == "finding"
     page = re.sub(r"<[^>]*>", "", build.files(report)[build.HTML])

@@ -6,8 +6,8 @@ import pytest
 from support.made_up_grids import contract_events
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.diagnostics.provenance import made_apart
-from raybench.analysis.grid_results import Standing
+from raybench.analysis.diagnostics.provenance import find_different_sessions
+from raybench.analysis.grid_results import GridResults
 from raybench.reporting import build
 from raybench.results.attempt import Attempt
 
@@ -44,11 +44,11 @@ def found(runs, canaries=(), baseline=None, before=()):
     """What is found of each run, by its cell and repeat; `before` are attempts that were made again since."""
     cells = [PlannedCell(CELLS[name], {"device": name}, 3) for name in CELLS]
     latest = {run.trial: run for run in runs}
-    standing = Standing("made up", "net", cells, latest, {"device": "base"} if baseline is None else baseline)
+    standing = GridResults("made up", "net", cells, latest, {"device": "base"} if baseline is None else baseline)
     names = {CELLS[name]: name for name in CELLS}
     return {
         f"{names[trial.split('-r')[0]]} {trial[-1]}": finding
-        for (trial, _), finding in made_apart(standing, [*before, *runs], canaries).items()
+        for (trial, _), finding in find_different_sessions(standing, [*before, *runs], canaries).items()
     }
 
 
@@ -168,11 +168,13 @@ def test_the_report_cautions_of_it():
     for event in made:
         if event["event"] == "trial_started":
             event["cell"]["settings"]["decay"] = "coupled"
-    assert "made_apart" not in {code for row in build.of_events("g", made, None).standing.rows for code in codes(row)}
+    assert "made_apart" not in {
+        code for row in build.from_journal("g", made, None).standing.rows for code in codes(row)
+    }
     for event in made:
         if event["event"] == "trial_started" and event["profile"] == "other":
             event["host"] = {**event["host"], "boot": "another"}
-    report = build.of_events("g", made, None)
+    report = build.from_journal("g", made, None)
     base, other = report.standing.rows
     assert codes(base) == set() and codes(other) == {"made_apart"}
     assert other.doubts == (), "nobody knows how much it changes: no letter"

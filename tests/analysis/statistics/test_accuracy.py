@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from support.simulated import CALLS, COVERS, GRIDS, covers
 
-from raybench.analysis.statistics.accuracy import Gap, blur, compare_accuracy, prove, wilson
+from raybench.analysis.statistics.accuracy import (
+    AccuracyDifference,
+    check_mean_accuracy,
+    compare_accuracy,
+    validation_set_uncertainty,
+    wilson,
+)
 
 EXAMPLES = 10_000
 
@@ -39,14 +45,16 @@ def test_the_same_accuracy_has_to_be_shown():
 
 
 def test_one_run_each_has_no_interval():
-    assert compare_accuracy([0.94], [0.92], EXAMPLES) == Gap(pytest.approx(2.0), blur=blur(0.93, EXAMPLES))
+    assert compare_accuracy([0.94], [0.92], EXAMPLES) == AccuracyDifference(
+        pytest.approx(2.0), blur=validation_set_uncertainty(0.93, EXAMPLES)
+    )
     assert compare_accuracy([0.94], [0.92]).differs is None
     assert compare_accuracy([], [0.92]) is None
 
 
 def test_what_a_validation_set_leaves_open():
-    assert blur(0.94, EXAMPLES) == pytest.approx(0.47, abs=0.005)
-    assert blur(0.94, 360) > 2
+    assert validation_set_uncertainty(0.94, EXAMPLES) == pytest.approx(0.47, abs=0.005)
+    assert validation_set_uncertainty(0.94, 360) > 2
 
 
 def test_wilson_s_interval():
@@ -58,18 +66,18 @@ def test_wilson_s_interval():
 
 
 def test_whether_runs_prove_a_mean():
-    sure = prove([0.9408, 0.9421, 0.9395, 0.9412], 0.94, EXAMPLES)
+    sure = check_mean_accuracy([0.9408, 0.9421, 0.9395, 0.9412], 0.94, EXAMPLES)
     assert not sure.shown
     assert sure.low < 0.94 < sure.mean
-    assert not prove([0.92, 0.921], 0.94).shown
-    assert prove([0.95, 0.951, 0.9505], 0.94).shown
-    assert prove([0.95], 0.94).low is None
-    assert prove([], 0.94) is None
+    assert not check_mean_accuracy([0.92, 0.921], 0.94).shown
+    assert check_mean_accuracy([0.95, 0.951, 0.9505], 0.94).shown
+    assert check_mean_accuracy([0.95], 0.94).low is None
+    assert check_mean_accuracy([], 0.94) is None
 
 
 @pytest.mark.parametrize("repeats", [3, 5, 10])
 def test_the_interval_of_a_mean_covers_and_what_is_not_there_is_seldom_proven(repeats):
     random = np.random.default_rng(repeats)
-    found = [prove(row, 0.94, EXAMPLES) for row in accuracies(random, 0.94, repeats).tolist()]
+    found = [check_mean_accuracy(row, 0.94, EXAMPLES) for row in accuracies(random, 0.94, repeats).tolist()]
     assert COVERS[0] <= covers(found, 0.94) <= COVERS[1]
     assert np.mean([each.shown for each in found]) <= 0.035, "of one side: half of what two sides leave out"

@@ -8,7 +8,7 @@ from support.simulated import CALLS, COVERS, GRIDS, covers, steady
 
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.intervals import Difference
-from raybench.analysis.statistics.speedup import AS_FAST, FASTER, SLOWER, UNCLEAR, Speedup, by_repeat, speedup
+from raybench.analysis.statistics.speedup import AS_FAST, FASTER, SLOWER, UNCLEAR, Speedup, paired_or_welch, speedup
 
 CPU, OTHER = [4.000, 4.100, 4.050], [2.000, 2.020, 1.980]
 
@@ -79,7 +79,7 @@ def test_pairing_by_what_other_cells_show_keeps_the_coverage(repeats, drift):
     random = np.random.default_rng(repeats)
     cells = steady(random, repeats, shape=(GRIDS, 4)) * np.exp(random.normal(0.0, drift, (GRIDS, 1, repeats)))
     grids = [[dict(enumerate(cell)) for cell in grid] for grid in cells.tolist()]
-    found = [by_repeat(grid[0], grid[1], grid[2:]) for grid in grids]
+    found = [paired_or_welch(grid[0], grid[1], grid[2:]) for grid in grids]
     held = covers(found, 1.0)
     assert held >= COVERS[0]
     pairs = np.mean([each.paired for each in found])
@@ -109,19 +109,19 @@ def test_to_take_the_narrower_interval_would_lie():
 def test_repeats_are_paired_only_where_both_sides_have_them():
     beside = [{0: 1.0, 1: 2.0, 2: 4.0}, {0: 1.1, 1: 2.1, 2: 4.1}]
     baseline, other = {0: 2.0, 1: 4.1, 2: 8.0}, {2: 4.0, 0: 1.0, 1: 2.0}
-    found = by_repeat(baseline, other, beside)
+    found = paired_or_welch(baseline, other, beside)
     assert found.paired
     assert found.df == 2
     assert found.ratio == pytest.approx(speedup(list(baseline.values()), list(other.values())).ratio)
-    assert not by_repeat(baseline, {0: 1.0, 1: 2.0}, beside).paired
-    assert not by_repeat(baseline, other, beside[:1]).paired, "one cell beside it shows nothing of the machine"
-    assert not by_repeat(baseline, other).paired
+    assert not paired_or_welch(baseline, {0: 1.0, 1: 2.0}, beside).paired
+    assert not paired_or_welch(baseline, other, beside[:1]).paired, "one cell beside it shows nothing of the machine"
+    assert not paired_or_welch(baseline, other).paired
 
 
 def test_two_repeats_are_not_paired():
     """With one degree of freedom an interval would be wide by chance: 1.41 to 3.71 where Welch's is 1.95 to 2.69."""
     beside = [{0: 1.0, 1: 2.0}, {0: 1.1, 1: 2.1}]
-    found = by_repeat({0: 2.0, 1: 4.1}, {0: 1.0, 1: 2.0}, beside)
+    found = paired_or_welch({0: 2.0, 1: 4.1}, {0: 1.0, 1: 2.0}, beside)
     assert (found.paired, round(found.df, 1)) == (False, 2.0)
 
 

@@ -7,14 +7,14 @@ from raybench.analysis.statistics.time_to_target import (
     ENDINGS,
     MISSED,
     NEVER,
-    Step,
-    Try,
-    alike,
+    SurvivalStep,
+    TargetAttempt,
     compare_targets,
-    curve,
+    epochs_equivalent,
     expected,
-    reached_by_half,
-    try_of,
+    kaplan_meier,
+    median_time_to_target,
+    target_attempt_of,
 )
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
@@ -24,7 +24,9 @@ LOG_LOG = [(0.03082021, 0.79619074), (0.11824359, 0.87426982), (0.28078198, 0.98
 
 
 def tries(hits, misses=(), epochs=None):
-    return [Try(each, epochs=epochs) for each in hits] + [Try(each, MISSED, epochs) for each in misses]
+    return [TargetAttempt(each, epochs=epochs) for each in hits] + [
+        TargetAttempt(each, MISSED, epochs) for each in misses
+    ]
 
 
 def test_the_published_runs_with_restarts():
@@ -49,7 +51,9 @@ def test_the_interval_of_the_expected_time_covers(runs):
     grids = []
     for reached in random.random((2000, runs)) < 0.7:
         seconds = np.where(reached, random.normal(hit, 5.0, runs), random.normal(miss, 2.0, runs))
-        grids.append([Try(s, "reached" if r else MISSED) for s, r in zip(seconds.tolist(), reached, strict=True)])
+        grids.append(
+            [TargetAttempt(s, "reached" if r else MISSED) for s, r in zip(seconds.tolist(), reached, strict=True)]
+        )
     found = [expected(grid) for grid in grids]
     assert 0.93 <= covers([each for each in found if each.high], hit + 0.3 / 0.7 * miss) <= 0.985
 
@@ -64,7 +68,7 @@ def test_the_interval_of_a_ratio_with_restarts_covers_with_few_runs(runs, shares
     def side(share, speed):
         spent = speed * np.exp(random.normal(0, 0.03, runs))
         return [
-            Try(10 * s, "reached", 10, 24 * s) if hit else Try(24 * s, MISSED, 24)
+            TargetAttempt(10 * s, "reached", 10, 24 * s) if hit else TargetAttempt(24 * s, MISSED, 24)
             for s, hit in zip(spent.tolist(), random.random(runs) < share, strict=True)
         ]
 
@@ -77,12 +81,15 @@ def test_the_interval_of_a_ratio_with_restarts_covers_with_few_runs(runs, shares
 
 
 def test_what_a_miss_would_have_cost_where_nothing_missed(golden_events):
-    found = try_of(attempts(golden_events)["e5728b716bd9-r0", 1], Target("val/accuracy", 0.5))
+    found = target_attempt_of(attempts(golden_events)["e5728b716bd9-r0", 1], Target("val/accuracy", 0.5))
     assert (found.seconds, found.epochs, found.miss) == (4.621, 1, 8.542)
     cut = [event for event in golden_events if event.get("epoch") != 2]
-    found = try_of(attempts(cut)["e5728b716bd9-r0", 1], Target("val/accuracy", 0.5))
+    found = target_attempt_of(attempts(cut)["e5728b716bd9-r0", 1], Target("val/accuracy", 0.5))
     assert found.miss == pytest.approx(4.621 + 4.003), "one that stopped there would have had another epoch"
-    assert expected([Try(10.0, miss=24.0), Try(10.0, miss=24.0)]).high > expected([Try(10.0), Try(10.0)]).high
+    assert (
+        expected([TargetAttempt(10.0, miss=24.0), TargetAttempt(10.0, miss=24.0)]).high
+        > expected([TargetAttempt(10.0), TargetAttempt(10.0)]).high
+    )
 
 
 def test_all_reached_is_not_certain_to_be_reached():
@@ -101,11 +108,11 @@ def test_none_reached_leaves_a_lower_end():
 
 
 def test_a_run_that_a_time_limit_stopped_is_no_miss():
-    hits, limited = [Try(10.0), Try(12.0), Try(14.0)], Try(9.0, CENSORED)
+    hits, limited = [TargetAttempt(10.0), TargetAttempt(12.0), TargetAttempt(14.0)], TargetAttempt(9.0, CENSORED)
     found = expected([*hits, limited])
     assert (found.seconds, found.share, found.censored) == (pytest.approx(12.0), 1.0, 1), "none had all its epochs"
     assert found.share_low < expected(hits).share_low, "it might have missed"
-    found = expected([*hits, limited, Try(30.0, MISSED)])
+    found = expected([*hits, limited, TargetAttempt(30.0, MISSED)])
     assert found.seconds == pytest.approx(12.0 + (1 - found.share) / found.share * 30), "a miss costs what misses took"
     none = expected([limited, limited])
     assert (none.seconds, none.share_high, none.censored) == (None, 1.0, 2)
@@ -118,25 +125,38 @@ def test_one_success_shows_no_spread():
 
 def test_the_curve_is_kaplan_and_meier_s():
     """The numbers of `scipy.stats.ecdf` of `CensoredData.right_censored`, with its interval "log-log"."""
-    found = curve([Try(1.0), Try(2.0), Try(3.0, CENSORED), Try(4.0), Try(5.0, CENSORED)])
+    found = kaplan_meier(
+        [
+            TargetAttempt(1.0),
+            TargetAttempt(2.0),
+            TargetAttempt(3.0, CENSORED),
+            TargetAttempt(4.0),
+            TargetAttempt(5.0, CENSORED),
+        ]
+    )
     assert [(step.seconds, round(step.share, 6)) for step in found] == [(1.0, 0.2), (2.0, 0.4), (4.0, 0.7)]
     assert [(step.low, step.high) for step in found] == [pytest.approx(ends, abs=1e-6) for ends in LOG_LOG]
 
 
 def test_what_never_reaches_it_stays_at_risk():
     """Diverged after a second: it is not a run that might have reached the target later."""
-    cut = curve([Try(1.0, CENSORED), Try(2.0), Try(3.0)])
-    never = curve([Try(1.0, NEVER), Try(2.0), Try(3.0)])
+    cut = kaplan_meier([TargetAttempt(1.0, CENSORED), TargetAttempt(2.0), TargetAttempt(3.0)])
+    never = kaplan_meier([TargetAttempt(1.0, NEVER), TargetAttempt(2.0), TargetAttempt(3.0)])
     assert [step.share for step in cut] == pytest.approx([1 / 2, 1])
     assert [step.share for step in never] == pytest.approx([1 / 3, 2 / 3])
-    assert reached_by_half([Try(1.0, NEVER), Try(2.0), Try(3.0)]) == 3.0
-    assert reached_by_half([Try(1.0, NEVER), Try(1.0, NEVER), Try(2.0, CENSORED), Try(3.0)]) is None
-    assert curve([Try(1.0, NEVER)]) == []
+    assert median_time_to_target([TargetAttempt(1.0, NEVER), TargetAttempt(2.0), TargetAttempt(3.0)]) == 3.0
+    assert (
+        median_time_to_target(
+            [TargetAttempt(1.0, NEVER), TargetAttempt(1.0, NEVER), TargetAttempt(2.0, CENSORED), TargetAttempt(3.0)]
+        )
+        is None
+    )
+    assert kaplan_meier([TargetAttempt(1.0, NEVER)]) == []
 
 
 def test_where_all_get_there_the_curve_ends_at_1():
-    found = curve([Try(2.0), Try(2.0), Try(2.0)])
-    assert found == [Step(2.0, 1.0, pytest.approx(0.4385, abs=1e-4), 1.0)]
+    found = kaplan_meier([TargetAttempt(2.0), TargetAttempt(2.0), TargetAttempt(2.0)])
+    assert found == [SurvivalStep(2.0, 1.0, pytest.approx(0.4385, abs=1e-4), 1.0)]
 
 
 def test_every_status_is_an_observation_or_none():
@@ -147,15 +167,15 @@ def test_every_status_is_an_observation_or_none():
 
 
 def test_alike_has_to_be_shown():
-    assert alike([20, 20, 20], [20, 20, 20]) is True
-    assert alike([20, 20, 20], [30, 30, 31]) is False
-    assert alike([10, 25, 40], [12, 22, 45]) is None, "three runs far apart show nothing"
-    assert alike([20], [20]) is None
+    assert epochs_equivalent([20, 20, 20], [20, 20, 20]) is True
+    assert epochs_equivalent([20, 20, 20], [30, 30, 31]) is False
+    assert epochs_equivalent([10, 25, 40], [12, 22, 45]) is None, "three runs far apart show nothing"
+    assert epochs_equivalent([20], [20]) is None
 
 
 def test_one_epoch_more_in_two_runs_is_no_difference():
-    assert alike([5, 5], [6, 6]) is None
-    assert alike([5, 5], [9, 9]) is False
+    assert epochs_equivalent([5, 5], [6, 6]) is None
+    assert epochs_equivalent([5, 5], [9, 9]) is False
     found = compare_targets(tries([5.0, 5.0], epochs=5), tries([6.0, 6.0], epochs=6))
     assert found.epochs.differs is False
 
@@ -165,7 +185,7 @@ def test_one_epoch_more_in_two_runs_is_no_difference():
 def test_whole_epochs_of_one_distribution_are_seldom_shown_to_differ(runs):
     random = np.random.default_rng(runs)
     epochs = np.ceil(np.exp(random.normal(np.log(6), 0.05, (2, 2000, runs))))
-    told = [alike(*pair) for pair in zip(epochs[0].tolist(), epochs[1].tolist(), strict=True)]
+    told = [epochs_equivalent(*pair) for pair in zip(epochs[0].tolist(), epochs[1].tolist(), strict=True)]
     assert np.mean([each is False for each in told]) <= 0.05
 
 
@@ -173,7 +193,9 @@ def test_alike_is_seldom_said_of_what_is_not():
     """The truth lies on the margin: two one-sided tests call it alike in at most 5 %."""
     random = np.random.default_rng(0)
     first, second = random.normal(0, 0.03, (2000, 5)), random.normal(np.log(1.1), 0.03, (2000, 5))
-    called = [alike(*sides) is True for sides in zip(np.exp(first).tolist(), np.exp(second).tolist(), strict=True)]
+    called = [
+        epochs_equivalent(*sides) is True for sides in zip(np.exp(first).tolist(), np.exp(second).tolist(), strict=True)
+    ]
     assert np.mean(called) <= 0.065
 
 
@@ -202,7 +224,7 @@ def test_with_misses_the_ratio_is_of_expected_times():
 
 def test_times_to_the_target_on_several_machines_count_once_for_each():
     def side(seconds, hosts):
-        return [Try(each, epochs=20, host=host) for each, host in zip(seconds, hosts, strict=True)]
+        return [TargetAttempt(each, epochs=20, host=host) for each, host in zip(seconds, hosts, strict=True)]
 
     slow, fast = [40.0, 41.0, 44.0, 45.0], [20.0, 20.5, 22.0, 22.5]
     runs = compare_targets(side(slow, ["a"] * 4), side(fast, ["b"] * 4)).seconds

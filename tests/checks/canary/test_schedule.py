@@ -8,7 +8,7 @@ from support.checks import cell, work
 from raybench.checks.canary.schedule import Canaries
 from raybench.core import events
 from raybench.core.job import Job
-from raybench.planning.plan import Work
+from raybench.planning.plan import WorkItem
 
 
 def shown(works):
@@ -33,7 +33,7 @@ def test_each_device_and_framework_has_its_own_whatever_the_precision():
 
 
 def test_what_checks_ask_for_stays_where_it_was():
-    check, trial = Work(work("a", cell()).trial, check="weight_decay", key="k"), work("a", cell())
+    check, trial = WorkItem(work("a", cell()).trial, check="weight_decay", key="k"), work("a", cell())
     made = Canaries().with_checks([check, replace(trial, needs=frozenset({"k"}))])
     assert [one.check for one in made] == ["weight_decay", "canary", "", "canary"]
     assert made[2].needs == {"k", made[1].key}

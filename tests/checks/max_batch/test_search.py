@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from support import WORKLOADS
 
-from raybench.checks.max_batch.search import CLOSE, Outcome, Search, Try, find_max_batch
+from raybench.checks.max_batch.search import CLOSE, BatchOutcome, BatchProbe, Search, find_max_batch
 from raybench.config import load_grid
 from raybench.results.journal import JOURNAL
 
@@ -23,9 +23,9 @@ def searched(room, examples=None, **how):
         tried.append(batch)
         assert len(tried) < 50, "it comes to an end"
         if examples is not None and batch > examples:
-            search.take(Try(batch, None), examples)
+            search.take(BatchProbe(batch, None), examples)
         else:
-            search.take(Try(batch, batch <= room), examples)
+            search.take(BatchProbe(batch, batch <= room), examples)
     return search, tried
 
 
@@ -72,9 +72,9 @@ def test_every_batch_divides_into_replicas():
 
 
 def test_exit_status():
-    assert Outcome([], []).exit_status == 0
-    assert Outcome([], ["tpu: no TPU on any node"]).exit_status == 3
-    assert Outcome([], ["tpu: no TPU on any node"], strict=True).exit_status == 3
+    assert BatchOutcome([], []).exit_status == 0
+    assert BatchOutcome([], ["tpu: no TPU on any node"]).exit_status == 3
+    assert BatchOutcome([], ["tpu: no TPU on any node"], strict=True).exit_status == 3
 
 
 GRID = """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raybench.checks.parity.judge import FLOOR, Line, Measured, compare
+from raybench.checks.parity.judge import FLOOR, ParityRow, SideMeasurement, compare
 from raybench.workloads.base import PARITY_TOLERANCE
 
 RNG = np.random.default_rng(0)
@@ -20,13 +20,13 @@ ARRAYS: dict[str, Any] = {
     "updates/b.weight": 1e-6 * RNG.normal(size=6),
     "statistics/a.running_var": np.array([1.0, 2.0]),
 }
-TORCH = Measured("torch", 12, None, ARRAYS)
+TORCH = SideMeasurement("torch", 12, None, ARRAYS)
 
 
-def lines(**changes: Any) -> dict[str, Line]:
+def lines(**changes: Any) -> dict[str, ParityRow]:
     """The lines of a framework that made the same but for these arrays (`outputs_` is `outputs/`)."""
     arrays = ARRAYS | {name.replace("__", "/"): array for name, array in changes.items()}
-    return {line.what: line for line in compare(TORCH, Measured("other", 12, None, arrays), PARITY_TOLERANCE)}
+    return {line.what: line for line in compare(TORCH, SideMeasurement("other", 12, None, arrays), PARITY_TOLERANCE)}
 
 
 def test_the_same_is_the_same_in_every_line() -> None:
@@ -52,11 +52,11 @@ def test_each_line_judges_its_own() -> None:
 
 def test_names_are_each_frameworks_own() -> None:
     other = {name.replace("/a.", "/conv.").replace("/b.", "/dense."): array for name, array in ARRAYS.items()}
-    assert all(line.same for line in compare(TORCH, Measured("other", 12, None, other), PARITY_TOLERANCE))
+    assert all(line.same for line in compare(TORCH, SideMeasurement("other", 12, None, other), PARITY_TOLERANCE))
 
 
 def test_one_group_of_examples_in_doubt_is_no_difference_and_two_of_three_are() -> None:
-    def off(*groups: int) -> Line:
+    def off(*groups: int) -> ParityRow:
         changes = {f"gradient {n}/b.weight": ARRAYS[f"gradient {n}/b.weight"] * 1.1 for n in groups}
         return lines(**changes)["gradients"]
 
@@ -66,7 +66,7 @@ def test_one_group_of_examples_in_doubt_is_no_difference_and_two_of_three_are() 
 
 
 def test_a_workload_may_have_a_tolerance_of_its_own_for_a_line() -> None:
-    other = Measured("other", 12, None, ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, 0.1]})
+    other = SideMeasurement("other", 12, None, ARRAYS | {"losses": ARRAYS["losses"] + [0.0, 0.0, 0.1]})
     for tolerance, same in ((0.06, True), (0.04, False)):
         found = list(compare(TORCH, other, {**PARITY_TOLERANCE, "losses": tolerance}))
         assert [line.same for line in found] == [same if line.what == "first 3 losses" else True for line in found]
@@ -79,7 +79,7 @@ def test_what_hardly_moves_counts_for_as_little() -> None:
 def test_an_array_of_next_to_nothing_is_measured_against_the_largest() -> None:
     arrays = ARRAYS | {"statistics/b.running_mean": np.array([1e-9, 0.0])}
     reference = replace(TORCH, arrays=arrays)
-    other = Measured("other", 12, None, arrays | {"statistics/b.running_mean": np.array([0.0, 1e-9])})
+    other = SideMeasurement("other", 12, None, arrays | {"statistics/b.running_mean": np.array([0.0, 1e-9])})
     line = list(compare(reference, other, PARITY_TOLERANCE))[-1]
     assert line.difference == pytest.approx(np.sqrt(2) * 1e-9 / (FLOOR * np.sqrt(5)))
 
@@ -99,7 +99,9 @@ def test_outputs_of_another_shape_and_parameters_that_only_one_trains() -> None:
 
 
 def test_weights_that_do_not_fit_end_the_comparison() -> None:
-    found = list(compare(TORCH, Measured("other", 10, "layer 2 with weights: b against dense", {}), PARITY_TOLERANCE))
+    found = list(
+        compare(TORCH, SideMeasurement("other", 10, "layer 2 with weights: b against dense", {}), PARITY_TOLERANCE)
+    )
     assert [(line.what, line.same, line.note) for line in found] == [
         ("parameters", False, "12 and 10"),
         ("layers", False, "layer 2 with weights: b against dense"),

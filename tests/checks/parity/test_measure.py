@@ -11,7 +11,7 @@ from support import WORKLOADS
 from support.frameworks import call
 
 from raybench.checks.parity import run as parity
-from raybench.checks.parity.run import Pair, Parity, run_parity
+from raybench.checks.parity.run import Parity, ParityPair, run_parity
 from raybench.core.job import Job
 from raybench.errors import ExecutionError, UsageError
 
@@ -30,7 +30,7 @@ LINES = [
 
 
 class Warm:
-    """What `TemplateProcess` does, by processes forked from warm ones that many tests share."""
+    """What `ForkServer` does, by processes forked from warm ones that many tests share."""
 
     def __init__(self, framework: str, python: str) -> None:
         self._framework = framework
@@ -48,15 +48,15 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Parity]:
     return run_parity
 
 
-def differing(pair: Pair) -> set[str]:
+def differing(pair: ParityPair) -> set[str]:
     return {line.what for line in pair.lines if not line.same}
 
 
 @pytest.fixture
-def changed(compared: Callable[..., Parity], tmp_path: Path) -> Callable[..., Pair]:
+def changed(compared: Callable[..., Parity], tmp_path: Path) -> Callable[..., ParityPair]:
     """torch against TensorFlow, with one line of the person's file another."""
 
-    def run(line: str = "", instead: str = "") -> Pair:
+    def run(line: str = "", instead: str = "") -> ParityPair:
         text = (HERE / "two_models.py").read_text()
         assert line in text
         (tmp_path / "mine.py").write_text(text.replace(line, instead))
@@ -119,7 +119,7 @@ def test_resnet63_is_the_same_job_for_three_steps(
 
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., Pair]) -> None:
+def test_a_persons_models_are_the_same_also_where_n_is_small(changed: Callable[..., ParityPair]) -> None:
     """A batch norm of 16 numbers: torch's running variance is 16/15 of Keras's, and that is no difference."""
     pair = changed()
     assert pair.same, pair.lines
@@ -145,7 +145,9 @@ DROP = "(),\n            layers.Drop"
         ),
     ],
 )
-def test_models_that_are_not_the_same(changed: Callable[..., Pair], line: str, instead: str, differ: set[str]) -> None:
+def test_models_that_are_not_the_same(
+    changed: Callable[..., ParityPair], line: str, instead: str, differ: set[str]
+) -> None:
     pair = changed(line, instead)
     assert differ <= differing(pair)
     if line.startswith("MOMENTUM"):
@@ -180,14 +182,14 @@ def test_engines_that_do_not_take_the_same_steps(
 
 @pytest.mark.slow
 @tensorflow
-def test_a_persons_workload_has_its_own_tolerance(changed: Callable[..., Pair]) -> None:
+def test_a_persons_workload_has_its_own_tolerance(changed: Callable[..., ParityPair]) -> None:
     pair = changed("small = Workload(", 'small = Workload(\n    parity_tolerance={"outputs": 0.0},')
     assert differing(pair) == {"outputs"}, "rounding is a difference where none is allowed"
 
 
 @pytest.mark.slow
 @tensorflow
-def test_layers_without_a_partner_are_named(changed: Callable[..., Pair]) -> None:
+def test_layers_without_a_partner_are_named(changed: Callable[..., ParityPair]) -> None:
     pair = changed("HEAD_HAS_BIAS = True", "HEAD_HAS_BIAS = False")
     parameters, layers = pair.lines
     assert (parameters.difference, parameters.note, parameters.same) == (10, "2,262 and 2,252", False)
@@ -197,7 +199,7 @@ def test_layers_without_a_partner_are_named(changed: Callable[..., Pair]) -> Non
 
 @pytest.mark.slow
 @tensorflow
-def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..., Pair], tmp_path: Path) -> None:
+def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..., ParityPair], tmp_path: Path) -> None:
     with pytest.raises(ExecutionError, match=rf"^tensorflow: ZeroDivisionError: .*{tmp_path}/mine.py:30"):
         changed("    import keras\n", "    import keras\n    1 / 0\n")
 

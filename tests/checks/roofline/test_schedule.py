@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.checks import cell, work
 
-from raybench.checks.pretrial import Evidence, about
+from raybench.checks.pretrial import PretrialChecks, describe
 from raybench.checks.roofline import measure
 from raybench.checks.roofline.schedule import TIMEOUT, Rooflines, warnings
 from raybench.core import events
@@ -26,11 +26,11 @@ def job(content):
 
 def test_a_trial_waits_for_a_proof_and_a_roofline_each_made_once():
     todo = [work("a", cell()), work("b", cell(batch_size=32)), work("c", cell(precision="bf16"))]
-    made = Evidence().with_checks(todo)
+    made = PretrialChecks().with_checks(todo)
     names = ["weight_decay", "roofline", "canary", "a-r0", "b-r0", "weight_decay", "roofline", "c-r0", "canary"]
     assert [one.check or one.name for one in made] == names
     assert [len(one.needs) for one in made if not one.check] == [3, 2, 2]
-    assert {about(one) for one in made if one.check} == {
+    assert {describe(one) for one in made if one.check} == {
         "whether torch on cpu is as fast as ever",
         "weight decay: torch on cpu, sgd",
         "what torch reaches on cpu, fp32",
@@ -45,7 +45,7 @@ def test_what_was_found_out_is_not_looked_for_again_and_what_was_not_is(fields, 
 
 
 def test_a_trial_is_told_what_is_known():
-    known = Evidence([ended(cell(), **FOUND)])
+    known = PretrialChecks([ended(cell(), **FOUND)])
     trial = known.complete(job(cell()), work("a", cell()), Path("/grid"))
     assert trial.labels == {"grid": "g", "roofline": {"key": measure.key(cell()), **FOUND}}
     other = cell(precision="bf16")
@@ -54,12 +54,12 @@ def test_a_trial_is_told_what_is_known():
 
 def test_the_job_of_a_check_is_that_of_its_trial():
     check, _ = Rooflines().with_checks([work("a", cell())])
-    made = Evidence().complete(job(cell()), check, Path("/grid"))
+    made = PretrialChecks().complete(job(cell()), check, Path("/grid"))
     assert (made.check, made.trial, made.cell) == ("roofline", measure.key(cell()), cell())
     assert Path(made.folder) == Path("/grid/checks") / measure.key(cell())
     assert made.timeout == TIMEOUT
     short = replace(job(cell()), timeout=7.0)
-    assert Evidence().complete(short, check, Path("/grid")).timeout == 7.0, "a trial's own timeout holds for it"
+    assert PretrialChecks().complete(short, check, Path("/grid")).timeout == 7.0, "a trial's own timeout holds for it"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from support.checks import cell, work
 
 from raybench.checks.weight_decay import measure
-from raybench.checks.weight_decay.schedule import Proof, Proofs
+from raybench.checks.weight_decay.schedule import DecayCheckResult, DecayChecks
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
@@ -41,7 +41,7 @@ PASSED = {"passed": True, "factor": 0.99999, "expected": 1.0, "follows": "couple
     ],
 )
 def test_what_a_proof_says(changes, says):
-    proof = Proof.of(ended(cell(), **PASSED | changes))
+    proof = DecayCheckResult.of(ended(cell(), **PASSED | changes))
     assert proof.says == says
     assert proof.label() == {"key": proof.key, "passed": proof.passed, "factor": proof.factor, "says": says}
     assert proof.warning == (None if proof.passed else f"weight decay: torch on cpu, sgd: {says}")
@@ -49,10 +49,10 @@ def test_what_a_proof_says(changes, says):
 
 def test_a_proof_that_could_not_be_made_says_why_in_a_line():
     error = {"type": "OSError", "message": f"no device\nat all {'x' * 9000}"}
-    proof = Proof.of(ended(cell(replicas=8), error=error))
+    proof = DecayCheckResult.of(ended(cell(replicas=8), error=error))
     assert (proof.passed, proof.factor) == (None, None)
     assert proof.warning == "weight decay: torch on cpu, sgd, 8 replicas: not proven: OSError: no device"
-    assert len(Proof.of(ended(cell(), error={"type": "E", "message": "y" * 9000})).says) == 250
+    assert len(DecayCheckResult.of(ended(cell(), error={"type": "E", "message": "y" * 9000})).says) == 250
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_proof_that_could_not_be_made_says_why_in_a_line():
     ],
 )
 def test_what_makes_no_sense_proves_nothing(strange):
-    proofs = Proofs([strange])
+    proofs = DecayChecks([strange])
     assert proofs.of([cell()]) == []
     assert [made.check for made in proofs.with_checks([work("a", cell())])] == ["weight_decay", ""]
 
@@ -81,7 +81,7 @@ def test_a_check_before_the_first_trial_of_each_kind():
         work("c", cell(weight_decay=5e-4)),
         work("d", cell(replicas=8)),
     ]
-    made = Proofs().with_checks(todo)
+    made = DecayChecks().with_checks(todo)
     kinds = [measure.key(content) for content in (cell(), cell(optimizer="adam"), cell(replicas=8))]
     names = [kinds[0], "a-r0", kinds[1], "b-r0", "c-r0", kinds[2], "d-r0"]
     assert [one.name for one in made] == names
@@ -90,7 +90,7 @@ def test_a_check_before_the_first_trial_of_each_kind():
 
 @pytest.mark.parametrize(("fields", "again"), [(PASSED, 0), (PASSED | {"passed": False}, 0), ({}, 1)])
 def test_what_was_found_is_not_looked_for_again_and_what_was_not_is(fields, again):
-    made = Proofs([ended(cell(), **fields)]).with_checks([work("a", cell())])
+    made = DecayChecks([ended(cell(), **fields)]).with_checks([work("a", cell())])
     assert sum(bool(one.check) for one in made) == again
 
 
@@ -101,7 +101,9 @@ def job(content):
 
 
 def test_a_trial_is_told_of_its_proof():
-    proofs = Proofs([ended(cell(), **PASSED), ended(cell(replicas=8), **PASSED | {"passed": False, "factor": 8.0})])
+    proofs = DecayChecks(
+        [ended(cell(), **PASSED), ended(cell(replicas=8), **PASSED | {"passed": False, "factor": 8.0})]
+    )
     right, wrong, unknown = (
         proofs.complete(job(content), proofs.with_checks([work("a", content)])[-1], Path("/grid"))
         for content in (cell(), cell(replicas=8), cell(optimizer="adam"))
@@ -116,8 +118,8 @@ def test_a_trial_is_told_of_its_proof():
 
 def test_the_job_of_a_check_is_that_of_its_trial_on_the_same_device():
     content = cell()
-    check, _ = Proofs().with_checks([work("a", content)])
-    made = Proofs().complete(job(content), check, Path("/grid"))
+    check, _ = DecayChecks().with_checks([work("a", content)])
+    made = DecayChecks().complete(job(content), check, Path("/grid"))
     assert (made.check, made.trial, made.cell) == ("weight_decay", measure.key(content), content)
     assert Path(made.folder) == Path("/grid/checks") / measure.key(content)
     assert (made.timeout, made.target) == (TIMEOUT, None)

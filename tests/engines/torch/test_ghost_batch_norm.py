@@ -13,7 +13,7 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.torch.ghost_batch_norm import GroupedBatchNorm, group_batch_norms
+from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm
 from raybench.workloads.base import Workload
 
 GROUPS, FEATURES = 4, 5
@@ -53,9 +53,9 @@ def test_groups_are_separate_forward_passes(settings, dtype, within):
 
 def compare_with_separate_passes(shape, layout, dtype, within, settings):
     plain = batch_norm(len(shape), dtype, **settings)
-    grouped = group_batch_norms(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
     replicas = [copy.deepcopy(plain) for _ in range(GROUPS)]
-    assert isinstance(grouped, GroupedBatchNorm)
+    assert isinstance(grouped, GhostBatchNorm)
     for seed in (1, 2):
         ours, theirs = (numbers(shape, layout, dtype, seed).requires_grad_() for _ in range(2))
         gradient = numbers(shape, layout, dtype, seed + 10)
@@ -78,7 +78,7 @@ def test_sixteen_bits_are_as_near_as_torchs_own(layout):
     shape = (64, FEATURES, 8, 8)
     plain = batch_norm(4, torch.float32)
     exact = copy.deepcopy(plain).double()
-    grouped = group_batch_norms(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
     results = []
     for apply, dtype in (
         (lambda x: torch.cat([exact(part) for part in x.chunk(GROUPS)]), torch.float64),
@@ -101,7 +101,7 @@ def test_sixteen_bits_are_as_near_as_torchs_own(layout):
 
 def test_a_mean_far_from_zero_costs_no_precision():
     plain = batch_norm(4, torch.float64)
-    grouped = group_batch_norms(copy.deepcopy(plain).float(), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain).float(), GROUPS)
     inputs = 1000 + numbers((32, FEATURES, 6, 6), torch.channels_last, torch.float32, 1)
     wanted = torch.cat([plain(part) for part in inputs.double().chunk(GROUPS)])
     assert error(grouped(inputs), wanted) < 1e-3
@@ -111,7 +111,7 @@ def test_a_mean_far_from_zero_costs_no_precision():
 @pytest.mark.parametrize("training", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_compiled_and_eager_agree(training):
     network = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten())
-    eager = group_batch_norms(network, GROUPS).train(training)
+    eager = use_ghost_batch_norm(network, GROUPS).train(training)
     compiled = torch.compile(copy.deepcopy(eager), fullgraph=True)
     random = torch.Generator().manual_seed(0)
     inputs = torch.randn(16, 3, 6, 6, generator=random)
@@ -126,7 +126,7 @@ def test_compiled_and_eager_agree(training):
 
 def test_evaluation_is_the_plain_one():
     plain = batch_norm(4, torch.float32)
-    grouped = group_batch_norms(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
     grouped(numbers((8, FEATURES, 2, 2), torch.contiguous_format, torch.float32, 1))
     plain.load_state_dict(grouped.state_dict())
     inputs = numbers((7, FEATURES, 2, 2), torch.contiguous_format, torch.float32, 2)
@@ -139,21 +139,21 @@ def test_the_model_stays_the_same_but_for_its_batch_norms():
     model[2][0].eval()
     model[1].weight.requires_grad_(False)
     before = dict(model.state_dict(keep_vars=True))
-    made = group_batch_norms(model, GROUPS)
+    made = use_ghost_batch_norm(model, GROUPS)
     assert made is model
-    assert [type(module) for module in model] == [nn.Conv2d, GroupedBatchNorm, nn.Sequential, GroupedBatchNorm, nn.ReLU]
+    assert [type(module) for module in model] == [nn.Conv2d, GhostBatchNorm, nn.Sequential, GhostBatchNorm, nn.ReLU]
     assert model[1] is model[3]
     assert not model[2][0].training
     after = model.state_dict(keep_vars=True)
     assert all(after[name] is tensor for name, tensor in before.items())
     assert after.keys() == before.keys()
-    assert group_batch_norms(nn.BatchNorm1d(2), 1).__class__ is nn.BatchNorm1d
+    assert use_ghost_batch_norm(nn.BatchNorm1d(2), 1).__class__ is nn.BatchNorm1d
 
 
 def test_a_frozen_scale_and_an_input_without_a_gradient():
     plain = batch_norm(2, torch.float64)
     plain.weight.requires_grad_(False)
-    grouped = group_batch_norms(copy.deepcopy(plain), GROUPS)
+    grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
     inputs = numbers((24, FEATURES), torch.contiguous_format, torch.float64, 1)
     for _ in range(2):
         grouped(inputs).sum().backward()
@@ -167,7 +167,7 @@ class Own(nn.BatchNorm2d):
 
 
 def test_what_cannot_be_grouped_says_so():
-    grouped = group_batch_norms(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS)
+    grouped = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS)
     with pytest.raises(ValueError, match="a batch of 30 does not divide into 4 replicas"):
         grouped(torch.randn(30, FEATURES, 2, 2))
     with pytest.raises(ValueError, match="more than one value per channel in each of 4 replicas"):
@@ -175,7 +175,7 @@ def test_what_cannot_be_grouped_says_so():
     with pytest.raises(ValueError, match="expected 4D input"):
         grouped(torch.randn(8, FEATURES))
     with pytest.raises(TypeError, match="Own has a forward of its own"):
-        group_batch_norms(nn.Sequential(Own(3)), GROUPS)
+        use_ghost_batch_norm(nn.Sequential(Own(3)), GROUPS)
     assert grouped.eval()(torch.randn(30, FEATURES, 2, 2)).shape == (30, FEATURES, 2, 2)
 
 

@@ -14,11 +14,11 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.batch_order import Augmentation, EpochOrder, Order
-from raybench.engines.images import Views, reflect
+from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
+from raybench.engines.images import TestTimeViews, reflect
 from raybench.engines.tensorflow import ghost_batch_norm
 from raybench.engines.tensorflow.engine import cross_entropy
-from raybench.engines.tensorflow.images import Pictures, draws_of, views
+from raybench.engines.tensorflow.images import ImageAugmenter, draws_of, views
 from raybench.engines.tensorflow.inputs import HostInput
 from raybench.engines.tensorflow.optimizers import build_optimizer
 from raybench.workloads.base import Workload
@@ -122,7 +122,7 @@ def plain_loop():
     model = network()
     cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)
-    order = Order(len(train), 32, None, (8, 8), Augmentation(), SEED)
+    order = BatchSampler(len(train), 32, None, (8, 8), Augmentation(), SEED)
 
     def normalised(inputs):
         return ((inputs - np.array(MEAN)) / np.array(STD)).astype(np.float32)
@@ -211,8 +211,8 @@ def augmented(inputs, augmentation, order, mean, std):
     """One drawn step of pictures, as a list, from a compiled function."""
     inputs = np.array(inputs, np.uint8)
     what = Augmentation(**augmentation)
-    drawn = EpochOrder(**{name: None if value is None else np.array(value) for name, value in order.items()})
-    made = Pictures(tuple(mean), tuple(std), inputs.shape[1:3], what)
+    drawn = EpochPlan(**{name: None if value is None else np.array(value) for name, value in order.items()})
+    made = ImageAugmenter(tuple(mean), tuple(std), inputs.shape[1:3], what)
     row = {name: tf.constant(values[0]) for name, values in draws_of(drawn).items()}
     source, index = tf.constant(reflect(inputs, what.crop)), tf.constant(drawn.index[0])
     batch = tf.function(lambda: made.finish(made.gather(source, index, row), row))()
@@ -284,7 +284,7 @@ def grouped_against_separate(groups, shape, axis=-1, policy="float32"):
 
     random_scale = random.uniform(0.5, 2.0, shape[axis])
     plain, whole = build(), build()
-    ghost_batch_norm.group_batch_norms(whole, groups)
+    ghost_batch_norm.use_ghost_batch_norm(whole, groups)
 
     def gradients(model, values, factors):
         with tf.GradientTape() as tape:
@@ -371,7 +371,7 @@ def a_fraction(epochs, **changes):
 
 def views_of(inputs, mirror, shift):
     """Each view of pictures with its weight."""
-    seen = views(tf.constant(inputs, tf.float32), Views(mirror, shift))
+    seen = views(tf.constant(inputs, tf.float32), TestTimeViews(mirror, shift))
     return [(weight, view.numpy().tolist()) for weight, view in seen]
 
 
