@@ -63,7 +63,7 @@ class Options:
             By default the store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder.
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
-        fresh: run everything again.
+        rerun: run everything again.
         strict: a cell that no node can run makes the exit status 3, also if others can run.
         checks: check weight decay, measure the device's peak and watch the machine's speed, around the trials.
         report: write the report's page and figures.
@@ -73,7 +73,7 @@ class Options:
     tracking: str | Tracker | None = DEFAULT_STORE
     where: Sequence[tuple[str, str]] = ()
     retry: Collection[str] = ()
-    fresh: bool = False
+    rerun: bool = False
     strict: bool = False
     checks: bool = True
     report: bool = True
@@ -185,7 +185,7 @@ class _Session:
         for attempt in self._known.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
-        self._evidence = PretrialChecks(() if options.fresh else history.events)
+        self._evidence = PretrialChecks(() if options.rerun else history.events)
         self._executions = executions.ended(history.events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}

@@ -79,4 +79,4 @@ def test_airbench94_learns_in_forty_steps(train):
     assert [epoch.steps for epoch in run.epochs] == [32, 8]
     assert run.epochs[-1].metrics["val/accuracy"] > 0.25, "guessing gives 0.1"
     assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
-    assert run.decay_proof["passed"]
+    assert run.decay_check["passed"]

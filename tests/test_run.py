@@ -219,9 +219,9 @@ def test_only_what_is_missing_is_run(grid):
     more, added = grid(DIGITS.replace("[32, 64]", "[32, 128, 64]") + "repeats: 2\n")
     assert len(added) == 4
     assert [row.counts for row in more.rows] == [RunCounts(2, 2)] * 3
-    _, fresh = grid(DIGITS, fresh=True)
+    _, fresh = grid(DIGITS, rerun=True)
     assert len(fresh) == 2
-    _, one = grid(DIGITS, where=[("batch_size", "64")], fresh=True)
+    _, one = grid(DIGITS, where=[("batch_size", "64")], rerun=True)
     assert len(one) == 1
 
 
@@ -229,13 +229,13 @@ def test_a_second_try_that_is_stopped_hides_no_result(grid, monkeypatch):
     first, _ = grid(DIGITS)
     with monkeypatch.context() as patch:
         patch.setattr(InlineExecutor, "run", run_and_be_stopped)
-        stopped, _ = grid(DIGITS, fresh=True)
+        stopped, _ = grid(DIGITS, rerun=True)
     assert stopped.exit_status == 130
     assert [row.counts for row in stopped.rows] == [RunCounts(1, 1)] * 2
     again, nothing = grid(DIGITS)
     assert (nothing, again.exit_status) == ([], 0)
     assert again.rows == first.rows
-    fresh, started = grid(DIGITS, fresh=True)
+    fresh, started = grid(DIGITS, rerun=True)
     assert len(started) == 2
     assert sorted(attempt.attempt for attempt in fresh.latest.values()) == [2, 3], "no number is given twice"
 
@@ -288,7 +288,7 @@ def test_the_page_beside_the_journal_is_of_what_is_there(grid):
     os.utime(page, ns=(before, before))
     grid(DIGITS)
     assert page.read_text().count("<tr>") == made.count("<tr>") > 2
-    grid(DIGITS, where=[("batch_size", "64")], fresh=True)
+    grid(DIGITS, where=[("batch_size", "64")], rerun=True)
     part = page.read_text()
     assert "This is a part of the grid: <code>--where batch_size=64</code> leaves out 1 of its 2 cells." in part
     _, nothing = grid(DIGITS)
@@ -298,7 +298,7 @@ def test_the_page_beside_the_journal_is_of_what_is_there(grid):
 def test_a_page_that_cannot_be_written_is_a_warning(grid):
     outcome, _ = grid(DIGITS)
     (outcome.folder / "report.html").mkdir()
-    again, _ = grid(DIGITS, fresh=True, report=True)
+    again, _ = grid(DIGITS, rerun=True, report=True)
     assert again.exit_status == 0
     assert [words for words in again.warnings if words.startswith("no page was written: ")]
 
@@ -309,7 +309,7 @@ def test_a_finished_grid_is_not_run_again_for_a_step_profile(grid):
     outcome, started = grid(profiled)
     assert [trial[-2:] for trial in started] == ["r1", "r1"], "the missing repeats, and no first one"
     assert not any(run.step_profile for run in outcome.latest.values())
-    outcome, started = grid(profiled, fresh=True, tracking=(tracker := MemoryTracker()))
+    outcome, started = grid(profiled, rerun=True, tracking=(tracker := MemoryTracker()))
     assert len(started) == 4
     assert {run.repeat for run in outcome.latest.values() if run.step_profile} == {0}
     assert all(row.step_profile for row in outcome.rows)
@@ -343,15 +343,15 @@ def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     assert len(started) == 2
     for attempt in outcome.latest.values():
         assert (attempt.status, attempt.warnings) == ("completed", [])
-        assert attempt.decay_proof["factor"] == pytest.approx(8.0, rel=1e-3)
+        assert attempt.decay_check["factor"] == pytest.approx(8.0, rel=1e-3)
     capsys.readouterr()
     again, nothing = grid(DIGITS)
     show_end(again)
     assert nothing == []
     assert f"warning: {words}" in capsys.readouterr().out, "it stands under the table as long as its runs do"
-    mended, _ = grid(DIGITS, fresh=True)
+    mended, _ = grid(DIGITS, rerun=True)
     assert mended.warnings == ()
-    assert {attempt.decay_proof["says"] for attempt in mended.latest.values()} == {"passed"}
+    assert {attempt.decay_check["says"] for attempt in mended.latest.values()} == {"passed"}
 
 
 @pytest.mark.slow

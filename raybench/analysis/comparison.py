@@ -40,7 +40,7 @@ class PlannedCell:
         repeats: number of runs requested, at least 1.
         skip: why it cannot run here; None where it can.
         price_per_hour: what its device costs, in any one currency for the whole grid.
-        again: the cell which this is once more under another name, for an A/A check; None for any other.
+        aa_of: the cell which this is once more under another name, for an A/A check; None for any other.
         content: what its identity is made of; empty where only its runs know.
     """
 
@@ -49,7 +49,7 @@ class PlannedCell:
     repeats: int
     skip: str | None = None
     price_per_hour: float | None = None
-    again: str | None = None
+    aa_of: str | None = None
     content: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ class Row:
         from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
         is_baseline: whether others are compared with this one.
-        is_again: whether it is another one once more, and is compared with that: an A/A check.
+        is_aa_test: whether it is another one once more, and is compared with that: an A/A check.
         speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and if that cell
             is not in the grid or has no completed run.
         per_example: whether the speed-up is one of examples per second, because the epochs differ in their number.
@@ -106,7 +106,7 @@ class Row:
     from_warmup: bool = False
     metric: MeanMinMax | None = None
     is_baseline: bool = False
-    is_again: bool = False
+    is_aa_test: bool = False
     speedup: Speedup | None = None
     per_example: bool = False
     bound: Bottleneck | None = None
@@ -159,7 +159,7 @@ def compare(
                 from_warmup=any(map(timing.steady_from_warmup, completed(mine))),
                 metric=_spread([value for run in completed(mine) if (value := run.metric(metric)) is not None], fmean),
                 is_baseline=origin == number,
-                is_again=cell.again is not None,
+                is_aa_test=cell.aa_of is not None,
                 speedup=speedup,
                 per_example=speedup is not None and origin is not None and not are_even(runs[origin], mine),
                 bound=bottleneck_of(mine),
@@ -229,10 +229,10 @@ def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] |
         cells: the cells of the grid.
         baseline: axes and the value that the baseline has there; without it only A/A checks have one.
     """
-    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.again}
+    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.aa_of}
     named = {cell.cell_id: number for number, cell in enumerate(cells)}
     return [
-        named.get(cell.again) if cell.again else places.get(_frozen({**cell.axes, **baseline})) if baseline else None
+        named.get(cell.aa_of) if cell.aa_of else places.get(_frozen({**cell.axes, **baseline})) if baseline else None
         for cell in cells
     ]
 
@@ -302,7 +302,7 @@ class CoLocatedCells:
 def bottleneck_of(runs: Sequence[Attempt]) -> Bottleneck | None:
     """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
     found = [line for run in completed(runs) if (line := roofline(run)) is not None]
-    ordered = [name for name, _ in Counter(line.bound_by for line in found).most_common()]
+    ordered = [name for name, _ in Counter(line.bottleneck for line in found).most_common()]
     return Bottleneck(tuple(ordered), median(line.share for line in found)) if found else None
 
 

@@ -110,7 +110,7 @@ class GridResults:
     @cached_property
     def compared_with(self) -> Mapping[str, Any]:
         """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
-        timed = [cell for cell in self.cells if not cell.again and self.baseline.keys() <= cell.axes.keys()]
+        timed = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
         timed = [cell for cell in timed if steady_seconds_by_repeat(runs_of(cell, self.latest))]
         there = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed]
         if dict(self.baseline) in there or all(values == there[0] for values in there):
@@ -142,7 +142,7 @@ class GridResults:
         parts = [axis_label(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
         if not parts and not left_out:
             parts = [axis_label(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
-        return " ".join([*parts, *(["A/A"] if cell.again else [])])
+        return " ".join([*parts, *(["A/A"] if cell.aa_of else [])])
 
     @cached_property
     def places(self) -> dict[str, str]:
@@ -195,7 +195,7 @@ class GridResults:
             ({axis: format_value(cell.axes[axis]) if axis in cell.axes else "none" for axis in self.axes}, value)
             for cell in self.cells
             for value in self.values(cell)
-            if not cell.again and self.metric == ACCURACY
+            if not cell.aa_of and self.metric == ACCURACY
         ]
 
     @cached_property
@@ -298,7 +298,7 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         mine = {axis: axes[cell][axis] for axis in kept if axis in axes.get(cell, {})}
         skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
         price = (prices or {}).get(str(mine.get("device")))
-        again = attempt.cell.get("again")
+        again = attempt.cell.get("aa_of")
         again = again if again in contents else None
         cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again, attempt.cell))
     first = next((attempt for attempt in contents.values() if attempt.cell), None)

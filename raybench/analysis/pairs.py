@@ -80,7 +80,7 @@ class CellSummary:
         epochs: how many epochs completed runs had: one number, unless they stopped at a target.
         examples: how many an epoch trains on; None where nobody told.
         stops: whether a run ends where it reaches its target.
-        bound_by: what held its runs up, most often first; empty if that is not known.
+        bottleneck: what held its runs up, most often first; empty if that is not known.
         doubts: codes of its runs' findings that could turn the verdict.
         tries: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
@@ -97,7 +97,7 @@ class CellSummary:
     epochs: frozenset[float] = frozenset()
     examples: int | None = None
     stops: bool = False
-    bound_by: tuple[str, ...] = ()
+    bottleneck: tuple[str, ...] = ()
     doubts: frozenset[str] = frozenset()
     tries: tuple[TargetAttempt, ...] = ()
     processes: tuple[RunCost, ...] = ()
@@ -116,7 +116,7 @@ class Comparison:
         baseline: the other's baseline; None where it has none: it is the baseline itself, none was named, or the
             cell with the baseline's values is not in the grid.
         is_baseline: whether others are compared with `other`.
-        again: whether both are the same cell, for an A/A check.
+        is_aa_test: whether both are the same cell, for an A/A check.
         hardware: whether they ran on different hardware, or on more or less of one, as far as is known; where not, no
             ratio of theirs is credited to any.
         differences: what they differ in besides the baseline's axes.
@@ -134,7 +134,7 @@ class Comparison:
     other: CellSummary
     baseline: CellSummary | None = None
     is_baseline: bool = False
-    again: bool = False
+    is_aa_test: bool = False
     hardware: bool = True
     differences: tuple[SettingDifference, ...] = ()
     learns_alike: bool = True
@@ -175,8 +175,8 @@ def pairs(
             workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
             setting=", ".join(axis_value_label(name, cell.axes[name]) for name in shown if name in cell.axes),
             other=side,
-            is_baseline=origin == number and not cell.again,
-            again=cell.again is not None,
+            is_baseline=origin == number and not cell.aa_of,
+            is_aa_test=cell.aa_of is not None,
             examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
             target=next((run.target for run in mine if run.target), None),
         )
@@ -257,7 +257,7 @@ def _side(
         if key in cell.axes
     )
     return CellSummary(
-        name=(name or _fallback(cell)) + (" again" if cell.again else ""),
+        name=(name or _fallback(cell)) + (" again" if cell.aa_of else ""),
         counts=count_runs(cell.repeats, runs, cell.skip),
         times=steady_seconds_by_repeat(runs),
         hosts=tuple(hosts_of(runs)),
@@ -266,7 +266,7 @@ def _side(
         epochs=frozenset(map(_trained, done)),
         examples=examples_of(runs),
         stops=any(run.stops for run in runs),
-        bound_by=held_up.by if held_up else (),
+        bottleneck=held_up.by if held_up else (),
         tries=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
         processes=run_costs_of(done),
         before=fmean(map(startup_seconds, done)) if done else 0.0,

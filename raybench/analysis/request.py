@@ -53,7 +53,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             plan.spec.repeats,
             cell.skip,
             cell.price_per_hour,
-            cell.content.get("again"),
+            cell.content.get("aa_of"),
             cell.content,
         )
         for cell in plan.cells
@@ -79,7 +79,7 @@ def _part(plan: Plan) -> str:
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    cells = len([cell for cell in plan.cells if "again" not in cell.content]) + plan.left_out
+    cells = len([cell for cell in plan.cells if "aa_of" not in cell.content]) + plan.left_out
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 

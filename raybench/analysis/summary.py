@@ -146,12 +146,12 @@ class SmokeCaveatFact(Fact):
 
 def comparison_statement(pair: Comparison) -> Paragraph:
     """Everything that one comparison shows, the target last."""
-    return [*verdict(pair), *([] if pair.again else to_target(pair))]
+    return [*verdict(pair), *([] if pair.is_aa_test else to_target(pair))]
 
 
 def cell_statement(pair: Comparison) -> Paragraph:
     """The same, and whether the mean over runs is shown to reach the target."""
-    shown = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.again else None
+    shown = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.is_aa_test else None
     return [*comparison_statement(pair), *([shown] if shown else [])]
 
 
@@ -165,7 +165,7 @@ def summarize(standing: GridResults, found: Sequence[Comparison]) -> list[Paragr
     if standing.smoke:
         through = sum(bool(standing.completed(cell)) for cell in standing.cells)
         return [[SmokeRunFact(through, len(standing.cells)), SmokeCaveatFact()]]
-    timed = [pair for pair in found if pair.speedup and not pair.again]
+    timed = [pair for pair in found if pair.speedup and not pair.is_aa_test]
     few = len(timed) <= FEW
     paragraphs: list[Paragraph] = []
     if timed and few:
@@ -177,7 +177,7 @@ def summarize(standing: GridResults, found: Sequence[Comparison]) -> list[Paragr
         paragraphs += map(_in_common, groups.values())
     else:
         paragraphs += _without_comparison(found)
-    paragraphs += [verdict(pair) for pair in found if pair.again]
+    paragraphs += [verdict(pair) for pair in found if pair.is_aa_test]
     if not (timed and few):
         paragraphs.append(_to_target(standing, found))
     paragraphs.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
@@ -218,7 +218,7 @@ def _in_common(mine: Sequence[Comparison]) -> Paragraph:
 
 def _without_comparison(found: Sequence[Comparison]) -> list[Paragraph]:
     """Every cell if they are few, else the fastest and the slowest."""
-    timed = [pair for pair in found if pair.other.times and not pair.again]
+    timed = [pair for pair in found if pair.other.times and not pair.is_aa_test]
     if len(timed) <= FEW:
         return list(map(verdict, timed))
     timed.sort(key=lambda pair: fmean(pair.other.times.values()))
@@ -237,7 +237,7 @@ def _to_target(standing: GridResults, found: Sequence[Comparison]) -> Paragraph:
     for cell, pair in zip(standing.cells, found, strict=True):
         expected = time_to_target.expected(pair.other.tries)
         device = standing.places[cell.cell_id]
-        if expected and not cell.again:
+        if expected and not cell.aa_of:
             tries[device] += expected.tries
             settings[device] += 1
             if expected.seconds is not None:

@@ -279,7 +279,7 @@ def verdict(pair: Comparison) -> list[Fact]:
     facts: list[Fact | None]
     if pair.speedup is None or pair.baseline is None:
         facts = [epoch_time(pair)]
-    elif pair.again:
+    elif pair.is_aa_test:
         facts = [aa_test(pair, pair.baseline, pair.speedup)]
     else:
         baseline, found = pair.baseline, pair.speedup
@@ -348,7 +348,7 @@ def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
 
 def _reasons_of(side: CellSummary) -> set[str]:
     """Codes of what keeps a side's time from being that of its hardware."""
-    return {*side.doubts, *(_OF_BOUNDS.get(bound, "") for bound in side.bound_by[:1])}
+    return {*side.doubts, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
 
 
 def one_machine_each(pair: Comparison, baseline: CellSummary) -> OneMachineEachFact | None:

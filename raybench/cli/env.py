@@ -43,8 +43,8 @@ def list_environments() -> None:
 
 @command.command("create", epilog="Example: raybench env create xla")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@click.option("--fresh", is_flag=True, help="Build it anew, also where it is ready.")
-def create_environments(names: tuple[str, ...], fresh: bool) -> None:
+@click.option("--rebuild", is_flag=True, help="Build it anew, also where it is ready.")
+def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
     """Build environments that are missing or stale, with pip.
 
     pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
@@ -53,12 +53,12 @@ def create_environments(names: tuple[str, ...], fresh: bool) -> None:
     from raybench.environments.build import create
 
     for built in [environment_status(name) for name in names]:  # nothing is built where one name is wrong
-        if built.state == "ready" and not fresh:
+        if built.state == "ready" and not rebuild:
             say(f"{built.recipe.name}: ready in {built.folder}")
             continue
         begun = time.monotonic()
         with _Progress(f"building {built.recipe.name}") as progress:
-            built = create(built.recipe.name, progress.tell, fresh)
+            built = create(built.recipe.name, progress.tell, rebuild)
         took = time.monotonic() - begun
         say(f"{built.recipe.name}: built in {took:.0f} s, {gigabytes(built.size)}, in {built.folder}")
 

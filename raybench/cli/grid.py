@@ -35,7 +35,7 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
 @opt.where
 @opt.repeats
 @opt.smoke
-@click.option("--fresh", is_flag=True, help="Run everything again, also what is done.")
+@click.option("--rerun", is_flag=True, help="Run everything again, also what is done.")
 @click.option(
     "--retry",
     multiple=True,
@@ -61,7 +61,7 @@ def command(
     where: tuple[str, ...],
     repeats: int | None,
     smoke: bool,
-    fresh: bool,
+    rerun: bool,
     retry: tuple[str, ...],
     strict: bool,
     results: Path,
@@ -96,7 +96,7 @@ def command(
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
         where=opt.selection(where, spec),
         retry=frozenset(retry),
-        fresh=fresh,
+        rerun=rerun,
         strict=strict,
         checks=not no_checks,
     )

@@ -23,7 +23,7 @@ def validate(document: Document, base: Folder) -> tuple[GridSpec | None, list[Pr
     What is wrong with single values is found first; what is right is then checked against itself without them.
     """
     problems = list(document.problems)
-    doubted: set[Path] = set()
+    invalid: set[Path] = set()
     data = document.value
     spec: GridSpec | None = None
     try:
@@ -34,12 +34,12 @@ def validate(document: Document, base: Folder) -> tuple[GridSpec | None, list[Pr
             path = path_of(detail["loc"], data, missing=kind == "missing")
             message = message_of(kind, path, detail["input"], detail.get("ctx", {}), detail["msg"])
             problems.append(_problem(document, path, message, key=kind == "extra_forbidden"))
-            doubted.add(path[:2])
+            invalid.add(path[:2])
         try:
-            spec = GridSpec.model_validate(_without(data, doubted))
+            spec = GridSpec.model_validate(_without(data, invalid))
         except ValidationError:  # two faults in one place: the second is told once the first is mended
             return None, problems
-    problems += [_problem(document, path, message) for path, message in findings(spec, data, doubted, base)]
+    problems += [_problem(document, path, message) for path, message in findings(spec, data, invalid, base)]
     return spec, problems
 
 
@@ -63,11 +63,11 @@ def _problem(document: Document, path: Path, message: str, key: bool = False) ->
     return Problem(place.file, place.line, place.column, dotted(path), message)
 
 
-def _without(data: dict[str, Any], doubted: Iterable[Path]) -> dict[str, Any]:
+def _without(data: dict[str, Any], invalid: Iterable[Path]) -> dict[str, Any]:
     """The data without what is wrong; lists keep their length, so that what is left keeps its path."""
     empty: dict[str | int, Any] = {"include": {}, "exclude": {}, "overrides": {"when": {}, "set": {}}}
     rest = copy.deepcopy(data)
-    for path in doubted:
+    for path in invalid:
         section = rest.get(str(path[0]))
         if len(path) == 2 and isinstance(section, list) and path[0] in empty:
             section[int(path[1])] = empty[path[0]]

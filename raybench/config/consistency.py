@@ -23,27 +23,27 @@ MOST_TRIALS = 1_000_000
 """Trials of one grid: as many as can be planned in minutes."""
 
 
-def findings(spec: GridSpec, written: Mapping[str, Any], doubted: Set[Path], base: Folder) -> Iterator[Finding]:
+def findings(spec: GridSpec, written: Mapping[str, Any], invalid: Set[Path], base: Folder) -> Iterator[Finding]:
     """Everything that does not fit together, with the path of the offending value.
 
     Args:
         spec: the grid, without the parts in doubt.
         written: the file's data.
-        doubted: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
+        invalid: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
         base: the folder of the file.
     """
     yield from _twice(spec, written)
-    if not _misspelt("devices", written, doubted):
+    if not _misspelt("devices", written, invalid):
         yield from _devices(spec, written)
-    if not _misspelt("axes", written, doubted):
-        yield from _rules(spec, doubted)
+    if not _misspelt("axes", written, invalid):
+        yield from _rules(spec, invalid)
     too_many = too_many_trials(spec)
     if too_many:
         yield ("repeats" if spec.repeats > MOST_TRIALS else "axes",), too_many
     metric = unknown_metric(spec, base)
     if metric:
         yield ("target", "metric"), metric
-    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, doubted):
+    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, invalid):
         yield ("stop_at_target",), "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}"
 
 
@@ -81,9 +81,9 @@ def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
     return f"{cut(spec.workload)} has no {cut(repr(spec.target.metric))}; {hint}"
 
 
-def _misspelt(section: str, written: Mapping[str, Any], doubted: Set[Path]) -> bool:
+def _misspelt(section: str, written: Mapping[str, Any], invalid: Set[Path]) -> bool:
     """Whether an unknown key of the file may well be this section, which is not there."""
-    return section not in written and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in doubted)
+    return section not in written and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in invalid)
 
 
 def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
@@ -120,18 +120,18 @@ def _devices(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
             yield path, f"unknown device {cut(repr(name))}{near or declare}"
 
 
-def _rules(spec: GridSpec, doubted: Set[Path]) -> Iterator[Finding]:
+def _rules(spec: GridSpec, invalid: Set[Path]) -> Iterator[Finding]:
     """Rules name axes that are there, and values that are on them."""
-    axes = _Axes(spec, doubted)
+    axes = _Axes(spec, invalid)
     for index, entry in enumerate(spec.include):
-        if not entry and ("include", index) not in doubted:
+        if not entry and ("include", index) not in invalid:
             yield ("include", index), "names no axis and no setting, so it adds nothing"
     for index, rule in enumerate(spec.exclude):
-        if not rule and ("exclude", index) not in doubted:
+        if not rule and ("exclude", index) not in invalid:
             yield ("exclude", index), "names no axis, so it would take out every point"
         yield from axes.check(("exclude", index), rule, included=False)
     for index, override in enumerate(spec.overrides):
-        if ("overrides", index) not in doubted:
+        if ("overrides", index) not in invalid:
             if not override.when:
                 yield ("overrides", index, "when"), "names no axis; what holds for every cell stands at the top level"
             yield from axes.check(("overrides", index, "when"), override.when, included=True)
@@ -141,13 +141,13 @@ def _rules(spec: GridSpec, doubted: Set[Path]) -> Iterator[Finding]:
 class _Axes:
     """The values on each axis, and those that `include` adds."""
 
-    def __init__(self, spec: GridSpec, doubted: Set[Path]) -> None:
-        self._doubted = any(path[0] == "axes" for path in doubted)
-        self._include_doubted = any(path[0] == "include" for path in doubted)
+    def __init__(self, spec: GridSpec, invalid: Set[Path]) -> None:
+        self._invalid = any(path[0] == "axes" for path in invalid)
+        self._include_invalid = any(path[0] == "include" for path in invalid)
         self._axes: dict[str, list[Any]] = {
             name: list(KINDS) if values == "available" else values for name, values in spec.axes.items()
         }
-        if not self._doubted:
+        if not self._invalid:
             self._axes.setdefault("device", ["cpu"])
         self._more = {name: list(values) for name, values in self._axes.items()}
         for entry in spec.include:
@@ -161,14 +161,14 @@ class _Axes:
     def check(self, at: Path, rule: Mapping[str, Sequence[Any]], included: bool) -> Iterator[Finding]:
         there, keys = (self._more if included else self._axes), self._keys[included]
         for name, wanted in rule.items():
-            if self._doubted and name not in self._axes:
+            if self._invalid and name not in self._axes:
                 continue
             if name not in there:
-                if not (included and self._include_doubted):
+                if not (included and self._include_invalid):
                     yield (*at, name), f"{name} is no axis of this grid; its axes are {', '.join(there)}"
                 continue
             for index, value in enumerate(wanted):
-                if repr(value) not in keys[name] and not (included and self._include_doubted):
+                if repr(value) not in keys[name] and not (included and self._include_invalid):
                     place = (*at, name, index) if len(wanted) > 1 else (*at, name)
                     yield place, f"{cut(flow(value))} is not on the axis {name} ({_listed(there[name])})"
 

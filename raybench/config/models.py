@@ -85,7 +85,7 @@ class Target(Strict):
 class Audit(Strict):
     """What a grid checks of itself, on request."""
 
-    aa: bool = Field(
+    aa_test: bool = Field(
         default=False,
         description="Run the first baseline cell once more under another name: what the two differ by is no difference "
         "of cells, and the table says whether the interval of their ratio contains 1.",
@@ -181,7 +181,7 @@ class GridSpec(Settings):
     audit: Audit = Field(
         default=Audit(),
         description="What the grid checks of itself beside what it always does.",
-        examples=[{"aa": True}],
+        examples=[{"aa_test": True}],
     )
     retries: v.Whole = Field(
         default=2, description="How often a trial is tried again that the machine broke, not the code.", examples=[2]

@@ -126,7 +126,7 @@ class Device(Protocol):
     def describe(self) -> Hardware:
         """What the trial really runs on."""
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The conditions a reader wants to know: threads, cores, what was visible, TF32."""
 
     def is_oom(self, error: BaseException) -> bool:

@@ -42,11 +42,11 @@ class TorchHost(Host):
 
         return torch.get_num_threads()
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, and how exactly products of float32 are computed: `highest` is as float32 says."""
         import torch
 
-        return super().fairness() | {"float32_products": torch.get_float32_matmul_precision()}
+        return super().runtime_conditions() | {"float32_products": torch.get_float32_matmul_precision()}
 
 
 class Cpu(TorchHost):

@@ -142,11 +142,11 @@ class Cuda(Nvidia, TorchHost):
         driver = drivers.pop() if len(drivers) == 1 else None
         return Hardware(self.kind, properties.name, torch.cuda.device_count(), properties.total_memory, driver)
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, where TF32 is on, and the versions of what computes."""
         import torch
 
-        return super().fairness() | {
+        return super().runtime_conditions() | {
             "tf32": bool(torch.backends.cuda.matmul.allow_tf32),
             "tf32_convolutions": bool(torch.backends.cudnn.allow_tf32),
             "cuda": torch.version.cuda,

@@ -174,7 +174,7 @@ class Host:
         """The processor and the cores this trial owns."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """Threads really set, cores really usable, nothing visible."""
         return {
             "threads": self.threads(),

@@ -141,12 +141,12 @@ class Cuda(cuda.Nvidia, Asynchronous):
         memory, driver = (found.memory_bytes, found.driver) if found else (None, None)
         return Hardware(self.kind, name, self.assignment.devices, memory, driver)
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, whether TF32 is on, and the versions that TensorFlow was built for."""
         import tensorflow as tf
 
         built = tf.sysconfig.get_build_info()
-        return super().fairness() | {
+        return super().runtime_conditions() | {
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
             "cuda": built.get("cuda_version"),
             "cudnn": built.get("cudnn_version"),

@@ -174,6 +174,6 @@ class Tpu(Xla):
         (found,) = probe()
         return found
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, and the chips that were visible."""
-        return super().fairness() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}
+        return super().runtime_conditions() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}

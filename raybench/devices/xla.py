@@ -63,11 +63,11 @@ class Xla(TorchHost):
         torch_xla.sync(wait=True)
         xla_model.wait_device_ops()
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, and how exactly XLA computes products of float32: `default` is a TPU's bfloat16."""
         from torch_xla import backends
 
-        return super().fairness() | {"float32_products": backends.get_mat_mul_precision()}
+        return super().runtime_conditions() | {"float32_products": backends.get_mat_mul_precision()}
 
 
 class XlaCpu(Xla):
@@ -80,6 +80,6 @@ class XlaCpu(Xla):
         super().hide_others()
         os.environ["CPU_NUM_DEVICES"] = str(self.assignment.devices)
 
-    def fairness(self) -> dict[str, Any]:
+    def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, with the threads of XLA's pool."""
-        return super().fairness() | {"threads": int(os.environ["PJRT_NPROC"])}
+        return super().runtime_conditions() | {"threads": int(os.environ["PJRT_NPROC"])}

@@ -26,26 +26,26 @@ _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
 """Settings of pip that would put packages somewhere else. Indexes, caches and constraints are the person's to set."""
 
 
-def create(name: str, tell: Tell, fresh: bool = False) -> BuiltEnvironment:
+def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
     """Build an environment where it is missing or stale.
 
     Args:
         name: the recipe's.
         tell: called with what is being done, a line at a time.
-        fresh: build it anew, also where it is ready.
+        rebuild: build it anew, also where it is ready.
 
     Raises:
         UsageError: no such recipe, or its folder cannot be written to.
         ExecutionError: pip, or the virtual environment, failed; the message names the file with all their output.
     """
     built = environment_status(name)
-    if built.state == "ready" and not fresh:
+    if built.state == "ready" and not rebuild:
         return built
     try:
         built.folder.mkdir(parents=True, exist_ok=True)
         with _locked(built.folder, tell):
             built = environment_status(name)  # somebody else may have built it while this one waited
-            if built.state != "ready" or fresh:
+            if built.state != "ready" or rebuild:
                 _build(built, tell)
     except OSError as error:
         raise UsageError(f"{built.folder}: cannot build an environment there: {error.strerror or error}") from None

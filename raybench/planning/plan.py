@@ -116,7 +116,7 @@ def _parts(cell: Cell) -> dict[str, str]:
         "weight_decay": f"wd{format_value(settings['weight_decay'])}",
     }
     parts |= {name: f"{name}={format_value(value)}" for name, value in cell.axes.items() if name not in parts}
-    marks = {"again": "A/A", "smoke": "smoke"}
+    marks = {"aa_of": "A/A", "smoke": "smoke"}
     return parts | {name: mark for name, mark in marks.items() if name in cell.content}
 
 
@@ -235,7 +235,7 @@ def make_plan(
     cells = list(found.values())
     if not cells:
         raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
-    if spec.audit.aa:
+    if spec.audit.aa_test:
         cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
     trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(made)
     return Plan(spec, info, tuple(cells), trials, tuple(nodes), where, left_out)
@@ -275,8 +275,8 @@ def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
 
 def _again(cell: Cell) -> Cell:
     """The same cell under another name: an A/A check."""
-    content = cell.content | {"again": cell.cell_id}
-    return replace(cell, cell_id=cell_id(content), content=content, request_id=digest({"again": cell.request_id}))
+    content = cell.content | {"aa_of": cell.cell_id}
+    return replace(cell, cell_id=cell_id(content), content=content, request_id=digest({"aa_of": cell.request_id}))
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:

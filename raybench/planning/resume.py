@@ -24,7 +24,7 @@ class RetryOptions(Protocol):
         """Statuses of finished trials that are run again."""
 
     @property
-    def fresh(self) -> bool:
+    def rerun(self) -> bool:
         """Whether every trial is run again."""
 
 
@@ -99,6 +99,6 @@ def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) ->
     work = []
     for trial in plan.trials:
         last = current.get(trial.trial_id)
-        if not trial.cell.skip and (last is None or last.status in again or options.fresh):
+        if not trial.cell.skip and (last is None or last.status in again or options.rerun):
             work.append(WorkItem(trial, 1 + highest.get(trial.trial_id, 0)))
     return work

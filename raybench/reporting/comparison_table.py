@@ -53,7 +53,7 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         (
             "status",
             "left",
-            [f"{status}, A/A" if row.is_again else status for row, status in zip(rows, statuses, strict=True)],
+            [f"{status}, A/A" if row.is_aa_test else status for row, status in zip(rows, statuses, strict=True)],
         ),
         ("s/epoch", "right", [_steady(row) for row in rows]),
         (metric, "right", [_spread(row.metric, 3) for row in rows]),

@@ -149,7 +149,7 @@ def _mine(standing: GridResults, quantity: ReportedNumber, theirs: Mapping[str, 
         runs = standing.completed(cell)
         same = runs and wanted.items() <= {key: v for key, v in _protocol(runs[0]).items() if key in wanted}.items()
         found = [value for run in runs if quantity.rule and (value := quantity.rule(run)) is not None]
-        if wanted and same and found and not cell.again:
+        if wanted and same and found and not cell.aa_of:
             numbers.append((median(found), standing.label(cell)))
     best = max if quantity.more_is_better else min
     return best(numbers, key=lambda pair: pair[0]) if numbers else None

@@ -170,7 +170,7 @@ def _machines(runs: Sequence[Attempt]) -> list[Record]:
                 "kind": device.get("kind"),
                 "model": device.get("model"),
                 "count": device.get("count"),
-                "threads": run.fairness.get("threads", device.get("threads")),
+                "threads": run.runtime_conditions.get("threads", device.get("threads")),
                 "framework": run.cell.get("framework"),
             }
             plain_values = (

@@ -117,7 +117,7 @@ def to_target(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable
     records: list[Record] = []
     for cell, pair in zip(standing.cells, pairs, strict=True):
         found = time_to_target.expected(pair.other.tries)
-        if found and not cell.again:
+        if found and not cell.aa_of:
             epochs = [each.epochs for each in pair.other.tries if each.reached and each.epochs]
             records.append(
                 {
@@ -175,7 +175,7 @@ def jobs(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     for cell, pair in zip(standing.cells, pairs, strict=True):
         steps = standing.steps(cell)
         found = break_even.job(pair.other.processes, EPOCHS * steps) if steps else None
-        if found is None or cell.again:
+        if found is None or cell.aa_of:
             continue
         device = standing.places[cell.cell_id] or NOTHING
         record = {
@@ -207,7 +207,7 @@ def best(standing: GridResults) -> ReportTable:
     """For each device, framework and precision the setting that learned best, and the one that was fastest."""
     devices: dict[str, list[PlannedCell]] = {}
     for cell in standing.cells:
-        if not cell.again:
+        if not cell.aa_of:
             devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
     rows = {row.cell_id: row for row in standing.rows}
     records: list[Record] = []
@@ -307,7 +307,7 @@ def job_lengths(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTab
     for cell, pair, origin in zip(
         standing.cells, pairs, baseline_indices(standing.cells, standing.compared_with), strict=True
     ):
-        if pair.baseline is None or origin is None or cell.again or pair.baseline.from_warmup or pair.other.from_warmup:
+        if pair.baseline is None or origin is None or cell.aa_of or pair.baseline.from_warmup or pair.other.from_warmup:
             continue
         sides = [
             (pair.baseline.processes, standing.steps(standing.cells[origin])),

@@ -49,7 +49,7 @@ class Attempt:
         profile: the device profile's name.
         machine: `cores`: how many the node has for trials, of which this one may have had a part.
         target: the quality to reach, where one was asked for.
-        decay_proof: what the proof of its weight decay came to (`raybench.checks.weight_decay.schedule`); empty where
+        decay_check: what the proof of its weight decay came to (`raybench.checks.weight_decay.schedule`); empty where
             none was made.
         roofline: what its device and its model were found to do and to need (`raybench.checks.roofline.schedule`);
             empty likewise.
@@ -79,12 +79,12 @@ class Attempt:
     profile: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None
-    decay_proof: Mapping[str, Any] = field(default_factory=dict)
+    decay_check: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
-    fairness: Mapping[str, Any] = field(default_factory=dict)
+    runtime_conditions: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, Any] = field(default_factory=dict)
     audit: Mapping[str, Any] | None = None
     started: str | None = None
@@ -185,12 +185,15 @@ class Attempt:
         self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
         settings = mapping_in(self.cell.get("settings"))
         self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
-        self.decay_proof, self.roofline = (
-            valid_values_in(event.get("decay_proof")),
+        self.decay_check, self.roofline = (
+            valid_values_in(event.get("decay_check")),
             valid_values_in(event.get("roofline")),
         )
         self.host, self.versions = flat_in(event.get("host")), flat_in(event.get("versions"))
-        self.hardware, self.fairness = valid_values_in(event.get("hardware")), valid_values_in(event.get("fairness"))
+        self.hardware, self.runtime_conditions = (
+            valid_values_in(event.get("hardware")),
+            valid_values_in(event.get("runtime_conditions")),
+        )
         self.started = text_in(event.get("t"))
 
     def _epoch(self, event: Event) -> None:

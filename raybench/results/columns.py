@@ -82,7 +82,7 @@ _CELL = [
     *(_setting_column(setting) for name, setting in TRAINING.items() if name != MODEL),
     Column("warmup_epochs", WHOLE, "epochs", "at the beginning that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "of this trial"),
-    Column("again", TEXT, "", "the cell that this one is once more under another name, for an A/A check", "again"),
+    Column("aa_of", TEXT, "", "the cell that this one is once more under another name, for an A/A check", "aa_of"),
 ]
 
 
@@ -140,12 +140,12 @@ _RESULTS = [
     Column("target_runs", WHOLE, "runs", "how many of the row's runs reached the target; none where none was set"),
     Column("time_to_target_s", NUMBER, "s", "of training until the target; none where it was not reached"),
     Column("epochs_to_target", WHOLE, "epochs", "until the target"),
-    Column("bound_by", TEXT, "", "what held it up: compute, memory, input or overhead"),
+    Column("bottleneck", TEXT, "", "what held it up: compute, memory, input or overhead"),
     Column("compute_share", NUMBER, "fraction", "of what probes of arithmetic reached on its device"),
     Column("memory_share", NUMBER, "fraction", "of what a probe of memory reached on its device"),
     Column("input_share", NUMBER, "fraction", "of the steady time in which it waited for input"),
     Column("findings", TEXT, "", "codes of what there is to doubt of it or to note, with commas between"),
-    Column("decay_proof", TEXT, "", "what the proof of its weight decay came to"),
+    Column("decay_check", TEXT, "", "what the proof of its weight decay came to"),
     Column("decay_factor", NUMBER, "", "the multiple of the declared decay that acts"),
     Column("profile_steps", WHOLE, "steps", "after training, in which the sections of a step were timed"),
     *(Column(f"profile_{name}_s", NUMBER, "s", f"in {name}, of a step: the median of those") for name in STEP_SECTIONS),

@@ -120,8 +120,8 @@ def _trial(record: Record) -> dict[str, Any]:
         "error": _error(attempt),
         "warnings": "\n".join(attempt.warnings) or None,
         "findings": findings.finding_codes(attempt),
-        "decay_proof": attempt.decay_proof.get("says"),
-        "decay_factor": attempt.decay_proof.get("factor"),
+        "decay_check": attempt.decay_check.get("says"),
+        "decay_factor": attempt.decay_check.get("factor"),
         "profile_steps": attempt.profile_steps,
         **{f"profile_{name}_s": seconds for name, seconds in attempt.step_profile.items()},
     }
@@ -163,7 +163,7 @@ def _roofline(attempt: Attempt) -> dict[str, Any]:
     if found is None:
         return {}
     return {
-        "bound_by": found.bound_by,
+        "bottleneck": found.bottleneck,
         "compute_share": found.compute,
         "memory_share": found.memory,
         "input_share": found.input,

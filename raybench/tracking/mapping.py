@@ -25,7 +25,7 @@ TRIAL, ATTEMPT, STATUS, GRID = "raybench.trial_id", "raybench.attempt", "raybenc
 SUMMARY, FINDINGS, DESCRIPTION = "raybench.summary", "raybench.findings", "mlflow.note.content"
 PROFILE, HOST, TARGET = "raybench.device", "raybench.host", "raybench.target"
 SMOKE_RUN = "raybench.smoke"
-BOUND_BY, DECAY_PROOF = "raybench.bound_by", "raybench.decay_proof"
+BOTTLENECK, DECAY_CHECK = "raybench.bottleneck", "raybench.decay_check"
 RESUMED = "raybench.resumed_after"
 
 ATTEMPT_ID = "raybench.attempt_id"
@@ -85,11 +85,11 @@ Each run that ended:
 - `oom/asked_bytes`, `oom/peak_bytes`, `oom/limit_bytes`: where memory ran out, what was asked for then, the most that \
 was held, and the limit on the process; the tag `raybench.error_phase` says what the trial was doing
 - `summary/decay_factor`: the multiple of the declared weight decay that acts, measured before the trials (1 where \
-nothing is wrong); the tag `raybench.decay_proof` says it in words
+nothing is wrong); the tag `raybench.decay_check` says it in words
 - `roofline/*`: the work of one example in a step of training (`train_flops_per_example`, \
 `train_bytes_per_example`), what steady epochs achieve of it a second, that beside what probes of the device reach \
 (`compute_share`, `memory_share`), and the part of the time that waits for input (`input_share`); the tag \
-`raybench.bound_by` says what held the run up, `overhead` that it was not the device
+`raybench.bottleneck` says what held the run up, `overhead` that it was not the device
 - `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
 step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
 - the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
@@ -223,7 +223,7 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         "summary/total_s": timing.total(attempt),
         "summary/best_val_accuracy": attempt.best("val/accuracy"),
         "summary/time_to_target_s": timing.time_to_target(attempt, attempt.target) if attempt.target else None,
-        "summary/decay_factor": factor if isinstance(factor := attempt.decay_proof.get("factor"), float) else None,
+        "summary/decay_factor": factor if isinstance(factor := attempt.decay_check.get("factor"), float) else None,
     }
     if attempt.status == TrialStatus.OOM and attempt.error:
         sizes = {name: attempt.error.get(f"{name}_bytes") for name in ("asked", "peak", "limit")}
@@ -263,13 +263,13 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     }
     further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
     further |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
-    further[DECAY_PROOF] = attempt.decay_proof.get("says")
+    further[DECAY_CHECK] = attempt.decay_check.get("says")
     further["raybench.error_phase"] = (attempt.error or {}).get("phase")
     further["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
     further[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
     further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
-        further[BOUND_BY] = found_out.bound_by
+        further[BOTTLENECK] = found_out.bottleneck
     if attempt.status is not None and (doubts := findings(attempt)):
         further |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(doubts)}
     return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}

@@ -27,7 +27,7 @@ def write_preview(workload: Workload, framework: str, engine: Engine, split: Spl
     Raises:
         Exception: whatever the model or the workload's own function raises; nothing is written then.
     """
-    if workload.sheet is None:
+    if workload.preview is None:
         return
     inputs, targets = (np.asarray(values[:EXAMPLES]) for values in (split.inputs, split.targets))
     outputs = open_inspection(framework).outputs(engine.model, as_given(inputs, workload))

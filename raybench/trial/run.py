@@ -250,8 +250,8 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
             **job.versions,
         },
         "hardware": {"memory_bytes": hardware.memory_bytes, "driver": hardware.driver},
-        "fairness": {
-            **device.fairness(),
+        "runtime_conditions": {
+            **device.runtime_conditions(),
             **_of_ranks(job, device),
             "exclusive": job.exclusive,
             "host_busy": job.host_busy,
@@ -264,7 +264,7 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     count = current_rank().count
     if count == 1:
         return {}
-    threads = device.fairness()["threads"]
+    threads = device.runtime_conditions()["threads"]
     together = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
     return together | ({"cores": job.cores} if job.cores else {})
 

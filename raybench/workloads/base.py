@@ -59,7 +59,7 @@ class Workload:
         loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
             For several frameworks, {framework: function or "module:function"}.
         metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None. Likewise.
-        sheet: from examples, targets and outputs (the first few validation examples, as the data set has them) to a
+        preview: from examples, targets and outputs (the first few validation examples, as the data set has them) to a
             picture, uint8 [height, width, 3], that is kept beside the run; a function or a "module:function".
         metric_names: what `metrics` returns, where that is not the accuracy alone.
         options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
@@ -87,7 +87,7 @@ class Workload:
     metrics: Function | Mapping[str, str | Function] | None = None
     name: str = ""
     version: int = 1
-    sheet: str | Callable[[Any, Any, Any], Any] | None = None
+    preview: str | Callable[[Any, Any, Any], Any] | None = None
     metric_names: tuple[str, ...] = ("accuracy",)
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
@@ -138,8 +138,8 @@ class Workload:
         return prepare(data) if prepare else data
 
     def draw(self, inputs: Any, targets: Any, outputs: Any) -> Any:
-        """The picture of some predictions, of a workload that has a `sheet`."""
-        return _function(self.sheet)(inputs, targets, outputs)
+        """The picture of some predictions, of a workload that has a `preview`."""
+        return _function(self.preview)(inputs, targets, outputs)
 
     def with_options(self, chosen: Mapping[str, Any]) -> Workload:
         """The same workload with a model of which this has been chosen; what is not, is at its default."""

@@ -131,10 +131,10 @@ def test_another_metric():
 
 
 def test_an_a_a_check_is_compared_with_what_it_is_once_more():
-    again = PlannedCell("again", {"device": "cpu", "batch_size": 64}, 3, again="cpu")
+    again = PlannedCell("again", {"device": "cpu", "batch_size": 64}, 3, aa_of="cpu")
     runs = [*DEVICES, *(trial("again", n, [s]) for n, s in enumerate([4.06, 4.11, 4.0]))]
     cpu, gpu, same = compare([*CELLS, again], known(*runs), {"device": "cpu"})
-    assert (cpu.is_baseline, cpu.is_again, same.is_baseline, same.is_again) == (True, False, False, True)
+    assert (cpu.is_baseline, cpu.is_aa_test, same.is_baseline, same.is_aa_test) == (True, False, False, True)
     assert gpu.speedup.ratio == pytest.approx(2.025, abs=1e-3)
     assert same.speedup.low < 1 < same.speedup.high
     cpu, same = compare([CELLS[0], again], known(*runs))

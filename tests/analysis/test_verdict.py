@@ -171,20 +171,20 @@ def test_runs_that_are_missing(outcomes):
     assert runs(CellSummary("gpu", RunCounts(3, 1, "no TPU", (Ending("oom", 1),)), times={0: 1.0})).timed == 1
 
 
-def side(name, *doubts, bound_by=(), hosts=()):
-    return CellSummary(name, RunCounts(3, 3), doubts=frozenset(doubts), bound_by=bound_by, hosts=hosts)
+def side(name, *doubts, bottleneck=(), hosts=()):
+    return CellSummary(name, RunCounts(3, 3), doubts=frozenset(doubts), bottleneck=bottleneck, hosts=hosts)
 
 
-@pytest.mark.parametrize(("bound_by", "code"), [("input", "input_bound"), ("overhead", "overhead_bound")])
-def test_what_bounds_a_side_confounds_as_a_finding_does(bound_by, code):
+@pytest.mark.parametrize(("bottleneck", "code"), [("input", "input_bound"), ("overhead", "overhead_bound")])
+def test_what_bounds_a_side_confounds_as_a_finding_does(bottleneck, code):
     expected = [HardwareCaveatFact(), ConfounderFact(code, ("gpu",), *reasons()[code])]
-    assert confounders(side("cpu"), side("gpu", bound_by=(bound_by, "memory"))) == expected
+    assert confounders(side("cpu"), side("gpu", bottleneck=(bottleneck, "memory"))) == expected
     assert confounders(side("cpu"), side("gpu", code)) == expected
-    assert confounders(side("cpu"), side("gpu", code, bound_by=(bound_by,))) == expected, "once"
+    assert confounders(side("cpu"), side("gpu", code, bottleneck=(bottleneck,))) == expected, "once"
 
 
 def test_each_reason_is_a_fact_with_the_sides_it_concerns():
-    found = confounders(side("cpu", "few_threads", "throttled"), side("gpu", "throttled", bound_by=("input",)))
+    found = confounders(side("cpu", "few_threads", "throttled"), side("gpu", "throttled", bottleneck=("input",)))
     assert found[0] == HardwareCaveatFact()
     assert {fact.code: fact.sides for fact in found[1:]} == {
         "throttled": ("gpu", "cpu"),
@@ -193,9 +193,9 @@ def test_each_reason_is_a_fact_with_the_sides_it_concerns():
     }
 
 
-@pytest.mark.parametrize("bound_by", [("compute",), ("memory",), ("compute", "overhead"), ()])
-def test_two_busy_devices_are_not_confounded(bound_by):
-    assert confounders(side("cpu", bound_by=("compute",)), side("gpu", bound_by=bound_by)) == []
+@pytest.mark.parametrize("bottleneck", [("compute",), ("memory",), ("compute", "overhead"), ()])
+def test_two_busy_devices_are_not_confounded(bottleneck):
+    assert confounders(side("cpu", bottleneck=("compute",)), side("gpu", bottleneck=bottleneck)) == []
 
 
 def test_a_caution_confounds_nothing():

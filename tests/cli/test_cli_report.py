@@ -103,7 +103,7 @@ def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
 
 
 def test_only_what_was_asked_for_last_or_everything(raybench, grid, digits, results):
-    assert grid(digits, "--where", "batch_size=64", "--fresh").status == 0
+    assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
     assert len(from_source("digits", results).standing.rows) == 1
     said = raybench("report", "digits").lines
     assert (
@@ -120,7 +120,7 @@ def test_only_what_was_asked_for_last_or_everything(raybench, grid, digits, resu
 def test_everything_keeps_the_baseline_of_the_grid(raybench, grid, digits):
     digits.write_text(digits.read_text() + "baseline: {batch_size: 32}\n")
     assert grid(digits).status == 0
-    assert grid(digits, "--where", "batch_size=64", "--fresh").status == 0
+    assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
     assert "× as fast as" not in raybench("report", "digits").out, "the baseline is not in what was asked for last"
     said = raybench("report", "digits", "--all").lines[0]
     assert said.startswith("batch 64 trains digits_cnn ") and " × as fast per example as batch 32, " in said
@@ -133,7 +133,7 @@ def test_everything_keeps_the_device_that_the_grid_compares_with(raybench, grid,
         + "overrides:\n  - {when: {device: two}, set: {learning_rate: 0.02}}\n"
     )
     assert grid(digits).status == 0
-    assert grid(digits, "--where", "device=one", "--fresh").status == 0
+    assert grid(digits, "--where", "device=one", "--rerun").status == 0
     said = raybench("report", "digits", "--all").out
     for batch in (32, 64):
         assert f"one trains digits_cnn (batch {batch}) " in said

@@ -97,7 +97,7 @@ def test_fresh_builds_what_is_ready(raybench, nothing, monkeypatch, tmp_path):
 
         return environment_status("xla")
 
-    raybench("env", "create", "nothing", "--fresh")
+    raybench("env", "create", "nothing", "--rerun")
     assert [(name, fresh) for name, _, fresh in asked] == [("nothing", True)]
 
 

@@ -57,7 +57,7 @@ def test_a_cpu_trial_sees_its_cores_and_no_accelerator(monkeypatch):
         device.hide_others()
         device.open("fp32")
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-        assert device.fairness() == {
+        assert device.runtime_conditions() == {
             "threads": 1,
             "cores": [usable_cores()[0]],
             "visible": [],

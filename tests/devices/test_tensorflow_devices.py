@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 def test_a_cpu_trial_sees_its_cores_and_no_accelerator():
     found = call("tensorflow", "tensorflow_devices_side:opened")
     assert found["visible"] == ""
-    assert found["fairness"] == {
+    assert found["runtime_conditions"] == {
         "threads": 1,
         "thread_waiting": "passive",
         "cores": [usable_cores()[0]],

@@ -211,7 +211,7 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
 def test_the_adapter_says_what_it_runs_on():
     found = call("torch_xla", "xla_side:described")
     assert (found["kind"], found["model"]) == ("xla_cpu", model_name())
-    assert found["fairness"] == {
+    assert found["runtime_conditions"] == {
         "threads": 2,
         "thread_waiting": "passive",
         "cores": usable_cores(),

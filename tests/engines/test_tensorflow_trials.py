@@ -66,7 +66,7 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path, device, se
     assert started["versions"]["keras"] == metadata.version("keras")
     computes = "bfloat16" if settings.get("precision") == "bf16" else "float32"
     assert epochs[0]["precision"] == {"weights": "float32", "compute": computes}
-    assert started["fairness"]["threads"] == len(usable_cores())
+    assert started["runtime_conditions"]["threads"] == len(usable_cores())
     assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
     assert [epoch["ledger"]["compile"] for epoch in epochs[1:]] == [0.0, 0.0]
     assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]

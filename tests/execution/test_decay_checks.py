@@ -91,7 +91,7 @@ def test_two_cells_with_one_rule_make_one_check_before_both(proven):
     assert proof["factor"] == pytest.approx(1.0, abs=1e-3)
     assert proof["subject"]["optimizer"]["name"] == "sgd"
     for started in (event for event in trials if event["event"] == "trial_started"):
-        assert started["decay_proof"] == {
+        assert started["decay_check"] == {
             "key": proof["trial"],
             "passed": True,
             "factor": proof["factor"],
@@ -109,13 +109,13 @@ def test_the_proof_stands_on_every_run_in_mlflow(proven, tmp_path, migrated_data
     _, outcome, _ = proven
     tags, metrics = (of_runs(outcome.store, table) for table in ("tags", "latest_metrics"))
     assert len(tags) == 2
-    assert {values["raybench.decay_proof"] for values in tags.values()} == {"passed"}
+    assert {values["raybench.decay_check"] for values in tags.values()} == {"passed"}
     assert all(values["summary/decay_factor"] == pytest.approx(1.0, abs=1e-3) for values in metrics.values())
     (execution,) = (outcome.folder / "executions").iterdir()
     assert [proof["passed"] for proof in json.loads((execution / "decay_proofs.json").read_text())] == [True]
     anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
     assert sync(outcome.journal, anew, "proven").created == 2
-    assert {values["raybench.decay_proof"] for values in of_runs(anew, "tags").values()} == {"passed"}
+    assert {values["raybench.decay_check"] for values in of_runs(anew, "tags").values()} == {"passed"}
 
 
 def test_what_was_proven_is_not_proven_again(proven, executor, tmp_path):
@@ -124,7 +124,7 @@ def test_what_was_proven_is_not_proven_again(proven, executor, tmp_path):
     _, watch = run(tmp_path, executor, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"), tracking=None)
     canary, started, *_ = watch.events
     assert (canary["check"], started["event"]) == ("canary", "trial_started")
-    assert started["decay_proof"]["passed"] is True
+    assert started["decay_check"]["passed"] is True
     _, watch = run(tmp_path, executor, GRID + "optimizer: adam\n", tracking=None)
     assert [event.get("check") for event in watch.events][:3] == ["weight_decay", "canary", None], "another rule"
 
@@ -144,9 +144,9 @@ def test_a_check_that_dies_stops_no_trial_and_proves_nothing(executor, tmp_path,
     says = "not proven: Killed: killed by SIGKILL"
     assert outcome.warnings == (f"weight decay: torch on cpu, sgd: {says}",)
     for attempt in outcome.latest.values():
-        assert attempt.decay_proof["says"] == says
+        assert attempt.decay_check["says"] == says
         assert attempt.warnings == []
-    assert {recorded.tags["raybench.decay_proof"] for recorded in tracker.runs} == {says}
+    assert {recorded.tags["raybench.decay_check"] for recorded in tracker.runs} == {says}
     again, watch = run(tmp_path, executor, GRID.replace("[0.0, 5.0e-4]", "[0.0, 5.0e-4, 1.0e-3]"), tracking=None)
     assert watch.events[0]["passed"] is True, "what was not proven is tried again with the next trial"
     assert again.warnings == ()

@@ -184,7 +184,7 @@ def test_events_have_the_form_of_the_contract_and_the_ledger_adds_up(trial):
     assert [event["event"] for event in real] == [event["event"] for event in golden]
     for found, wanted in zip(real, golden, strict=True):
         assert wanted.keys() - found.keys() == set()
-        for name in ("host", "fairness"):
+        for name in ("host", "runtime_conditions"):
             assert wanted.get(name, {}).keys() - found.get(name, {}).keys() == set()
         assert {type(found[name]) for name in ("v", "t", "trial", "attempt")} == {int, str}
     assert real[1]["ledger"].keys() == golden[1]["ledger"].keys()
@@ -211,7 +211,7 @@ def test_the_precision_told_is_the_one_in_force(trial, template, tmp_path):
         (list(template.run(make_job(tmp_path, "fine", precision="bf16"))), "bfloat16"),
     ):
         assert told[1]["precision"] == {"weights": "float32", "compute": computes}
-        assert told[0]["fairness"]["float32_products"] == "highest"
+        assert told[0]["runtime_conditions"]["float32_products"] == "highest"
 
 
 def test_no_trial_sees_what_another_did(trial, template, tmp_path):
@@ -290,8 +290,8 @@ def test_threads_wait_passively_on_request_unless_the_user_has_chosen(tmp_path, 
         monkeypatch.setenv("GOMP_SPINCOUNT", "100")
     with contextlib.closing(ForkServer("torch", passive=passive)) as template:
         first, *_ = template.run(replace(make_job(tmp_path, "fine"), host_busy=passive))
-    assert first["fairness"]["thread_waiting"] == waiting
-    assert first["fairness"]["host_busy"] is passive
+    assert first["runtime_conditions"]["thread_waiting"] == waiting
+    assert first["runtime_conditions"]["host_busy"] is passive
 
 
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):

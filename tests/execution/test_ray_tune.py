@@ -137,8 +137,8 @@ def test_every_attempt_had_a_process_of_its_own_at_full_priority(outcome):
     result, watch = outcome
     opened = [event for event in watch.events if event["event"] == "trial_started"]
     assert len({event["host"]["pid"] for event in opened}) == 9
-    assert {event["fairness"]["niceness"] for event in opened} == {os.nice(0)}
-    assert {event["fairness"]["exclusive"] for event in opened} == {True}
+    assert {event["runtime_conditions"]["niceness"] for event in opened} == {os.nice(0)}
+    assert {event["runtime_conditions"]["exclusive"] for event in opened} == {True}
     for attempt in result.latest.values():
         if attempt.ledger:
             assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=max(0.005, 0.01 * attempt.wall))

@@ -451,16 +451,16 @@ def test_settings_without_effect_make_no_other_cell(plan_of):
 
 
 def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
-    plain, audited = plan_of(GRID), plan_of(GRID + "audit: {aa: true}\n")
+    plain, audited = plan_of(GRID), plan_of(GRID + "audit: {aa_test: true}\n")
     *cells, again = audited.cells
     assert [cell.cell_id for cell in cells] == [cell.cell_id for cell in plain.cells], "the others keep their names"
-    assert again.content == {**cells[0].content, "again": cells[0].cell_id}
+    assert again.content == {**cells[0].content, "aa_of": cells[0].cell_id}
     assert again.cell_id not in {cell.cell_id for cell in cells}
     labels = {audited.label(trial) for trial in audited.trials}
     assert len(labels) == 9 and sum("A/A" in label for label in labels) == 1
-    other = plan_of(GRID + "audit: {aa: true}\nbaseline: {batch_size: 64, device: cuda}\n").cells[-1]
+    other = plan_of(GRID + "audit: {aa_test: true}\nbaseline: {batch_size: 64, device: cuda}\n").cells[-1]
     assert (other.axes["device"], other.axes["batch_size"]) == ("cuda", 64)
-    assert plan_of(GRID + "audit: {aa: false}\n").cells == plain.cells
+    assert plan_of(GRID + "audit: {aa_test: false}\n").cells == plain.cells
 
 
 def test_profile_steps_are_of_the_first_repeat_and_no_part_of_a_cell(plan_of, tmp_path):
@@ -521,7 +521,7 @@ def test_a_request_is_the_same_on_machines_on_which_its_cells_differ(plan_of):
     assert ids(GRID + "warmup_epochs: 0\n", (LAPTOP,))[1] == asked_here
     for change in ("threads: 1\n", "examples: {train: 256}\n", "seed: 1\n", "precision: bf16\n"):
         assert not set(ids(GRID + change, (LAPTOP,))[1]) & set(asked_here), change
-    again = plan_of(GRID + "audit: {aa: true}\n").cells
+    again = plan_of(GRID + "audit: {aa_test: true}\n").cells
     assert len({cell.request_id for cell in again}) == len(again)
 
 

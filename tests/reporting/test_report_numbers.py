@@ -17,7 +17,7 @@ def compared():
     for name, make in REPORTS.items():
         report = make()
         for row, (label, sentences) in zip(report.standing.rows, report.comparisons, strict=True):
-            if row.speedup and not row.is_again:
+            if row.speedup and not row.is_aa_test:
                 yield f"{name}: {label}", row, plain(sentences[0])
 
 

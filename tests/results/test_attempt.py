@@ -23,7 +23,11 @@ def test_an_attempt_is_folded_from_its_events(golden_events):
     )
     assert (attempt.status, attempt.seed, attempt.wall, attempt.template_import) == ("completed", 0, 9.8, 2.412)
     assert (attempt.started, attempt.ended) == ("2026-11-21T09:00:00.000Z", "2026-11-21T09:00:09.800Z")
-    assert attempt.host["pid"] == 4711 and attempt.versions["ray"] == "2.60.0" and attempt.fairness["cores"] == [0, 1]
+    assert (
+        attempt.host["pid"] == 4711
+        and attempt.versions["ray"] == "2.60.0"
+        and attempt.runtime_conditions["cores"] == [0, 1]
+    )
     assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
     assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}
     assert attempt.epochs[0].recompiles == 2 and attempt.epochs[1].memory_peak_bytes == 612368384

@@ -46,7 +46,7 @@ def some_events(golden_events):
     lost = events.trial_ended("", 1, "lost") | {"t": "2026-11-21T09:00:07.000Z"}
     oom = {**ended, "status": "oom", "error": {"type": "OutOfMemory", "message": "no"}}
     proof = {"says": "passed", "factor": 1.0}
-    yield from of(0, 1, start(0, roofline=ROOFLINE, decay_proof=proof), first, second, ended)
+    yield from of(0, 1, start(0, roofline=ROOFLINE, decay_check=proof), first, second, ended)
     yield from of(1, 1, start(1), first, lost)
     yield from of(1, 2, start(1), first, second, ended)
     yield from of(2, 1, start(2), first, oom)

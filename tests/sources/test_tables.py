@@ -108,7 +108,7 @@ def test_what_is_not_known_has_no_value(golden):
     (row,) = golden.trials.isna().to_dict("records")
     nothing = {"label", "target_metric", "target_reached", "time_to_target_s", "price_per_hour", "total_price", "error"}
     nothing |= {
-        "bound_by",
+        "bottleneck",
         "findings",
         "compute_share",
         "decay_factor",
@@ -122,7 +122,7 @@ def test_what_is_not_known_has_no_value(golden):
 
 
 def test_what_there_is_to_doubt_of_a_run(golden_events):
-    golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
+    golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
     assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
     assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
 

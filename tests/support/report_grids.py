@@ -167,7 +167,7 @@ def same_cell_twice() -> Report:
     for device, (first, again) in runs.items():
         grid.add(device, first, plan={"repeats": len(first)})
         origin = grid.cells[-1]
-        grid.add(device, again, plan={"repeats": len(first), "again": origin.cell_id}, aa=1)
+        grid.add(device, again, plan={"repeats": len(first), "aa_of": origin.cell_id}, aa=1)
     return grid.report()
 
 

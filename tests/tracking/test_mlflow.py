@@ -385,14 +385,14 @@ def test_names_of_a_run(golden_events):
 @pytest.mark.parametrize("factor", [8.0, None])
 def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     proof = {"key": "decay-1", "passed": False, "factor": factor, "says": "failed: acts as 8 × λ"}
-    golden_events[0]["decay_proof"] = proof
+    golden_events[0]["decay_check"] = proof
     attempt = attempts(golden_events)[TRIAL, 1]
-    assert mapping.tags(attempt, "g")["raybench.decay_proof"] == "failed: acts as 8 × λ"
+    assert mapping.tags(attempt, "g")["raybench.decay_check"] == "failed: acts as 8 × λ"
     assert mapping.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
 def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golden_events):
-    golden_events[0]["fairness"] |= {"threads": 1, "niceness": 5}
+    golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
     runs = Runs(own_store, "doubted")
     run = runs.write(attempts(golden_events[:-1])[TRIAL, 1])
     assert "raybench.findings" not in only_run(own_store, "doubted")[1].data.tags, "it runs still"

@@ -79,7 +79,7 @@ def test_without_tracking_checks_and_report_there_are_only_trials(run):
 
 def test_what_was_not_tracked_can_be_tracked_later(run, store):
     run(None)
-    run(store.uri, fresh=True)
+    run(store.uri, rerun=True)
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name("digits").experiment_id
     assert len(client.search_runs([experiment])) == 2 * 2 + 2, "both executions, each with its own run"

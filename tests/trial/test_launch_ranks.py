@@ -100,7 +100,7 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
     told = list(template.run(make_job(tmp_path, "learning", "devices", threads=2)))
     kinds = [event["event"] for event in told]
     assert [kind for kind in kinds if kind != "trial_audited"] == ["trial_started", *["epoch_ended"] * 2, "trial_ended"]
-    fair = told[0]["fairness"]
+    fair = told[0]["runtime_conditions"]
     assert (fair["ranks"], fair["threads_per_rank"], fair["threads"]) == (2, 1, 2)
     assert fair["cores"] == usable_cores()
     assert told[0]["cell"]["device"]["replication"] == "devices"

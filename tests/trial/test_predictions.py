@@ -26,7 +26,7 @@ def sheet(inputs, targets, outputs):
     assert inputs.dtype == np.uint8 and outputs.shape == (len(targets), 10)
     return np.repeat(inputs.reshape(-1, 8, 1), 3, 2) * 15
 
-mine = Workload(model=build, dataset="digits", std=(16.0,), sheet=SHEET, defaults={"epochs": 1})
+mine = Workload(model=build, dataset="digits", std=(16.0,), preview=SHEET, defaults={"epochs": 1})
 """
 
 

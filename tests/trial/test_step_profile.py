@@ -63,7 +63,7 @@ def test_it_is_in_the_trials_end_and_changes_no_result(tmp_path: Path, where: st
 
 def test_its_time_is_in_no_section_and_not_in_the_wall_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    monkeypatch.setattr(trial, "write_sheet", lambda *_: order.append("predictions"))
+    monkeypatch.setattr(trial, "write_preview", lambda *_: order.append("predictions"))
 
     def slow(self: TorchEngine, steps: int) -> dict[str, float]:
         order.append(last(tmp_path / "attempt"))

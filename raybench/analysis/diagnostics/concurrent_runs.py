@@ -94,5 +94,5 @@ def _hardware(attempt: Attempt) -> tuple[Any, ...]:
 
 
 def _cores(attempt: Attempt) -> list[Any]:
-    told = attempt.fairness.get("cores")
+    told = attempt.runtime_conditions.get("cores")
     return told if isinstance(told, list) else []

@@ -193,7 +193,7 @@ def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
     bias="what the slowest of so many canaries on a quiet machine does not explain",
     did="changed while the grid ran",
     measures="the machine at different times, not only the devices",
-    remedy="run it again with `--fresh` when the machine is quiet and cool, with more `repeats`",
+    remedy="run it again with `--rerun` when the machine is quiet and cool, with more `repeats`",
 )
 def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """A canary beside it that took longer than others, beyond their spread."""
@@ -213,7 +213,7 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     "made_apart",
     condition="since the run it is compared with (of the same repeat, on the same machine) there was another boot, "
     "kernel, driver or patch version of the framework, or an hour without work and no canary at both times",
-    remedy="run both again in one go, with `--fresh`",
+    remedy="run both again in one go, with `--rerun`",
 )
 def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Made at another time, or on other software, than the run it is compared with."""

@@ -70,7 +70,7 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     device = attempt.cell.get("device", {})
     if not _is_hosted(attempt) or context.axes & {"threads", "cpus"}:
         return
-    threads = number(attempt.fairness.get("threads")) or number(device.get("threads"))
+    threads = number(attempt.runtime_conditions.get("threads")) or number(device.get("threads"))
     own = number(device.get("count")) or 0.0
     cores = max(own, number(attempt.machine.get("cores")) or 0.0)
     if threads and threads < cores:
@@ -90,7 +90,7 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     f"{SLEEPING:.0%} if its threads waited without spinning",
     did="shared cores with other processes",
     measures="what those left of them",
-    remedy="stop what else runs on the machine, and run again with `--fresh`",
+    remedy="stop what else runs on the machine, and run again with `--rerun`",
 )
 def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Other processes on the trial's cores, while its epochs ran.
@@ -104,13 +104,13 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
             f"other processes kept {part * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy during "
             f"{window(attempt)}"
         )
-    elif attempt.fairness.get("host_busy") is True:
+    elif attempt.runtime_conditions.get("host_busy") is True:
         says = "other programs kept the machine busy when it began, so that its threads waited without spinning"
     else:
         return
     waiting = min(part * cores, 1.0) if _is_hosted(attempt) else part
     lost = _lost(part, waiting)
-    if attempt.fairness.get("host_busy") is True and _is_hosted(attempt):
+    if attempt.runtime_conditions.get("host_busy") is True and _is_hosted(attempt):
         lost = max(lost, SLEEPING)
     yield Observation(says, {"share": part, "cores": part * cores}, too_long=lost)
 
@@ -159,7 +159,7 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """
     beside = context.neighbours
     if beside is None:
-        if attempt.fairness.get("exclusive") is False:
+        if attempt.runtime_conditions.get("exclusive") is False:
             says = "it had a part of its machine, and other trials may have run beside it"
             yield Observation(says, {"overlap": 1.0})
     elif beside.overlap > OVERLAP:
@@ -248,7 +248,7 @@ def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
 )
 def niceness(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """A trial that lets others go first."""
-    nice = number(attempt.fairness.get("niceness"))
+    nice = number(attempt.runtime_conditions.get("niceness"))
     if nice is not None and nice > 0:
         yield Observation(f"it ran with niceness {nice:.0f}", {"niceness": nice})
 
@@ -269,7 +269,7 @@ def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
 @detects(
     "resumed",
     condition="training went on from a checkpoint, in another process",
-    remedy="run it with `--fresh`, if its times are to be those of one process",
+    remedy="run it with `--rerun`, if its times are to be those of one process",
 )
 def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Training that another process went on with: its times are those of several, and of several loads and builds."""

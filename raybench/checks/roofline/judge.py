@@ -61,7 +61,7 @@ class Roofline:
     input: float
 
     @property
-    def bound_by(self) -> str:
+    def bottleneck(self) -> str:
         """What held it up.
 
         `input` where waiting for it took enough of the time; else `compute` or `memory`, whichever came nearer to its
@@ -78,7 +78,7 @@ class Roofline:
     @property
     def share(self) -> float:
         """The share that speaks for the class: of the time for `input`, else of the probes the larger."""
-        return self.input if self.bound_by == INPUT else max(self.compute, self.memory)
+        return self.input if self.bottleneck == INPUT else max(self.compute, self.memory)
 
 
 def roofline(attempt: Attempt) -> Roofline | None:

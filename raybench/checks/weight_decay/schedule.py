@@ -111,7 +111,7 @@ class DecayChecks:
         if found is None:
             return job
         proof, _ = found
-        labels = {**job.labels, "decay_proof": proof.label()}
+        labels = {**job.labels, "decay_check": proof.label()}
         return replace(job, labels=labels)
 
     def of(self, cells: Iterable[Mapping[str, Any]]) -> list[tuple[DecayCheckResult, Event]]:

@@ -148,7 +148,7 @@ def _pairs(standing: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
     for number, origin in enumerate(baseline_indices(standing.cells, standing.compared_with)):
         cell, mine = standing.cells[number], sides[number]
         base = sides[origin] if origin is not None and origin != number else None
-        if mine and base and not cell.again:
+        if mine and base and not cell.aa_of:
             found.append((cell, base, mine))
     if len(found) <= LINES:
         return found

@@ -65,7 +65,7 @@ def accuracy_map(standing: GridResults) -> Figure:
     others = [axis for axis in standing.axes if axis not in (BATCH, DECAY)]
     panels: dict[str, list[PlannedCell]] = {}
     for cell in standing.cells:
-        if not cell.again and cell.axes:
+        if not cell.aa_of and cell.axes:
             title = " ".join(axis_label(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
             panels.setdefault(title, []).append(cell)
     rows, columns = _side(standing, BATCH, "batch size"), _side(standing, DECAY, "weight decay λ")

@@ -38,7 +38,7 @@ def survival_curves(standing: GridResults) -> Figure:
     tried = [
         (cell, [found for run in standing.runs(cell) if (found := target_attempt_of(run, wanted))])
         for cell in standing.cells
-        if not cell.again
+        if not cell.aa_of
     ]
     shown = [each for each in tried if any(one.reached for one in each[1])]
     if not shown:

@@ -29,7 +29,7 @@ WORKLOAD = Workload(
     std=(255.0,),
     loss=twins("resunet", "loss_v1"),
     metrics=twins("resunet", "metrics"),
-    sheet="raybench.workloads.resunet_preview:draw",
+    preview="raybench.workloads.resunet_preview:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
         "epochs": 1,

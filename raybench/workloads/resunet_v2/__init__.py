@@ -32,7 +32,7 @@ WORKLOAD = Workload(
     std=(255.0,),
     loss=twins("resunet", "loss_v2"),
     metrics=twins("resunet", "metrics"),
-    sheet="raybench.workloads.resunet_preview:draw",
+    preview="raybench.workloads.resunet_preview:draw",
     metric_names=("mask_iou", "depth_rmse"),
     defaults={
         "epochs": 15,

@@ -36,10 +36,12 @@ AUDIT = {
 def tell(golden_events):
     """The contract's attempt with other evidence: `audit` and `host` change the audit, the rest other events."""
 
-    def make(host=None, audit=None, fairness=None, device=None, epochs=None, times=None, trial=None, machine=None):
+    def make(
+        host=None, audit=None, runtime_conditions=None, device=None, epochs=None, times=None, trial=None, machine=None
+    ):
         events = deepcopy([*golden_events[:-1], AUDIT, golden_events[-1]])
         opening, *told = events
-        opening["fairness"] |= fairness or {}
+        opening["runtime_conditions"] |= runtime_conditions or {}
         opening["cell"]["device"] |= device or {}
         opening["machine"] = machine
         audited = next(event for event in events if event["event"] == "trial_audited")
@@ -76,18 +78,18 @@ def test_the_contracts_own_journal_has_none(golden_events):
     ("change", "code", "says", "too_long"),
     [
         ({"host": {"other_cpu_s": 4.0}}, "busy_host", "kept 0.5 of its 2 cores busy", 0.5 / 0.75),
-        ({"fairness": {"host_busy": True}}, "busy_host", "threads waited without spinning", 1.8),
+        ({"runtime_conditions": {"host_busy": True}}, "busy_host", "threads waited without spinning", 1.8),
         ({"host": {"steal_s": 0.96}}, "steal", "gave 6% of its cores' time", 0.06 / 0.94),
         ({"audit": {"seconds": 0.2}, "host": {"other_cpu_s": 0.3}}, "load_unknown", "took 0.2 s, too short", None),
         ({"host": {"mhz": {"first": 3000.0, "last": 2000.0}}}, "throttled", "2000 MHz, after 3000 at first", 0.5),
-        ({"fairness": {"threads": 1}}, "few_threads", "1 thread on 2 cores", 1.0),
+        ({"runtime_conditions": {"threads": 1}}, "few_threads", "1 thread on 2 cores", 1.0),
         ({"machine": {"cores": 64}}, "few_threads", "2 threads on 2 of its machine's 64 cores", 31.0),
-        ({"fairness": {"niceness": 5}}, "niceness", "niceness 5", None),
+        ({"runtime_conditions": {"niceness": 5}}, "niceness", "niceness 5", None),
         ({"audit": {"clock": {"seconds": 100.0, "drift_s": -0.5}}}, "clock_drift", "0.5 s behind the monotonic", 0.005),
         ({"audit": {"missing": ["GPU sensors: no driver"]}}, "no_audit", "GPU sensors: no driver", None),
         ({"audit": {"gpus": [{"throttled": {"thermal": 0.5}}]}}, "throttled", "slowed down (thermal) during 50%", 0.5),
         ({"audit": {"gpus": [{"throttled": {"power_cap": 0.9}}]}}, "limited_clocks", "(power cap) during 90%", None),
-        ({"fairness": {"exclusive": False}}, "cores_shared", "may have run beside it", None),
+        ({"runtime_conditions": {"exclusive": False}}, "cores_shared", "may have run beside it", None),
     ],
 )
 def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, too_long):
@@ -107,10 +109,10 @@ def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, to
         {"audit": {"seconds": 0.2, "host": {"cores": 2, "own_cpu_s": 0.1}}},
         {"host": {"mhz": {"first": 3000.0, "last": 2700.0}}},
         {"host": {"mhz": {"first": 3000.0, "last": 1000.0}, "own_cpu_s": 1.0}},
-        {"device": {"kind": "cuda", "count": 1}, "fairness": {"threads": 1}, "machine": {"cores": 64}},
+        {"device": {"kind": "cuda", "count": 1}, "runtime_conditions": {"threads": 1}, "machine": {"cores": 64}},
         {"machine": {"cores": "many"}},
-        {"fairness": {"threads": 4}},
-        {"fairness": {"niceness": -5}},
+        {"runtime_conditions": {"threads": 4}},
+        {"runtime_conditions": {"niceness": -5}},
         {"audit": {"clock": {"seconds": 1.0, "drift_s": 0.01}}},
         {"audit": {"clock": {"seconds": 1000.0, "drift_s": 0.5}}},
         {"audit": {"gpus": [{"throttled": {"thermal": 0.02, "power_cap": 0.01}}]}},
@@ -214,14 +216,14 @@ def test_what_runs_at_the_same_time_is_found_from_the_journal(tell):
         return tell(trial=trial, times=[f"2026-11-21T09:00:{second:06.3f}Z" for second in (begin, end)], **more)
 
     part = {"exclusive": False}
-    alone = diagnose_all([at("a-r0", 0, 10, fairness=part), at("b-r0", 10.05, 20, fairness=part)])
+    alone = diagnose_all([at("a-r0", 0, 10, runtime_conditions=part), at("b-r0", 10.05, 20, runtime_conditions=part)])
     assert list(alone.values()) == [(), ()], "a part of the machine, and nobody on the rest of it"
-    found = diagnose_all([at("a-r0", 0, 10), at("b-r0", 5, 9, fairness={"cores": [1]}), at("c-r0", 10, 20)])
+    found = diagnose_all([at("a-r0", 0, 10), at("b-r0", 5, 9, runtime_conditions={"cores": [1]}), at("c-r0", 10, 20)])
     (first,), (second,), third = found.values()
     assert (first.code, second.code, third) == ("cores_shared", "cores_shared", ())
     assert first.says == "it shared its cores with 1 other run during 40% of its time"
     assert second.evidence["overlap"] == 1.0
-    apart = diagnose_all([at("a-r0", 0, 10), at("b-r0", 0, 10, fairness={"cores": [7]})])
+    apart = diagnose_all([at("a-r0", 0, 10), at("b-r0", 0, 10, runtime_conditions={"cores": [7]})])
     assert all("shared its machine" in finding.says for (finding,) in apart.values())
 
 
@@ -248,7 +250,7 @@ def test_a_drift_touches_the_attempts_it_names(tell):
 
 
 def test_doubts_come_before_notes_and_the_worst_first(tell):
-    noted = tell(fairness={"niceness": 3, "threads": 1})
+    noted = tell(runtime_conditions={"niceness": 3, "threads": 1})
     assert codes(noted) == ["few_threads", "niceness"]
     shares = [0.3, 0.9, 0.5]
     told = [findings(tell(host={"steal_s": 16 * share}))[0] for share in shares]
@@ -276,7 +278,7 @@ def test_every_kind_says_what_to_do_and_every_doubt_what_was_measured():
 
 
 def test_threads_that_a_grid_compares_are_no_finding(tell):
-    attempt = tell(fairness={"threads": 1})
+    attempt = tell(runtime_conditions={"threads": 1})
     assert codes(attempt) == ["few_threads"]
     assert codes(attempt, Context(axes=frozenset({"threads"}))) == []
 

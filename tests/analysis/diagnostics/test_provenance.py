@@ -180,7 +180,7 @@ def test_the_report_cautions_of_it():
     assert other.doubts == (), "nobody knows how much it changes: no letter"
     (doubt,) = [doubt for doubt in report.doubts if doubt.says.startswith("made apart")]
     assert (doubt.kind, doubt.runs) == ("note", 3) and "made apart: it began " in doubt.says.replace(", at worst", "")
-    assert doubt.remedy == "Run both again in one go, with `--fresh`."
+    assert doubt.remedy == "Run both again in one go, with `--rerun`."
 
 
 def codes(row):

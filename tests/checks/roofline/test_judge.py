@@ -55,7 +55,7 @@ def test_what_was_achieved(told):
 )
 def test_what_held_it_up(told, device, bound, share):
     found = roofline(told(**device))
-    assert (found.bound_by, found.share) == (bound, pytest.approx(share, abs=1e-4))
+    assert (found.bottleneck, found.share) == (bound, pytest.approx(share, abs=1e-4))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_without_what_it_is_made_of_there_is_none(told, label):
     attempt = told(**label)
     assert roofline(attempt) is None
     assert roofline_metrics(attempt) == {}
-    assert "raybench.bound_by" not in tags(attempt, "g")
+    assert "raybench.bottleneck" not in tags(attempt, "g")
 
 
 def test_an_attempt_without_an_epoch_has_none(golden_events):
@@ -104,7 +104,7 @@ def test_on_the_run(told):
     assert metrics["roofline/train_flops_per_example"] == 3 * 6_818_304
     assert metrics["roofline/compute_share"] == metrics["roofline/flops_per_s"] / 1e14
     assert metrics["roofline/probe_product_per_s"] == 1e14
-    assert tags(attempt, "g")["raybench.bound_by"] == "overhead"
+    assert tags(attempt, "g")["raybench.bottleneck"] == "overhead"
 
 
 def test_in_the_table(told):

@@ -108,10 +108,10 @@ def test_a_trial_is_told_of_its_proof():
         proofs.complete(job(content), proofs.with_checks([work("a", content)])[-1], Path("/grid"))
         for content in (cell(), cell(replicas=8), cell(optimizer="adam"))
     )
-    assert right.labels["decay_proof"]["says"] == "passed"
+    assert right.labels["decay_check"]["says"] == "passed"
     assert right.labels["grid"] == "g"
-    assert wrong.labels["decay_proof"]["factor"] == 8.0
-    assert wrong.labels["decay_proof"]["says"] == "failed: acts as 8 × λ"
+    assert wrong.labels["decay_check"]["factor"] == 8.0
+    assert wrong.labels["decay_check"]["says"] == "failed: acts as 8 × λ"
     assert right.warnings == wrong.warnings == [], "the proof is not said twice"
     assert unknown == job(cell(optimizer="adam"))
 

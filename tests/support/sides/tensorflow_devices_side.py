@@ -24,7 +24,7 @@ def opened(precision="fp32", threads=1, devices=1):
     tf.linalg.matmul(tf.ones([500, 500]), tf.ones([500, 500]))
     return {
         "visible": os.environ["CUDA_VISIBLE_DEVICES"],
-        "fairness": device.fairness(),
+        "runtime_conditions": device.runtime_conditions(),
         "cores": device.describe().count,
         "kind": device.describe().kind,
         "devices": len(tf.config.list_logical_devices("CPU")),

@@ -148,7 +148,7 @@ def described(devices=1):
     return {
         "kind": hardware.kind,
         "model": hardware.model,
-        "fairness": device.fairness(),
+        "runtime_conditions": device.runtime_conditions(),
         "devices": runtime.global_runtime_device_count(),
         "type": runtime.device_type(),
         "peak": device.peak_memory(),

@@ -34,4 +34,4 @@ def slow_picture(inputs, targets, outputs):
     return np.zeros((4, 4, 3), np.uint8)
 
 
-workload = Workload(model=lambda: Net(4, 2), data=data, sheet=slow_picture)
+workload = Workload(model=lambda: Net(4, 2), data=data, preview=slow_picture)
