@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from raybench.analysis.diagnostics.finding import CAUTION, DOUBT, kinds
+from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, kinds
 from raybench.devices import KINDS
 
 README = Path(__file__).parent.parent / "README.md"
@@ -27,9 +27,9 @@ def device_kinds() -> str:
     return table(("`kind:` of a device", "hardware", "frameworks", "status"), rows)
 
 
-def doubts() -> str:
+def caveats() -> str:
     """The findings that can turn a verdict."""
-    rows = [(f"`{kind.code}`", kind.condition, kind.bias) for kind in kinds().values() if kind.severity == DOUBT]
+    rows = [(f"`{kind.code}`", kind.condition, kind.bias) for kind in kinds().values() if kind.severity == CAVEAT]
     return table(("finding", "reported if", "its time may be too long by"), rows)
 
 
@@ -39,7 +39,7 @@ def cautions() -> str:
     return table(("caution", "reported if"), rows)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"device kinds": device_kinds, "doubts": doubts, "cautions": cautions}
+TABLES: Mapping[str, Callable[[], str]] = {"device kinds": device_kinds, "caveats": caveats, "cautions": cautions}
 """By the name in a comment of the page, `<!-- table: NAME -->`, what makes the table below it."""
 
 

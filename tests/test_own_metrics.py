@@ -49,7 +49,7 @@ def test_accuracy_in_percent_is_shown_as_a_fraction(report):
     found = report("percent", "{metric: val/accuracy, at_least: 1}")
     assert all(0.2 < row.metric.value <= 1 for row in found.standing.rows)
     assert found.standing.target.at_least == 0.01
-    assert [doubt.says for doubt in found.doubts if "percent" in doubt.says] == [plain(PercentFact())]
+    assert [caveat.says for caveat in found.caveats if "percent" in caveat.says] == [plain(PercentFact())]
 
 
 def test_a_metric_of_another_name_stands_for_quality(report):

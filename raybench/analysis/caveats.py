@@ -106,7 +106,7 @@ class PartOfGridFact(Fact):
 def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
     """The findings of all rows by code, cautions last; those that could change a verdict have a letter."""
     found = by_code(finding for row in rows for findings in row.findings.values() for finding in findings)
-    turning = {code for row in rows for code in row.doubts}
+    turning = {code for row in rows for code in row.caveats}
     marks = dict(zip((code for code in found if code in turning), ascii_lowercase, strict=False))
     return [
         FindingFact(

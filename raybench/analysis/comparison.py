@@ -93,7 +93,7 @@ class Row:
         per_example: whether the speed-up is one of examples per second, because the epochs differ in their number.
         bound: what held its runs up; None where nothing was found out of the device or the model.
         findings: those of its completed runs, by the trial; runs without findings are not in it.
-        doubts: codes of findings of its runs that could turn its verdict or, of a baseline, that of another cell.
+        caveats: codes of findings of its runs that could turn its verdict or, of a baseline, that of another cell.
         step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
         epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
         runs: how many of them completed.
@@ -111,7 +111,7 @@ class Row:
     per_example: bool = False
     bound: Bottleneck | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     step_profile: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
@@ -139,7 +139,7 @@ def compare(
     times = [steady_seconds_by_repeat(mine) for mine in runs]
     others = CoLocatedCells(runs, times)
     rows: list[Row] = []
-    doubts: list[set[str]] = [set() for _ in cells]
+    caveats: list[set[str]] = [set() for _ in cells]
     for number, (cell, mine, origin) in enumerate(zip(cells, runs, baseline_indices(cells, baseline), strict=True)):
         steady = _spread(list(times[number].values()), _geometric_mean)
         speedup = None
@@ -147,7 +147,7 @@ def compare(
             speedup = speedup_of(runs[origin], mine, others.of(origin, number))
         if speedup and origin is not None:
             for place, codes in zip((origin, number), caveats_of(speedup, runs[origin], mine, findings), strict=True):
-                doubts[place] |= codes
+                caveats[place] |= codes
         totals = [seconds for run in completed(mine) if (seconds := timing.total(run)) is not None]
         rows.append(
             Row(
@@ -169,7 +169,7 @@ def compare(
                 total_price=_price(cell, median(totals) if totals else None),
             )
         )
-    return [replace(row, doubts=tuple(sorted(codes))) for row, codes in zip(rows, doubts, strict=True)]
+    return [replace(row, caveats=tuple(sorted(codes))) for row, codes in zip(rows, caveats, strict=True)]
 
 
 def speedup_of(

@@ -73,7 +73,7 @@ class GridResults:
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`).
         baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
         target: the quality to reach, where one was asked for.
-        findings: what to doubt of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
+        findings: caveats of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
     """
 
     name: str

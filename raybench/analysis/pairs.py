@@ -81,7 +81,7 @@ class CellSummary:
         examples: how many an epoch trains on; None where nobody told.
         stops: whether a run ends where it reaches its target.
         bottleneck: what held its runs up, most often first; empty if that is not known.
-        doubts: codes of its runs' findings that could turn the verdict.
+        caveats: codes of its runs' findings that could turn the verdict.
         tries: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
         before: mean seconds that these paid before their training; 0 where nobody told.
@@ -98,7 +98,7 @@ class CellSummary:
     examples: int | None = None
     stops: bool = False
     bottleneck: tuple[str, ...] = ()
-    doubts: frozenset[str] = frozenset()
+    caveats: frozenset[str] = frozenset()
     tries: tuple[TargetAttempt, ...] = ()
     processes: tuple[RunCost, ...] = ()
     before: float = 0.0
@@ -185,11 +185,11 @@ def pairs(
             apart = differences(first.cell, start.cell, fields) if first and start else ()
             batches = [each.axes.get("batch_size") for each in (cell, cells[origin]) if "batch_size" in fields]
             speedup = speedup_of(runs[origin], mine, others.of(origin, number))
-            doubts = caveats_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
+            caveats = caveats_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
             pair = replace(
                 pair,
-                baseline=replace(sides[origin], doubts=doubts[0]),
-                other=replace(side, doubts=doubts[1]),
+                baseline=replace(sides[origin], caveats=caveats[0]),
+                other=replace(side, caveats=caveats[1]),
                 speedup=speedup,
                 even=are_even(runs[origin], mine),
                 differences=apart,

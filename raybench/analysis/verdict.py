@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from raybench.analysis.diagnostics.finding import DOUBT, kinds
+from raybench.analysis.diagnostics.finding import CAVEAT, kinds
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
 from raybench.analysis.run_counts import RunCounts
@@ -329,8 +329,8 @@ def reasons() -> dict[str, tuple[str, str]]:
     starting operations.
     """
     overhead = ("had little to compute for each operation", "how fast operations are started, not the device")
-    doubts = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == DOUBT}
-    return {OVERHEAD_BOUND: overhead, **doubts}
+    caveats = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == CAVEAT}
+    return {OVERHEAD_BOUND: overhead, **caveats}
 
 
 def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
@@ -348,7 +348,7 @@ def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
 
 def _reasons_of(side: CellSummary) -> set[str]:
     """Codes of what keeps a side's time from being that of its hardware."""
-    return {*side.doubts, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
+    return {*side.caveats, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
 
 
 def one_machine_each(pair: Comparison, baseline: CellSummary) -> OneMachineEachFact | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import trouble
-from raybench.cli.report_view import caption, show_doubts, show_verdict
+from raybench.cli.report_view import caption, show_caveats, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
@@ -51,7 +51,7 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     if len(troubled) > MOST:
         more = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
         console.print(more, soft_wrap=True)
-    show_doubts(outcome.report, console)
+    show_caveats(outcome.report, console)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)

@@ -57,7 +57,7 @@ def command(
     full: bool,
     everything: bool,
 ) -> int:
-    """Say what a grid has come to: the verdict, the table, and what to doubt.
+    """Say what a grid has come to: the verdict, the table and the caveats.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; an MLflow store (its URI or its
     .db file), or a CSV of epochs; or published:NAME, a published result that raybench ships, of which published: lists

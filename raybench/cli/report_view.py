@@ -1,4 +1,4 @@
-"""The report in the terminal: the verdict, the table, and what to doubt, on one screen."""
+"""The report in the terminal: the verdict, the table and the caveats, on one screen."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def table(section: ReportTable) -> Table:
     return made
 
 
-def show_doubts(report: Report, console: Console, full: bool = False) -> None:
+def show_caveats(report: Report, console: Console, full: bool = False) -> None:
     """Print the caveats; findings that could turn a verdict stand below the table, the others only in full."""
-    for doubt in report.doubts:
-        if doubt.runs is None or (full and doubt.kind == NOTE):
-            runs = f" ({doubt.runs} run{'s' if doubt.runs > 1 else ''})" if doubt.runs else ""
-            words = f"{doubt.kind}{runs}: {doubt.says} {doubt.remedy}".rstrip()
-            console.print(words, style="dim" if doubt.kind == NOTE else "yellow", soft_wrap=True)
+    for caveat in report.caveats:
+        if caveat.runs is None or (full and caveat.kind == NOTE):
+            runs = f" ({caveat.runs} run{'s' if caveat.runs > 1 else ''})" if caveat.runs else ""
+            words = f"{caveat.kind}{runs}: {caveat.says} {caveat.remedy}".rstrip()
+            console.print(words, style="dim" if caveat.kind == NOTE else "yellow", soft_wrap=True)
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
@@ -94,7 +94,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
         console.print()
         for each in report.deciding:
             console.print(worded(each))
-    show_doubts(report, console, full)
+    show_caveats(report, console, full)
     for trouble in report.troubles if full else report.troubles[:MOST]:
         error = f": {trouble['error']}" if trouble["error"] else ""
         console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)

@@ -27,7 +27,7 @@ def findings(spec: GridSpec, written: Mapping[str, Any], invalid: Set[Path], bas
     """Everything that does not fit together, with the path of the offending value.
 
     Args:
-        spec: the grid, without the parts in doubt.
+        spec: the grid, without the invalid parts.
         written: the file's data.
         invalid: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
         base: the folder of the file.

@@ -87,7 +87,7 @@ class NodeMonitor:
         self._gone: set[str] = set()
         self.absent: set[str] = set()
 
-    def doubt(self, name: str) -> None:
+    def suspect(self, name: str) -> None:
         """A worker of a node went away, perhaps with its node: take the node for absent until it has answered.
 
         Ray notices that a machine is gone after some ten seconds; what is placed there until then is lost.

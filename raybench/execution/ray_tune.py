@@ -167,7 +167,7 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
         if status == TrialStatus.LOST:
             if self._watch:
                 self._watch.check_soon()
-            self._presence.doubt(trial.config["node"])
+            self._presence.suspect(trial.config["node"])
         if self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST):
             self._tell(failure_event(job, status, error))
 

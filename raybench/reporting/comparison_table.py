@@ -59,14 +59,14 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         (metric, "right", [_spread(row.metric, 3) for row in rows]),
         ("speed-up", "right", [_speedup(row) for row in rows]),
         (
-            "bound by",
+            "bottleneck",
             "left",
             [f"{', '.join(row.bound.by)} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows],
         ),
         ("ms a step", "left", [_step_profile(row) for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
         ("price/run", "right", [_price(row.total_price) for row in rows]),
-        ("doubt", "left", [_marks(row, findings) for row in rows]),
+        ("caveats", "left", [_marks(row, findings) for row in rows]),
     ]
     # Notes stand apart by empty lines.
     below = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
@@ -75,7 +75,7 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
 
 
 def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and what there is to doubt.
+    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and its caveats.
 
     Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
     in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
@@ -178,7 +178,7 @@ def _speedup(row: Row) -> str:
 
 def _marks(row: Row, findings: Sequence[FindingFact]) -> str:
     """The letters of the findings of a cell's runs that could turn a verdict."""
-    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.doubts) or NOTHING
+    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.caveats) or NOTHING
 
 
 def _price(price: Any) -> str:

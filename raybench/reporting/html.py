@@ -54,7 +54,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             rows=range(len(standing.rows)),
             pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
             left_out=left_out or {},
-            doubted=sum(doubt.kind != NOTE for doubt in report.doubts) + len(report.troubles),
+            caveat_count=sum(caveat.kind != NOTE for caveat in report.caveats) + len(report.troubles),
             comparisons=report.comparisons[:COMPARISONS],
             html=as_html,
             with_code=with_code,

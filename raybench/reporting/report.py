@@ -1,4 +1,4 @@
-"""The report of a grid: the verdict first, then the evidence, then what to doubt, then what was run on what.
+"""The report of a grid: the verdict first, then the evidence, then the caveats, then what was run on what.
 
 A `Report` is data; `raybench.reporting.html` makes a page of it, `as_json` a file that programs read.
 """
@@ -29,7 +29,7 @@ VERSION = 1
 
 
 FINDING, NOTE = "finding", "note"
-"""Kinds of doubts that are shown in their own way."""
+"""Kinds of caveats that are shown in their own way."""
 
 NOTES = (PerExampleCellsFact, OtherTrialsFact, FurtherRepeatsFact)
 """Caveats that change no verdict."""
@@ -41,7 +41,7 @@ class Caveat:
 
     Attributes:
         kind: `smoke`, how cells were cut; `finding`, about runs; `warning` or `drift`; `note`, which changes no
-            verdict; or `doubt`, any other.
+            verdict; or `caveat`, any other.
         says: what was seen, in the worst run where it was in several.
         remedy: what to do about it; empty where nothing is known.
         runs: of how many completed runs; None where it is not about runs.
@@ -87,7 +87,7 @@ class Report:
         comparisons: label and facts of each cell.
         deciding: what decides how well it learns: the device, a setting or luck; empty where it cannot be told.
         sections: tables of evidence.
-        doubts: what to doubt, what touches verdicts first.
+        caveats: those that touch verdicts first.
         troubles: trials that did not complete: label, status, error in a line.
         machines: what it ran on: a record for each kind of device on each host.
         versions: from a program to its versions, most often used first.
@@ -99,7 +99,7 @@ class Report:
     comparisons: Sequence[tuple[str, Sequence[Fact]]]
     deciding: Sequence[Fact]
     sections: Sequence[ReportTable]
-    doubts: Sequence[Caveat]
+    caveats: Sequence[Caveat]
     troubles: Sequence[Record]
     machines: Sequence[Record]
     versions: Mapping[str, Sequence[str]]
@@ -123,14 +123,14 @@ def make_report(standing: GridResults, told: ReportContext | None = None) -> Rep
         comparisons=[] if standing.smoke else every,
         deciding=[] if standing.smoke else accuracy_factors(standing.accuracies, examples),
         sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
-        doubts=list(_doubts(standing, told, found)),
+        caveats=list(_caveats(standing, told, found)),
         troubles=[_trouble(run) for run in own if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)],
         machines=_machines(own),
         versions=_versions(own),
     )
 
 
-def _doubts(standing: GridResults, told: ReportContext, found: Sequence[Comparison]) -> Iterable[Caveat]:
+def _caveats(standing: GridResults, told: ReportContext, found: Sequence[Comparison]) -> Iterable[Caveat]:
     if cuts := smoke_cuts(cell.content for cell in standing.cells):
         yield Caveat("smoke", plain(cuts))
     findings = finding_facts(standing.rows)
@@ -145,7 +145,7 @@ def _doubts(standing: GridResults, told: ReportContext, found: Sequence[Comparis
     }
     yield from (Caveat("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.excess))
     for fact in caveats(standing, found):
-        yield Caveat(NOTE if isinstance(fact, NOTES) else "doubt", plain(fact), remedy(fact))
+        yield Caveat(NOTE if isinstance(fact, NOTES) else "caveat", plain(fact), remedy(fact))
     yield from (Caveat(NOTE, note) for note in told.notes)
     yield from (Caveat(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
 
@@ -199,7 +199,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
       `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds an epoch: `value`, `low`, `high`,
       `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95 %), `bound`, `findings`, prices
     - `sections`: from a table's name to its `title`, `says` and `records`; seconds and shares are numbers
-    - `doubts` (`kind`, `says`, `remedy`, `runs`), `troubles`, `machines`, `versions`, `grid_file`
+    - `caveats` (`kind`, `says`, `remedy`, `runs`), `troubles`, `machines`, `versions`, `grid_file`
     - `figures_left_out`: from a figure's name to the reason
 
     Args:
@@ -228,7 +228,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
             section.name: {"title": section.title, "says": section.says, "records": list(section.records)}
             for section in report.sections
         },
-        "doubts": [asdict(doubt) for doubt in report.doubts],
+        "caveats": [asdict(caveat) for caveat in report.caveats],
         "troubles": list(report.troubles),
         "machines": list(report.machines),
         "versions": dict(report.versions),

@@ -144,7 +144,7 @@ _RESULTS = [
     Column("compute_share", NUMBER, "fraction", "of what probes of arithmetic reached on its device"),
     Column("memory_share", NUMBER, "fraction", "of what a probe of memory reached on its device"),
     Column("input_share", NUMBER, "fraction", "of the steady time in which it waited for input"),
-    Column("findings", TEXT, "", "codes of what there is to doubt of it or to note, with commas between"),
+    Column("findings", TEXT, "", "codes of its caveats and notes, with commas between"),
     Column("decay_check", TEXT, "", "what the proof of its weight decay came to"),
     Column("decay_factor", NUMBER, "", "the multiple of the declared decay that acts"),
     Column("profile_steps", WHOLE, "steps", "after training, in which the sections of a step were timed"),

@@ -93,7 +93,7 @@ nothing is wrong); the tag `raybench.decay_check` says it in words
 - `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
 step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
 - the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
-- the tag `raybench.findings` names what there is to doubt of a run; the run's description says it, with remedies, and \
+- the tag `raybench.findings` names the caveats of a run; the run's description says it, with remedies, and \
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
 """
 """The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
@@ -270,16 +270,16 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (found_out := roofline(attempt)):
         further[BOTTLENECK] = found_out.bottleneck
-    if attempt.status is not None and (doubts := findings(attempt)):
-        further |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(doubts)}
+    if attempt.status is not None and (caveats := findings(attempt)):
+        further |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(caveats)}
     return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}
 
 
-def description(doubts: Sequence[Finding]) -> str:
+def description(caveats: Sequence[Finding]) -> str:
     """Findings in Markdown, as the run's page shows them."""
     return "\n".join(
-        f"- {'note' if is_caution(finding.code) else 'doubt'}: **{finding.name}**: {finding.says}; {finding.remedy}"
-        for finding in doubts
+        f"- {'note' if is_caution(finding.code) else 'caveat'}: **{finding.name}**: {finding.says}; {finding.remedy}"
+        for finding in caveats
     )
 
 

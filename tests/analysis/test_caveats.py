@@ -78,6 +78,6 @@ def test_the_worst_of_a_finding_stands_for_all_and_has_a_letter_if_it_could_chan
 
 
 def test_of_a_report_notes_change_no_verdict():
-    doubts = REPORTS["stand_in_baseline"]().doubts
-    assert [doubt.kind for doubt in doubts] == ["doubt", "note", "note"]
-    assert [bool(doubt.remedy) for doubt in doubts] == [False, True, False]
+    caveats = REPORTS["stand_in_baseline"]().caveats
+    assert [caveat.kind for caveat in caveats] == ["caveat", "note", "note"]
+    assert [bool(caveat.remedy) for caveat in caveats] == [False, True, False]

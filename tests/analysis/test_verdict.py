@@ -171,8 +171,8 @@ def test_runs_that_are_missing(outcomes):
     assert runs(CellSummary("gpu", RunCounts(3, 1, "no TPU", (Ending("oom", 1),)), times={0: 1.0})).timed == 1
 
 
-def side(name, *doubts, bottleneck=(), hosts=()):
-    return CellSummary(name, RunCounts(3, 3), doubts=frozenset(doubts), bottleneck=bottleneck, hosts=hosts)
+def side(name, *caveats, bottleneck=(), hosts=()):
+    return CellSummary(name, RunCounts(3, 3), caveats=frozenset(caveats), bottleneck=bottleneck, hosts=hosts)
 
 
 @pytest.mark.parametrize(("bottleneck", "code"), [("input", "input_bound"), ("overhead", "overhead_bound")])
@@ -217,7 +217,7 @@ def verdict_of(hardware):
 
     grid = Grid().add("cpu", CPU).add("gpu", GPU)
     pair = pairs(grid.cells, latest(attempts(grid.events).values()), {"device": "cpu"})[1]
-    return verdict(replace(pair, hardware=hardware, other=replace(pair.other, doubts=frozenset({"throttled"}))))
+    return verdict(replace(pair, hardware=hardware, other=replace(pair.other, caveats=frozenset({"throttled"}))))
 
 
 def test_one_machine_on_each_side():

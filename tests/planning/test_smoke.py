@@ -273,8 +273,8 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
     assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.standing.rows} == {None}
-    assert of_smoke.doubts[0].kind == "smoke" and not any(
-        "one completed run" in doubt.says for doubt in of_smoke.doubts
+    assert of_smoke.caveats[0].kind == "smoke" and not any(
+        "one completed run" in caveat.says for caveat in of_smoke.caveats
     )
     page = (cut.folder / build.HTML).read_text()
     assert "Smoke run: " in page and "as fast as" not in page, "in no sentence and in no figure's title"

@@ -115,7 +115,7 @@ def test_the_page_needs_nothing_else(odd_files):
 
 def test_the_page_has_its_parts_in_order(odd_files):
     text = Page(odd_files[build.HTML]).text
-    heads = ["The comparison", "Figures", "Time to the target", "What to doubt", "The grid file", "The machines"]
+    heads = ["The comparison", "Figures", "Time to the target", "Caveats", "The grid file", "The machines"]
     places = [text.index(head) for head in heads]
     assert places == sorted(places)
     assert text.index("× as fast as cpu") < places[0], "the verdict first"
@@ -154,8 +154,8 @@ def test_the_data_are_documented_and_are_data(odd_files):
     assert set(data["figures_left_out"]) == set()
 
 
-def test_what_a_person_does_not_need_to_doubt_is_not_there():
-    assert make_report(made_up()).doubts == []
+def test_needless_caveats_are_not_there():
+    assert make_report(made_up()).caveats == []
 
 
 def test_a_drift_is_told_once(capsys):
@@ -163,13 +163,13 @@ def test_a_drift_is_told_once(capsys):
     trial = next(iter(standing.latest))
     drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
     report = make_report(standing, ReportContext(drifts=[drift]))
-    assert [doubt.kind for doubt in report.doubts] == ["drift"]
+    assert [caveat.kind for caveat in report.caveats] == ["drift"]
     show_report(report)
     assert "drift: torch on cpu changed" in capsys.readouterr().out
     touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
     found = dataclasses.replace(standing, findings={(trial, 1): (touched,)})
     report = make_report(found, ReportContext(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
-    assert [doubt.kind for doubt in report.doubts] == ["finding"]
+    assert [caveat.kind for caveat in report.caveats] == ["finding"]
     show_report(report)
     out = capsys.readouterr().out
     assert "machine drift (1 of 6 runs): it was slow. Wait." in out and "drift: torch" not in out, "once is enough"

@@ -391,16 +391,16 @@ def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     assert mapping.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
-def test_what_there_is_to_doubt_is_on_the_run_when_it_has_ended(own_store, golden_events):
+def test_caveats_are_on_the_run_when_it_has_ended(own_store, golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
-    runs = Runs(own_store, "doubted")
+    runs = Runs(own_store, "with-caveats")
     run = runs.write(attempts(golden_events[:-1])[TRIAL, 1])
-    assert "raybench.findings" not in only_run(own_store, "doubted")[1].data.tags, "it runs still"
+    assert "raybench.findings" not in only_run(own_store, "with-caveats")[1].data.tags, "it runs still"
     runs.write(attempts(golden_events)[TRIAL, 1], run)
-    tags = only_run(own_store, "doubted")[1].data.tags
+    tags = only_run(own_store, "with-caveats")[1].data.tags
     assert tags["raybench.findings"] == "few_threads,niceness"
     assert tags["mlflow.note.content"].splitlines() == [
-        "- doubt: **few threads**: 1 thread on 2 cores; leave `threads` and `cpus` out, or take it for what so many "
+        "- caveat: **few threads**: 1 thread on 2 cores; leave `threads` and `cpus` out, or take it for what so many "
         "cores do",
         "- note: **niceness**: it ran with niceness 5; start raybench without `nice`",
     ]

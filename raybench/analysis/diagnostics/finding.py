@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from raybench.checks.canary.judge import Drift
     from raybench.results.attempt import Attempt, Key
 
-DOUBT, CAUTION = "doubt", "caution"
+CAVEAT, CAUTION = "caveat", "caution"
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class FindingKind:
 
     @property
     def severity(self) -> str:
-        """`DOUBT` if it can distort a ratio, `CAUTION` if a reader should only know it."""
-        return DOUBT if self.did else CAUTION
+        """`CAVEAT` if it can distort a ratio, `CAUTION` if a reader should only know it."""
+        return CAVEAT if self.did else CAUTION
 
     def find(self, attempt: Attempt, context: Context) -> list[Finding]:
         """The findings of this kind in an attempt."""
@@ -170,7 +170,7 @@ def detects(
 ) -> Callable[[Detector], Detector]:
     """Declare a kind of finding with its detector; the arguments are the attributes of `Kind`.
 
-    With `bias`, `did` and `measures` it is a doubt, without them a caution.
+    With `bias`, `did` and `measures` it is a caveat, without them a caution.
     """
 
     def declare(detector: Detector) -> Detector:

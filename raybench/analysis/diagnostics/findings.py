@@ -46,7 +46,7 @@ _WARM = ("train", "input_wait")
 
 
 def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding, ...]:
-    """All findings of one attempt, doubts first.
+    """All findings of one attempt, caveats first.
 
     Args:
         attempt: running or ended; one without epochs has only findings about its conditions.
@@ -222,7 +222,7 @@ def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 
 def by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """The findings of several attempts by their codes, doubts first, and of each code the worst first."""
+    """The findings of several attempts by their codes, caveats first, and of each code the worst first."""
     groups: dict[str, list[Finding]] = {}
     for finding in sorted(found, key=lambda finding: is_caution(finding.code)):
         groups.setdefault(finding.code, []).append(finding)

@@ -39,7 +39,7 @@ def find_different_sessions(
     """The completed runs that were made apart from the run that they are compared with: that of the same repeat.
 
     Runs on two hosts are made on two machines, and only their software is compared. A cell whose repeats lie far apart
-    is in no doubt as long as its baseline's lie as far: then what has changed has changed for both.
+    has no caveat as long as its baseline's lie as far: then what has changed has changed for both.
 
     Args:
         standing: the cells, their runs, and what each is compared with.

@@ -59,8 +59,8 @@ def journal(tmp_path):
 
 def test_it_is_a_caveat_of_the_report_and_of_the_ratio(moonlight, journal):
     report = build.from_source(str(journal), Path())
-    (doubt,) = report.doubts
-    assert doubt.kind == "finding"
+    (caveat,) = report.caveats
+    assert caveat.kind == "finding"
     page = re.sub(r"<[^>]*>", "", build.files(report)[build.HTML])
     assert "other ran under a full moon: this measures the tide." in page
     assert "the moon was full; its true time may be up to 3.00 × as long. (3 runs) Wait for the new moon." in page
@@ -77,5 +77,5 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
 
 def test_it_is_in_the_documentation(moonlight):
     tables = runpy.run_path(str(ROOT / "docs" / "tables.py"))
-    assert "| `moonlight` | the moon was full | the moon's share |" in tables["doubts"]()
+    assert "| `moonlight` | the moon was full | the moon's share |" in tables["caveats"]()
     assert "moonlight" not in tables["cautions"]()

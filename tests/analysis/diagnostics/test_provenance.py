@@ -136,7 +136,7 @@ def test_what_is_to_differ_does(how):
     assert found([ran("base", 0, 0, driver="535.1"), ran("other", 0, 10, **{"driver": "535.1", **how})]) == {}
 
 
-def test_what_changed_for_both_is_in_no_doubt():
+def test_what_changed_for_both_is_no_caveat():
     """Two repeats before another start of the machine and one after it; then one run alone that was made again."""
     runs = [*grid(repeats=2), *(ran(name, 2, 30 + place, boot="two") for place, name in enumerate(CELLS))]
     assert found(runs) == {}
@@ -177,10 +177,12 @@ def test_the_report_cautions_of_it():
     report = build.from_journal("g", made, None)
     base, other = report.standing.rows
     assert codes(base) == set() and codes(other) == {"made_apart"}
-    assert other.doubts == (), "nobody knows how much it changes: no letter"
-    (doubt,) = [doubt for doubt in report.doubts if doubt.says.startswith("made apart")]
-    assert (doubt.kind, doubt.runs) == ("note", 3) and "made apart: it began " in doubt.says.replace(", at worst", "")
-    assert doubt.remedy == "Run both again in one go, with `--rerun`."
+    assert other.caveats == (), "nobody knows how much it changes: no letter"
+    (caveat,) = [caveat for caveat in report.caveats if caveat.says.startswith("made apart")]
+    assert (caveat.kind, caveat.runs) == ("note", 3) and "made apart: it began " in caveat.says.replace(
+        ", at worst", ""
+    )
+    assert caveat.remedy == "Run both again in one go, with `--rerun`."
 
 
 def codes(row):

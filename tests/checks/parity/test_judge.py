@@ -55,7 +55,7 @@ def test_names_are_each_frameworks_own() -> None:
     assert all(line.same for line in compare(TORCH, SideMeasurement("other", 12, None, other), PARITY_TOLERANCE))
 
 
-def test_one_group_of_examples_in_doubt_is_no_difference_and_two_of_three_are() -> None:
+def test_one_group_of_examples_in_question_is_no_difference_and_two_of_three_are() -> None:
     def off(*groups: int) -> ParityRow:
         changes = {f"gradient {n}/b.weight": ARRAYS[f"gradient {n}/b.weight"] * 1.1 for n in groups}
         return lines(**changes)["gradients"]

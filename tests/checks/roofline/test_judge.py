@@ -112,11 +112,11 @@ def test_in_the_table(told):
     (row,) = compare([cell], {TRIAL: told(product=1e14, memory=1e12)})
     assert row.bound.by == ("overhead",)
     table = text([row])
-    assert "bound by" in table and "overhead 0.03" in table
+    assert "bottleneck" in table and "overhead 0.03" in table
     assert "overhead: not by the device." in " ".join(table.split())
     (row,) = compare([cell], {TRIAL: told(missing="TypeError: no")})
     assert row.bound is None
-    assert "bound by" not in text([row])
+    assert "bottleneck" not in text([row])
 
 
 def test_repeats_that_differ_are_both_named(told):
