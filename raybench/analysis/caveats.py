@@ -105,9 +105,9 @@ class PartOfGridFact(Fact):
 
 def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
     """The findings of all rows by code, cautions last; those that could change a verdict have a letter."""
-    found = by_code(finding for row in rows for findings in row.findings.values() for finding in findings)
-    turning = {code for row in rows for code in row.caveats}
-    marks = dict(zip((code for code in found if code in turning), ascii_lowercase, strict=False))
+    groups = by_code(finding for row in rows for findings in row.findings.values() for finding in findings)
+    turning_codes = {code for row in rows for code in row.caveats}
+    marks = dict(zip((code for code in groups if code in turning_codes), ascii_lowercase, strict=False))
     return [
         FindingFact(
             code=code,
@@ -119,27 +119,27 @@ def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
             too_long=max(finding.too_long or 0.0 for finding in group),
             too_short=max(finding.too_short or 0.0 for finding in group),
         )
-        for code, group in found.items()
+        for code, group in groups.items()
     ]
 
 
-def caveats(standing: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
+def caveats(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
     """What touches numbers of the grid besides findings, in the order of a report."""
-    rows = standing.rows
+    rows = results.rows
     counts = Counter(row.steady.runs for row in rows if row.steady)
-    if counts[1] and not standing.smoke and any(pair.baseline for pair in pairs):
+    if counts[1] and not results.smoke and any(pair.baseline for pair in pairs):
         yield SingleRunCellsFact(counts[1])
-    if standing.compared_with != standing.baseline:
-        yield BaselineStandInFact(standing.baseline, standing.compared_with)
-    uneven = sum(not pair.even for pair in pairs)
-    if uneven and not standing.smoke:
-        yield PerExampleCellsFact(uneven)
-    exact = sum(row.steady.runs > 1 and row.steady.low == row.steady.high for row in rows if row.steady)
-    if exact and not standing.smoke:
-        yield IdenticalTimesFact(exact)
+    if results.compared_with != results.baseline:
+        yield BaselineStandInFact(results.baseline, results.compared_with)
+    uneven_cells = sum(not pair.even for pair in pairs)
+    if uneven_cells and not results.smoke:
+        yield PerExampleCellsFact(uneven_cells)
+    exact_cells = sum(row.steady.runs > 1 and row.steady.low == row.steady.high for row in rows if row.steady)
+    if exact_cells and not results.smoke:
+        yield IdenticalTimesFact(exact_cells)
     if any(row.from_warmup for row in rows):
         yield WarmupTimesFact()
-    if others := standing.aside - standing.further:
-        yield OtherTrialsFact(others, standing.name)
-    if standing.further:
-        yield FurtherRepeatsFact(standing.further)
+    if other_trials := results.aside - results.further:
+        yield OtherTrialsFact(other_trials, results.name)
+    if results.further:
+        yield FurtherRepeatsFact(results.further)

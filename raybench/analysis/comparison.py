@@ -136,35 +136,43 @@ def compare(
     """
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
-    times = [steady_seconds_by_repeat(mine) for mine in runs]
-    others = CoLocatedCells(runs, times)
+    times = [steady_seconds_by_repeat(cell_runs) for cell_runs in runs]
+    neighbours = CoLocatedCells(runs, times)
     rows: list[Row] = []
     caveats: list[set[str]] = [set() for _ in cells]
-    for number, (cell, mine, origin) in enumerate(zip(cells, runs, baseline_indices(cells, baseline), strict=True)):
+    for number, (cell, cell_runs, origin) in enumerate(
+        zip(cells, runs, baseline_indices(cells, baseline), strict=True)
+    ):
         steady = _spread(list(times[number].values()), _geometric_mean)
         speedup = None
         if origin is not None and origin != number:
-            speedup = speedup_of(runs[origin], mine, others.of(origin, number))
+            speedup = speedup_of(runs[origin], cell_runs, neighbours.of(origin, number))
         if speedup and origin is not None:
-            for place, codes in zip((origin, number), caveats_of(speedup, runs[origin], mine, findings), strict=True):
+            for place, codes in zip(
+                (origin, number), caveats_of(speedup, runs[origin], cell_runs, findings), strict=True
+            ):
                 caveats[place] |= codes
-        totals = [seconds for run in completed(mine) if (seconds := timing.total(run)) is not None]
+        totals = [seconds for run in completed(cell_runs) if (seconds := timing.total(run)) is not None]
         rows.append(
             Row(
                 cell_id=cell.cell_id,
                 axes=cell.axes,
-                counts=count_runs(cell.repeats, mine, cell.skip),
-                runs=len(completed(mine)),
+                counts=count_runs(cell.repeats, cell_runs, cell.skip),
+                runs=len(completed(cell_runs)),
                 steady=steady,
-                from_warmup=any(map(timing.steady_from_warmup, completed(mine))),
-                metric=_spread([value for run in completed(mine) if (value := run.metric(metric)) is not None], fmean),
+                from_warmup=any(map(timing.steady_from_warmup, completed(cell_runs))),
+                metric=_spread(
+                    [value for run in completed(cell_runs) if (value := run.metric(metric)) is not None], fmean
+                ),
                 is_baseline=origin == number,
                 is_aa_test=cell.aa_of is not None,
                 speedup=speedup,
-                per_example=speedup is not None and origin is not None and not are_even(runs[origin], mine),
-                bound=bottleneck_of(mine),
-                findings={run.trial: told for run in completed(mine) if (told := findings.get(run.key))},
-                step_profile=step_profile(completed(mine)),
+                per_example=speedup is not None and origin is not None and not are_even(runs[origin], cell_runs),
+                bound=bottleneck_of(cell_runs),
+                findings={
+                    run.trial: run_findings for run in completed(cell_runs) if (run_findings := findings.get(run.key))
+                },
+                step_profile=step_profile(completed(cell_runs)),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
             )
@@ -173,20 +181,20 @@ def compare(
 
 
 def speedup_of(
-    baseline: Sequence[Attempt], other: Sequence[Attempt], beside: Sequence[Mapping[int, float]] = ()
+    baseline: Sequence[Attempt], other: Sequence[Attempt], neighbours: Sequence[Mapping[int, float]] = ()
 ) -> Speedup | None:
     """How many times as fast one cell's runs are as another's; of examples, if their epochs differ in their number.
 
     Args:
         baseline, other: the runs of each.
-        beside: times of other cells by repeat (`Beside`).
+        neighbours: times of other cells by repeat (`Beside`).
     """
     sides = [samples_of(runs) for runs in (baseline, other)]
     if not are_even(baseline, other):
         for side, runs in zip(sides, (baseline, other), strict=True):
             for sample in side:
                 side[sample] /= examples_of(runs) or 1
-    return paired_or_welch(sides[0], sides[1], beside)
+    return paired_or_welch(sides[0], sides[1], neighbours)
 
 
 def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
@@ -201,16 +209,19 @@ def examples_of(runs: Sequence[Attempt]) -> int | None:
 
 
 def caveats_of(
-    found: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
+    speedup: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Codes of the findings on either side that could turn a verdict, the baseline's first."""
-    same = not on_other_hardware(baseline, other)
+    same_hardware = not on_other_hardware(baseline, other)
 
     def bearing(runs: Sequence[Attempt]) -> list[list[Finding]]:
-        every = (findings.get(run.key, ()) for run in completed(runs))
-        return [[each for each in some if not (same and is_of_hardware(each.code))] for some in every]
+        all_findings = (findings.get(run.key, ()) for run in completed(runs))
+        return [
+            [finding for finding in run_findings if not (same_hardware and is_of_hardware(finding.code))]
+            for run_findings in all_findings
+        ]
 
-    return could_reverse(found, bearing(baseline), bearing(other))
+    return could_reverse(speedup, bearing(baseline), bearing(other))
 
 
 def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
@@ -229,10 +240,10 @@ def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] |
         cells: the cells of the grid.
         baseline: axes and the value that the baseline has there; without it only A/A checks have one.
     """
-    places = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.aa_of}
-    named = {cell.cell_id: number for number, cell in enumerate(cells)}
+    by_axes = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.aa_of}
+    by_id = {cell.cell_id: number for number, cell in enumerate(cells)}
     return [
-        named.get(cell.aa_of) if cell.aa_of else places.get(_frozen({**cell.axes, **baseline})) if baseline else None
+        by_id.get(cell.aa_of) if cell.aa_of else by_axes.get(_frozen({**cell.axes, **baseline})) if baseline else None
         for cell in cells
     ]
 
@@ -285,25 +296,25 @@ class CoLocatedCells:
     """
 
     def __init__(self, runs: Sequence[Sequence[Attempt]], times: Sequence[dict[int, float]]) -> None:
-        self._hosts = [{run.host.get("name") for run in completed(some)} for some in runs]
-        every: dict[Any, list[tuple[int, dict[int, float]]]] = {}
-        for place, (hosts, mine) in enumerate(zip(self._hosts, times, strict=True)):
+        self._hosts = [{run.host.get("name") for run in completed(cell_runs)} for cell_runs in runs]
+        by_host: dict[Any, list[tuple[int, dict[int, float]]]] = {}
+        for place, (hosts, cell_times) in enumerate(zip(self._hosts, times, strict=True)):
             if len(hosts) == 1:
-                every.setdefault(next(iter(hosts)), []).append((place, mine))
-        self._cells = {host: cells[:: -(-len(cells) // ENOUGH)] for host, cells in every.items()}
+                by_host.setdefault(next(iter(hosts)), []).append((place, cell_times))
+        self._cells = {host: cells[:: -(-len(cells) // ENOUGH)] for host, cells in by_host.items()}
 
     def of(self, origin: int, number: int) -> list[dict[int, float]]:
         """Times of the other cells on the machine on which these two ran; none if they ran on several."""
-        here = self._hosts[origin] | self._hosts[number]
-        others = self._cells.get(next(iter(here)), []) if len(here) == 1 else []
-        return [times for place, times in others if place not in (origin, number)]
+        hosts = self._hosts[origin] | self._hosts[number]
+        host_cells = self._cells.get(next(iter(hosts)), []) if len(hosts) == 1 else []
+        return [times for place, times in host_cells if place not in (origin, number)]
 
 
 def bottleneck_of(runs: Sequence[Attempt]) -> Bottleneck | None:
     """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
-    found = [line for run in completed(runs) if (line := roofline(run)) is not None]
-    ordered = [name for name, _ in Counter(line.bottleneck for line in found).most_common()]
-    return Bottleneck(tuple(ordered), median(line.share for line in found)) if found else None
+    rooflines = [line for run in completed(runs) if (line := roofline(run)) is not None]
+    names = [name for name, _ in Counter(line.bottleneck for line in rooflines).most_common()]
+    return Bottleneck(tuple(names), median(line.share for line in rooflines)) if rooflines else None
 
 
 def completed(runs: Sequence[Attempt]) -> list[Attempt]:

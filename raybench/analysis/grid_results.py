@@ -92,8 +92,8 @@ class GridResults:
     @cached_property
     def metric(self) -> str:
         """The metric of quality (`main_metric`)."""
-        there = {name for run in self.latest.values() for epoch in run.epochs[-1:] for name in epoch.metrics}
-        return main_metric(there, self.target) or ACCURACY
+        names = {name for run in self.latest.values() for epoch in run.epochs[-1:] for name in epoch.metrics}
+        return main_metric(names, self.target) or ACCURACY
 
     @property
     def less_is_better(self) -> bool:
@@ -110,12 +110,12 @@ class GridResults:
     @cached_property
     def compared_with(self) -> Mapping[str, Any]:
         """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
-        timed = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
-        timed = [cell for cell in timed if steady_seconds_by_repeat(runs_of(cell, self.latest))]
-        there = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed]
-        if dict(self.baseline) in there or all(values == there[0] for values in there):
+        timed_cells = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
+        timed_cells = [cell for cell in timed_cells if steady_seconds_by_repeat(runs_of(cell, self.latest))]
+        candidates = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed_cells]
+        if dict(self.baseline) in candidates or all(values == candidates[0] for values in candidates):
             return self.baseline
-        return there[0]
+        return candidates[0]
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
@@ -123,13 +123,15 @@ class GridResults:
 
         Along such an axis the grid has more than one value, or an included cell has one and others have none.
         """
-        found: dict[str, dict[str, Any]] = {}
+        values_by_axis: dict[str, dict[str, Any]] = {}
         for cell in self.cells:
             for name, value in cell.axes.items():
-                found.setdefault(name, {})[format_value(value)] = value
-        apart = [name for name, some in found.items() if len(some) > 1 or is_partial_axis(name, self.cells)]
-        several = {name: list(found[name].values()) for name in apart}
-        return {name: several[name] for name in sorted(several, key=_place)}
+                values_by_axis.setdefault(name, {})[format_value(value)] = value
+        axis_names = [
+            name for name, values in values_by_axis.items() if len(values) > 1 or is_partial_axis(name, self.cells)
+        ]
+        varied_axes = {name: list(values_by_axis[name].values()) for name in axis_names}
+        return {name: varied_axes[name] for name in sorted(varied_axes, key=_place)}
 
     def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
         """What a person calls a cell: its values on the axes that vary, `gpu b512 wd5e-4`.
@@ -153,9 +155,9 @@ class GridResults:
         axes.
         """
         points = [cell.axes for cell in self.cells]
-        kept = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, points))]
+        place_axes = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, points))]
         return {
-            cell.cell_id: " ".join(axis_label(axis, cell.axes[axis]) for axis in kept if axis in cell.axes)
+            cell.cell_id: " ".join(axis_label(axis, cell.axes[axis]) for axis in place_axes if axis in cell.axes)
             for cell in self.cells
         }
 
@@ -175,8 +177,8 @@ class GridResults:
     def steps(self, cell: PlannedCell) -> int | None:
         """Optimiser steps in an epoch of a cell; None where no completed run has told."""
         # Of a steady epoch: with 9.9 of them the last is shorter.
-        whole = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
-        return next(filter(None, whole), None)
+        epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
+        return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
         """How the repeats of a cell ended."""
@@ -201,8 +203,8 @@ class GridResults:
     @cached_property
     def aside(self) -> int:
         """How many attempts were not asked for: of another machine, another version, an earlier file or repeat."""
-        own = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
-        return sum(name not in own for name in self.latest)
+        own_trials = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
+        return sum(name not in own_trials for name in self.latest)
 
     @cached_property
     def further(self) -> int:
@@ -211,35 +213,37 @@ class GridResults:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def in_fractions(standing: GridResults) -> GridResults:
+def in_fractions(results: GridResults) -> GridResults:
     """Convert accuracies in percent to fractions, in the runs and in the target.
 
     Returns:
         The same object if the accuracies are no percentages.
     """
-    named = ("val/accuracy", "train/accuracy")
+    metric_names = ("val/accuracy", "train/accuracy")
     values = [
         epoch.metrics[name]
-        for run in standing.latest.values()
+        for run in results.latest.values()
         for epoch in run.epochs
-        for name in named
+        for name in metric_names
         if name in epoch.metrics
     ]
     if not values or max(values) <= 1 or min(values) < 0 or max(values) > PERCENT:
-        return standing
-    target, wanted = standing.target, {run.target for run in standing.latest.values()}
-    scaled = {each: _scaled(each) for each in {target, *wanted}}
+        return results
+    target, run_targets = results.target, {run.target for run in results.latest.values()}
+    scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}
     latest = {}
-    for trial, run in standing.latest.items():
+    for trial, run in results.latest.items():
         epochs = {
             epoch.epoch: replace(
                 epoch,
-                metrics={name: value / PERCENT if name in named else value for name, value in epoch.metrics.items()},
+                metrics={
+                    name: value / PERCENT if name in metric_names else value for name, value in epoch.metrics.items()
+                },
             )
             for epoch in run.epochs
         }
-        latest[trial] = replace(run, target=scaled[run.target], _epochs=epochs)
-    return replace(standing, latest=latest, target=scaled[target])
+        latest[trial] = replace(run, target=scaled_targets[run.target], _epochs=epochs)
+    return replace(results, latest=latest, target=scaled_targets[target])
 
 
 def _scaled(target: Target | None) -> Target | None:
@@ -252,18 +256,18 @@ def _scaled(target: Target | None) -> Target | None:
 
 def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
     """Whether some device has several values on an axis; where each has one, the device's name says it already."""
-    found: dict[str, set[str]] = {}
+    values_by_device: dict[str, set[str]] = {}
     for point in points:
-        found.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
-    return any(len(values) > 1 for values in found.values())
+        values_by_device.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
+    return any(len(values) > 1 for values in values_by_device.values())
 
 
 def axis_label(axis: str, value: Any) -> str:
     """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
     if axis in ("device", "framework"):
         return str(value)
-    known = {"batch_size": "b", "weight_decay": "wd"}
-    return f"{known[axis]}{format_value(value)}" if axis in known else f"{axis}={format_value(value)}"
+    prefixes = {"batch_size": "b", "weight_decay": "wd"}
+    return f"{prefixes[axis]}{format_value(value)}" if axis in prefixes else f"{axis}={format_value(value)}"
 
 
 def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> GridResults:
@@ -277,63 +281,65 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         latest: the latest attempt of each trial.
         prices: from a device's name to what an hour of it costs.
     """
-    contents: dict[str, Attempt] = {}
+    attempt_by_cell: dict[str, Attempt] = {}
     repeats: Counter[str] = Counter()
     for attempt in latest.values():
-        if attempt.cell or attempt.cell_id not in contents:
-            contents[attempt.cell_id] = attempt
+        if attempt.cell or attempt.cell_id not in attempt_by_cell:
+            attempt_by_cell[attempt.cell_id] = attempt
         repeats[attempt.cell_id] = max(repeats[attempt.cell_id], attempt.repeat + 1)
-    axes = {cell: _axes(attempt) for cell, attempt in contents.items() if attempt.cell or attempt.profile}
-    kept = [
+    axes = {cell: _axes(attempt) for cell, attempt in attempt_by_cell.items() if attempt.cell or attempt.profile}
+    kept_axes = [
         axis
-        for axis in dict.fromkeys(axis for mine in axes.values() for axis in mine)
+        for axis in dict.fromkeys(axis for cell_axes in axes.values() for axis in cell_axes)
         if axis in _ALWAYS
         or varies_within(axis, axes.values())
-        or (axis in _JOB.values() and len({format_value(mine.get(axis)) for mine in axes.values()}) > 1)
+        or (axis in _JOB.values() and len({format_value(cell_axes.get(axis)) for cell_axes in axes.values()}) > 1)
     ]
     if _follows("framework_version", axes.values()):
-        kept = [axis for axis in kept if axis != "framework_version"]
+        kept_axes = [axis for axis in kept_axes if axis != "framework_version"]
     cells = []
-    for cell, attempt in contents.items():
-        mine = {axis: axes[cell][axis] for axis in kept if axis in axes.get(cell, {})}
+    for cell, attempt in attempt_by_cell.items():
+        cell_axes = {axis: axes[cell][axis] for axis in kept_axes if axis in axes.get(cell, {})}
         skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
-        price = (prices or {}).get(str(mine.get("device")))
-        again = attempt.cell.get("aa_of")
-        again = again if again in contents else None
-        cells.append(PlannedCell(cell, mine, repeats[cell], skip, price, again, attempt.cell))
-    first = next((attempt for attempt in contents.values() if attempt.cell), None)
+        price = (prices or {}).get(str(cell_axes.get("device")))
+        original = attempt.cell.get("aa_of")
+        original = original if original in attempt_by_cell else None
+        cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, original, attempt.cell))
+    first_attempt = next((attempt for attempt in attempt_by_cell.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
     return GridResults(
         name=name,
-        workload=str((first and dict(leaves(first.cell)).get("workload.name")) or name),
+        workload=str((first_attempt and dict(leaves(first_attempt.cell)).get("workload.name")) or name),
         cells=cells,
         latest=latest,
         baseline={"device": devices[0]} if len(devices) > 1 else {},
-        target=next((attempt.target for attempt in contents.values() if attempt.target), None),
+        target=next((attempt.target for attempt in attempt_by_cell.values() if attempt.target), None),
     )
 
 
 def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the framework of each device decides a value: the version of one in an environment of its own."""
-    found: dict[tuple[str, str], set[str]] = {}
+    values_by_place: dict[tuple[str, str], set[str]] = {}
     for point in points:
-        found.setdefault((str(point.get("device")), str(point.get("framework"))), set()).add(str(point.get(axis)))
-    return all(len(values) == 1 for values in found.values())
+        values_by_place.setdefault((str(point.get("device")), str(point.get("framework"))), set()).add(
+            str(point.get(axis))
+        )
+    return all(len(values) == 1 for values in values_by_place.values())
 
 
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
     cell = dict(leaves(attempt.cell))
     device = attempt.profile or cell.get("device.kind")
-    found: dict[str, Any] = {} if device is None else {"device": device}
-    found |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
+    axes: dict[str, Any] = {} if device is None else {"device": device}
+    axes |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}
     for leaf, value in cell.items():
         if leaf.startswith("settings."):
-            found[leaf.rpartition(".")[2] if leaf.startswith("settings.optimizer.") else leaf[9:]] = value
+            axes[leaf.rpartition(".")[2] if leaf.startswith("settings.optimizer.") else leaf[9:]] = value
     if "settings.optimizer.name" in cell:
-        found["optimizer"] = cell["settings.optimizer.name"]
-        del found["name"]
-    return found
+        axes["optimizer"] = cell["settings.optimizer.name"]
+        del axes["name"]
+    return axes
 
 
 def _place(axis: str) -> tuple[int, str]:

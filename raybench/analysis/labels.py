@@ -29,24 +29,24 @@ def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Map
     groups: dict[str, dict[str, Mapping[str, Any]]] = {}
     for label, (cell_id, cell) in zip(labels, cells, strict=True):
         groups.setdefault(without_repeat(label), {})[cell_id] = cell
-    differing = {
+    words_by_cell = {
         cell_id: differences(cell_id, cell, group.values())
         for label, group in groups.items()
         if label and len(group) > 1
         for cell_id, cell in group.items()
     }
     return [
-        extended(label, differing[cell_id]) if label and cell_id in differing else label
+        extended(label, words_by_cell[cell_id]) if label and cell_id in words_by_cell else label
         for label, (cell_id, _) in zip(labels, cells, strict=True)
     ]
 
 
 def differences(cell_id: str, cell: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
     """The settings in which a cell differs from others as `name=value`, or its id if they differ in none."""
-    mine, theirs = dict(leaves(cell)), [dict(leaves(other)) for other in others]
-    names = dict.fromkeys([*mine, *(name for other in theirs for name in other)])
-    leaf_names = [name for name in names if any(other.get(name) != mine.get(name) for other in theirs)]
-    return " ".join(f"{_name(leaf)}={_value(mine.get(leaf))}" for leaf in leaf_names) or cell_id
+    own_leaves, other_leaves = dict(leaves(cell)), [dict(leaves(other)) for other in others]
+    names = dict.fromkeys([*own_leaves, *(name for other in other_leaves for name in other)])
+    leaf_names = [name for name in names if any(other.get(name) != own_leaves.get(name) for other in other_leaves)]
+    return " ".join(f"{_name(leaf)}={_value(own_leaves.get(leaf))}" for leaf in leaf_names) or cell_id
 
 
 def extended(label: str, words: str) -> str:

@@ -82,23 +82,23 @@ def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact
     """
     if len({tuple(place.items()) for place, _ in runs}) == 2:
         return []
-    found = decompose([(place, POINTS * accuracy) for place, accuracy in runs], POINTS**2 * rounding(examples))
-    if found is None or not (found.sources or found.confounded):
+    decomposition = decompose([(place, POINTS * accuracy) for place, accuracy in runs], POINTS**2 * rounding(examples))
+    if decomposition is None or not (decomposition.sources or decomposition.confounded):
         return []
-    if found.luck is None or found.reach is None:
+    if decomposition.luck is None or decomposition.reach is None:
         return [SingleRunsFact()]
     values: dict[str, dict[Hashable, None]] = {}
     for place, _ in runs:
         for axis, value in place.items():
             values.setdefault(axis, {})[value] = None
-    axes = [source for source in found.sources if source.name in values]
+    axes = [source for source in decomposition.sources if source.name in values]
     facts: list[Fact] = [
-        _effect(found, source.name, list(values[source.name]), source.share, source.shown) for source in axes
+        _effect(decomposition, source.name, list(values[source.name]), source.share, source.shown) for source in axes
     ]
-    if found.interplay and found.interplay.shown:
+    if decomposition.interplay and decomposition.interplay.shown:
         facts.append(InteractionFact(tuple(source.name for source in axes)))
-    facts += map(ConfoundedAxisFact, found.confounded)
-    facts.append(RunNoiseFact(found.reach))
+    facts += map(ConfoundedAxisFact, decomposition.confounded)
+    facts.append(RunNoiseFact(decomposition.reach))
     if examples:
         facts.append(
             ValidationNoiseFact(validation_set_uncertainty(fmean(accuracy for _, accuracy in runs), examples), examples)
@@ -107,14 +107,14 @@ def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact
 
 
 def _effect(
-    found: Decomposition, axis: str, values: Sequence[Hashable], share: float, significant: bool
+    decomposition: Decomposition, axis: str, values: Sequence[Hashable], share: float, significant: bool
 ) -> AxisEffectFact:
     def over_first(value: Hashable) -> float:
-        effect = found.effect(axis, value, values[0])
+        effect = decomposition.effect(axis, value, values[0])
         return effect.value if effect else 0.0
 
     best, worst = max(values, key=over_first), min(values, key=over_first)
-    effect = found.effect(axis, best, worst, chosen=True)
+    effect = decomposition.effect(axis, best, worst, chosen=True)
     assert effect is not None and effect.low is not None and effect.high is not None
-    additive = found.interplay is None or not found.interplay.shown
+    additive = decomposition.interplay is None or not decomposition.interplay.shown
     return AxisEffectFact(axis, share, best, worst, effect.value, effect.low, effect.high, significant, additive)

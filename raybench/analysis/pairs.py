@@ -160,46 +160,50 @@ def pairs(
     """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
     baseline, findings = baseline or {}, findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
-    varied = _varied(cells)
-    fields = [name for name in varied if name in baseline] or list(baseline)
-    others = CoLocatedCells(runs, [steady_seconds_by_repeat(mine) for mine in runs])
+    varied_axes = _varied(cells)
+    fields = [name for name in varied_axes if name in baseline] or list(baseline)
+    neighbours = CoLocatedCells(runs, [steady_seconds_by_repeat(cell_runs) for cell_runs in runs])
     sides = [_side(*each, fields, metric) for each in zip(cells, runs, strict=True)]
-    found = []
+    cell_pairs = []
     for number, origin in enumerate(baseline_indices(cells, baseline)):
-        cell, mine, side = cells[number], runs[number], sides[number]
-        start = next((run for run in mine if run.cell), None)
-        shown = [name for name in varied if name not in fields and name != "workload"]  # it is named by itself
-        if "batch_size" in cell.axes and "batch_size" not in (*shown, *fields):
-            shown.insert(0, "batch_size")
+        cell, cell_runs, side = cells[number], runs[number], sides[number]
+        sample_run = next((run for run in cell_runs if run.cell), None)
+        shown_axes = [
+            name for name in varied_axes if name not in fields and name != "workload"
+        ]  # it is named by itself
+        if "batch_size" in cell.axes and "batch_size" not in (*shown_axes, *fields):
+            shown_axes.insert(0, "batch_size")
         pair = Comparison(
-            workload=_workload(start or next((run for some in runs for run in some if run.cell), None)),
-            setting=", ".join(axis_value_label(name, cell.axes[name]) for name in shown if name in cell.axes),
+            workload=_workload(sample_run or next((run for group in runs for run in group if run.cell), None)),
+            setting=", ".join(axis_value_label(name, cell.axes[name]) for name in shown_axes if name in cell.axes),
             other=side,
             is_baseline=origin == number and not cell.aa_of,
             is_aa_test=cell.aa_of is not None,
-            examples=start.cell.get("data", {}).get("examples", {}).get("val") if start else None,
-            target=next((run.target for run in mine if run.target), None),
+            examples=sample_run.cell.get("data", {}).get("examples", {}).get("val") if sample_run else None,
+            target=next((run.target for run in cell_runs if run.target), None),
         )
         if origin is not None and origin != number:
-            first = next((run for run in runs[origin] if run.cell), None)
-            apart = differences(first.cell, start.cell, fields) if first and start else ()
+            baseline_run = next((run for run in runs[origin] if run.cell), None)
+            cell_differences = (
+                differences(baseline_run.cell, sample_run.cell, fields) if baseline_run and sample_run else ()
+            )
             batches = [each.axes.get("batch_size") for each in (cell, cells[origin]) if "batch_size" in fields]
-            speedup = speedup_of(runs[origin], mine, others.of(origin, number))
-            caveats = caveats_of(speedup, runs[origin], mine, findings) if speedup else (frozenset(), frozenset())
+            speedup = speedup_of(runs[origin], cell_runs, neighbours.of(origin, number))
+            caveats = caveats_of(speedup, runs[origin], cell_runs, findings) if speedup else (frozenset(), frozenset())
             pair = replace(
                 pair,
                 baseline=replace(sides[origin], caveats=caveats[0]),
                 other=replace(side, caveats=caveats[1]),
                 speedup=speedup,
-                even=are_even(runs[origin], mine),
-                differences=apart,
-                hardware=on_other_hardware(runs[origin], mine),
+                even=are_even(runs[origin], cell_runs),
+                differences=cell_differences,
+                hardware=on_other_hardware(runs[origin], cell_runs),
                 learns_alike=set(fields) <= HARDWARE,
                 same_steps=all(each == batches[0] for each in batches)
-                and all(each.setting != "batch_size" for each in apart),
+                and all(each.setting != "batch_size" for each in cell_differences),
             )
-        found.append(pair)
-    return found
+        cell_pairs.append(pair)
+    return cell_pairs
 
 
 def differences(
@@ -209,15 +213,20 @@ def differences(
 
     The hardware itself, its threads and what follows from the framework are no such difference.
     """
-    mine, theirs = _job(other), _job(baseline)
-    both = {mine["optimizer"], theirs["optimizer"]} - {MISSING}
+    other_settings, baseline_settings = _job(other), _job(baseline)
+    optimizers = {other_settings["optimizer"], baseline_settings["optimizer"]} - {MISSING}
     return tuple(
-        SettingDifference(name, value, None if theirs[name] is MISSING else theirs[name], theirs[name] is not MISSING)
-        for name, value in mine.items()
+        SettingDifference(
+            name,
+            value,
+            None if baseline_settings[name] is MISSING else baseline_settings[name],
+            baseline_settings[name] is not MISSING,
+        )
+        for name, value in other_settings.items()
         if value is not MISSING
-        and value != theirs[name]
+        and value != baseline_settings[name]
         and name not in fields
-        and (name not in TRAINING or all(map(TRAINING[name].applies_to, both)))
+        and (name not in TRAINING or all(map(TRAINING[name].applies_to, optimizers)))
     )
 
 
@@ -225,9 +234,9 @@ def _job(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What two cells may differ in that is not their hardware, by name."""
     settings = Settings.from_json(cell.get("settings", {}))
     job = {"replicas": cell.get("device", {}).get("replicas"), "framework": cell.get("framework")}
-    known = {name: MISSING if value is None else value for name, value in job.items()}
-    known["stop_at_target"] = settings.further.get("stop_at_target")
-    return {name: getattr(settings, name) for name in TRAINING} | known
+    fields = {name: MISSING if value is None else value for name, value in job.items()}
+    fields["stop_at_target"] = settings.further.get("stop_at_target")
+    return {name: getattr(settings, name) for name in TRAINING} | fields
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
@@ -237,7 +246,9 @@ def _varied(cells: Sequence[PlannedCell]) -> list[str]:
         for name, value in cell.axes.items():
             values.setdefault(name, []).append(value)
     return [
-        name for name, some in values.items() if any(value != some[0] for value in some) or is_partial_axis(name, cells)
+        name
+        for name, axis_values in values.items()
+        if any(value != axis_values[0] for value in axis_values) or is_partial_axis(name, cells)
     ]
 
 
@@ -247,10 +258,10 @@ def _side(
     fields: Sequence[str],
     metric: str,
 ) -> CellSummary:
-    done = [run for run in runs if run.status == TrialStatus.COMPLETED]
+    completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
     target = next((run.target for run in runs if run.target), None)
-    held_up = bottleneck_of(runs)
-    values = [value for run in done if (value := run.metric(metric)) is not None]
+    run_bound = bottleneck_of(runs)
+    values = [value for run in completed if (value := run.metric(metric)) is not None]
     name = ", ".join(
         format_value(cell.axes[key]) if key == "device" else axis_value_label(key, cell.axes[key])
         for key in fields
@@ -261,23 +272,23 @@ def _side(
         counts=count_runs(cell.repeats, runs, cell.skip),
         times=steady_seconds_by_repeat(runs),
         hosts=tuple(hosts_of(runs)),
-        from_warmup=any(map(timing.steady_from_warmup, done)),
+        from_warmup=any(map(timing.steady_from_warmup, completed)),
         accuracies=tuple(values) if metric == ACCURACY and all(0 <= value <= 1 for value in values) else (),
-        epochs=frozenset(map(_trained, done)),
+        epochs=frozenset(map(_trained, completed)),
         examples=examples_of(runs),
         stops=any(run.stops for run in runs),
-        bottleneck=held_up.by if held_up else (),
+        bottleneck=run_bound.by if run_bound else (),
         tries=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
-        processes=run_costs_of(done),
-        before=fmean(map(startup_seconds, done)) if done else 0.0,
+        processes=run_costs_of(completed),
+        before=fmean(map(startup_seconds, completed)) if completed else 0.0,
         price_per_hour=cell.price_per_hour,
     )
 
 
 def _trained(run: Attempt) -> float:
     """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
-    every = len(run.epochs)
-    return float(run.cell["settings"]["epochs"]) if len(run.whole) < every else every
+    epoch_count = len(run.epochs)
+    return float(run.cell["settings"]["epochs"]) if len(run.whole) < epoch_count else epoch_count
 
 
 def _fallback(cell: PlannedCell) -> str:

@@ -83,35 +83,35 @@ def _part(plan: Plan) -> str:
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 
-def to_dict(wanted: GridRequest) -> dict[str, Any]:
+def to_dict(request: GridRequest) -> dict[str, Any]:
     """The same as plain data, for `PLAN`; the file has one of its own."""
-    return {name: value for name, value in asdict(wanted).items() if name != "text"}
+    return {name: value for name, value in asdict(request).items() if name != "text"}
 
 
-def latest_request(journal: Path, told: Iterable[Event]) -> GridRequest | None:
+def latest_request(journal: Path, events: Iterable[Event]) -> GridRequest | None:
     """What the last execution of a grid asked for; None where none has left word that can be read."""
-    for event in reversed([event for event in told if event.get("event") == executions.ENDED]):
+    for event in reversed([event for event in events if event.get("event") == executions.ENDED]):
         summary = executions.read_execution(journal.parent, event)
-        found = _wanted(summary.files) if summary else None
-        if found:
-            return found
+        request = _wanted(summary.files) if summary else None
+        if request:
+            return request
     return None
 
 
-def same_cells(one: GridRequest | None, other: GridRequest | None) -> bool:
+def same_cells(first: GridRequest | None, second: GridRequest | None) -> bool:
     """Whether two executions asked for the same: their cells, how often each, the baseline and the target."""
-    asked = [
+    contents = [
         each and ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
-        for each in (one, other)
+        for each in (first, second)
     ]
-    return asked[0] == asked[1]
+    return contents[0] == contents[1]
 
 
-def _wanted(left: Mapping[str, str]) -> GridRequest | None:
+def _wanted(files: Mapping[str, str]) -> GridRequest | None:
     """What an execution's files say that it asked for; None if something in them is damaged."""
     try:
-        plan = valid_values_in(json.loads(left[PLAN])["wanted"])
-        found = TypeAdapter(GridRequest).validate_python({**plan, "text": left.get(FILE, "")})
+        plan = valid_values_in(json.loads(files[PLAN])["wanted"])
+        request = TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(FILE, "")})
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
-    return found if all(cell_in(cell.content) or not cell.content for cell in found.cells) else None
+    return request if all(cell_in(cell.content) or not cell.content for cell in request.cells) else None

@@ -71,21 +71,25 @@ def count_runs(planned: int, runs: Sequence[Attempt], skip: str | None = None) -
         runs: those there are.
         skip: why the cell cannot run here.
     """
-    skipped = [str(run.error["message"]) for run in runs if run.status == TrialStatus.SKIPPED and run.error]
+    skip_messages = [str(run.error["message"]) for run in runs if run.status == TrialStatus.SKIPPED and run.error]
     if not skip:
-        skip = skipped[0] if skipped and len(skipped) == len(runs) else None
+        skip = skip_messages[0] if skip_messages and len(skip_messages) == len(runs) else None
     counts = Counter(map(_ending, runs))
-    done = counts.pop((TrialStatus.COMPLETED, None, None), 0)
+    completed = counts.pop((TrialStatus.COMPLETED, None, None), 0)
     if skip:
         counts.pop((TrialStatus.SKIPPED, None, None), None)
     elif len(runs) < planned:
         counts[NOT_RUN, None, None] = planned - len(runs)
-    ordered = sorted(counts, key=lambda ending: (ending[0], ending[1] or "", ending[2] or 0))
-    return RunCounts(planned, done, skip, tuple(Ending(end[0], counts[end], *end[1:]) for end in ordered))
+    endings = sorted(counts, key=lambda ending: (ending[0], ending[1] or "", ending[2] or 0))
+    return RunCounts(planned, completed, skip, tuple(Ending(end[0], counts[end], *end[1:]) for end in endings))
 
 
 def _ending(run: Attempt) -> tuple[str, str | None, int | None]:
     """Status and, of memory that ran out, in which phase and how much was asked for."""
     error: Mapping[str, Any] = (run.error if run.status == TrialStatus.OOM else None) or {}
-    phase, asked = error.get("phase"), error.get("asked_bytes")
-    return run.status or UNFINISHED, str(phase) if phase else None, asked if isinstance(asked, int) else None
+    phase, asked_bytes = error.get("phase"), error.get("asked_bytes")
+    return (
+        run.status or UNFINISHED,
+        str(phase) if phase else None,
+        asked_bytes if isinstance(asked_bytes, int) else None,
+    )

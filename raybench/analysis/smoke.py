@@ -44,23 +44,27 @@ def smoke_cuts(contents: Iterable[Mapping[str, Any]]) -> SmokeCutsFact | None:
     Args:
         contents: of the cells.
     """
-    found: dict[str, dict[str, dict[str, None]]] = {"device": {}}
+    by_setting: dict[str, dict[str, dict[str, None]]] = {"device": {}}
     for content in contents:
         cut = dict(content.get("smoke") or {})
         device = cut.pop("device", None)
         if "kind" in cut:
-            found["device"].setdefault(str(device), {})[content["device"]["kind"]] = None
+            by_setting["device"].setdefault(str(device), {})[content["device"]["kind"]] = None
             cut = {name: value for name, value in cut.items() if name not in ("kind", "count")}
-        for name, was in cut.items():
-            full = "all cores" if name == "threads" and was is None else format_value(was)
-            found.setdefault(name, {}).setdefault(full, {})[format_value(_now(content, name))] = None
-    cuts = {name: tuple(Cut(full, tuple(now)) for full, now in each.items()) for name, each in found.items() if each}
+        for name, full_value in cut.items():
+            full = "all cores" if name == "threads" and full_value is None else format_value(full_value)
+            by_setting.setdefault(name, {}).setdefault(full, {})[format_value(_now(content, name))] = None
+    cuts = {
+        name: tuple(Cut(full, tuple(cut_values)) for full, cut_values in by_full.items())
+        for name, by_full in by_setting.items()
+        if by_full
+    }
     return SmokeCutsFact(cuts) if cuts else None
 
 
 def _now(content: Mapping[str, Any], name: str) -> Any:
     """What a cell has of a setting."""
-    found: Any = content
+    value: Any = content
     for step in _PATHS.get(name, ("settings", name)):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value

@@ -151,21 +151,21 @@ def comparison_statement(pair: Comparison) -> Paragraph:
 
 def cell_statement(pair: Comparison) -> Paragraph:
     """The same, and whether the mean over runs is shown to reach the target."""
-    shown = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.is_aa_test else None
-    return [*comparison_statement(pair), *([shown] if shown else [])]
+    mean_fact = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.is_aa_test else None
+    return [*comparison_statement(pair), *([mean_fact] if mean_fact else [])]
 
 
-def summarize(standing: GridResults, found: Sequence[Comparison]) -> list[Paragraph]:
+def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragraph]:
     """The verdict on a grid: paragraphs, each with what matters most first.
 
     Args:
-        standing: the grid.
-        found: a comparison for each cell.
+        results: the grid.
+        pairs: a comparison for each cell.
     """
-    if standing.smoke:
-        through = sum(bool(standing.completed(cell)) for cell in standing.cells)
-        return [[SmokeRunFact(through, len(standing.cells)), SmokeCaveatFact()]]
-    timed = [pair for pair in found if pair.speedup and not pair.is_aa_test]
+    if results.smoke:
+        completed_cells = sum(bool(results.completed(cell)) for cell in results.cells)
+        return [[SmokeRunFact(completed_cells, len(results.cells)), SmokeCaveatFact()]]
+    timed = [pair for pair in pairs if pair.speedup and not pair.is_aa_test]
     few = len(timed) <= FEW
     paragraphs: list[Paragraph] = []
     if timed and few:
@@ -176,49 +176,51 @@ def summarize(standing: GridResults, found: Sequence[Comparison]) -> list[Paragr
             groups.setdefault(pair.other.name, []).append(pair)
         paragraphs += map(_in_common, groups.values())
     else:
-        paragraphs += _without_comparison(found)
-    paragraphs += [verdict(pair) for pair in found if pair.is_aa_test]
+        paragraphs += _without_comparison(pairs)
+    paragraphs += [verdict(pair) for pair in pairs if pair.is_aa_test]
     if not (timed and few):
-        paragraphs.append(_to_target(standing, found))
-    paragraphs.append(_missing(standing, found, {id(pair) for pair in timed} if few else set()))
-    once: list[Paragraph] = []
+        paragraphs.append(_to_target(results, pairs))
+    paragraphs.append(_missing(results, pairs, {id(pair) for pair in timed} if few else set()))
+    deduplicated: list[Paragraph] = []
     for paragraph in paragraphs:
         # The caution about the hardware belongs to one ratio and is repeated; other sentences appear once.
-        before = [each for earlier in once for each in earlier if not isinstance(each, HardwareCaveatFact)]
-        once.append([each for each in unique(paragraph) if each not in before])
-    nothing = NoVerdictFact(completed=any(map(standing.completed, standing.cells)))
-    return [each for each in once if each] or [[nothing]]
+        earlier_facts = [
+            each for earlier in deduplicated for each in earlier if not isinstance(each, HardwareCaveatFact)
+        ]
+        deduplicated.append([each for each in unique(paragraph) if each not in earlier_facts])
+    no_verdict = NoVerdictFact(completed=any(map(results.completed, results.cells)))
+    return [each for each in deduplicated if each] or [[no_verdict]]
 
 
-def _in_common(mine: Sequence[Comparison]) -> Paragraph:
+def _in_common(pairs: Sequence[Comparison]) -> Paragraph:
     """What the comparisons of one side with its baselines show, and the one in which it is fastest, in full."""
-    fastest = min(mine, key=lambda pair: fmean(pair.other.times.values()))
-    if len(mine) == 1:
+    fastest = min(pairs, key=lambda pair: fmean(pair.other.times.values()))
+    if len(pairs) == 1:
         return comparison_statement(fastest)
-    ratios = [found for pair in mine if (found := pair.speedup)]
-    faster = sum(bool(found.differs) and found.ratio > 1 for found in ratios)
-    slower = sum(bool(found.differs) and found.ratio < 1 for found in ratios)
-    unknown = sum(found.differs is None for found in ratios)
-    first, *more = verdict(fastest)
-    assert isinstance(first, SpeedupFact)
-    head = SpeedupRangeFact(
-        other=first.other,
-        baseline=first.baseline,
-        workload=first.workload,
-        least=min(found.ratio for found in ratios),
-        most=max(found.ratio for found in ratios),
+    speedups = [speedup for pair in pairs if (speedup := pair.speedup)]
+    faster = sum(bool(speedup.differs) and speedup.ratio > 1 for speedup in speedups)
+    slower = sum(bool(speedup.differs) and speedup.ratio < 1 for speedup in speedups)
+    unknown = sum(speedup.differs is None for speedup in speedups)
+    speedup_fact, *more_facts = verdict(fastest)
+    assert isinstance(speedup_fact, SpeedupFact)
+    range_fact = SpeedupRangeFact(
+        other=speedup_fact.other,
+        baseline=speedup_fact.baseline,
+        workload=speedup_fact.workload,
+        least=min(speedup.ratio for speedup in speedups),
+        most=max(speedup.ratio for speedup in speedups),
         faster=faster,
         slower=slower,
         unknown=unknown,
-        not_significant=len(ratios) - faster - slower - unknown,
-        from_warmup=any(side.from_warmup for pair in mine for side in (pair.other, pair.baseline) if side),
+        not_significant=len(speedups) - faster - slower - unknown,
+        from_warmup=any(side.from_warmup for pair in pairs for side in (pair.other, pair.baseline) if side),
     )
-    return [head, FastestSettingFact(first), *more]
+    return [range_fact, FastestSettingFact(speedup_fact), *more_facts]
 
 
-def _without_comparison(found: Sequence[Comparison]) -> list[Paragraph]:
+def _without_comparison(pairs: Sequence[Comparison]) -> list[Paragraph]:
     """Every cell if they are few, else the fastest and the slowest."""
-    timed = [pair for pair in found if pair.other.times and not pair.is_aa_test]
+    timed = [pair for pair in pairs if pair.other.times and not pair.is_aa_test]
     if len(timed) <= FEW:
         return list(map(verdict, timed))
     timed.sort(key=lambda pair: fmean(pair.other.times.values()))
@@ -227,25 +229,25 @@ def _without_comparison(found: Sequence[Comparison]) -> list[Paragraph]:
     return [[FastestCellFact(len(timed), fastest), SlowestCellFact(slowest)]]
 
 
-def _to_target(standing: GridResults, found: Sequence[Comparison]) -> Paragraph:
+def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
     """Which setting is expected to reach the target first, on each device."""
-    if standing.target is None:
+    if results.target is None:
         return []
     reaching: dict[str, list[tuple[str, time_to_target.Expected]]] = {}
     tries: Counter[str] = Counter()
     settings: Counter[str] = Counter()
-    for cell, pair in zip(standing.cells, found, strict=True):
+    for cell, pair in zip(results.cells, pairs, strict=True):
         expected = time_to_target.expected(pair.other.tries)
-        device = standing.places[cell.cell_id]
+        device = results.places[cell.cell_id]
         if expected and not cell.aa_of:
             tries[device] += expected.tries
             settings[device] += 1
             if expected.seconds is not None:
-                reaching.setdefault(device, []).append((standing.label(cell, without=PLACE), expected))
+                reaching.setdefault(device, []).append((results.label(cell, without=PLACE), expected))
     facts: list[Fact] = []
     for device in tries:
         if device not in reaching:
-            facts.append(TargetMissedFact(device, standing.target, tries[device]))
+            facts.append(TargetMissedFact(device, results.target, tries[device]))
             continue
         label, best = min(reaching[device], key=lambda each: each[1].seconds or 0.0)
         assert best.seconds is not None
@@ -253,8 +255,8 @@ def _to_target(standing: GridResults, found: Sequence[Comparison]) -> Paragraph:
             BestToTargetFact(
                 device=device,
                 setting=label,
-                workload=standing.workload,
-                target=standing.target,
+                workload=results.workload,
+                target=results.target,
                 settings=settings[device],
                 reaching=len(reaching[device]),
                 seconds=best.seconds,
@@ -264,27 +266,29 @@ def _to_target(standing: GridResults, found: Sequence[Comparison]) -> Paragraph:
                 tries=best.tries,
             )
         )
-    if any(len(some) > FEW for some in reaching.values()):
+    if any(len(estimates) > FEW for estimates in reaching.values()):
         facts.append(SelectionFact())
     return facts
 
 
-def _missing(standing: GridResults, found: Sequence[Comparison], told: Collection[int]) -> Paragraph:
+def _missing(results: GridResults, pairs: Sequence[Comparison], shown_ids: Collection[int]) -> Paragraph:
     """The runs that are missing.
 
     Args:
-        standing: the grid.
-        found: a comparison for each cell.
-        told: the identities of comparisons whose own facts have them already.
+        results: the grid.
+        pairs: a comparison for each cell.
+        shown_ids: the identities of comparisons whose own facts have them already.
     """
-    cells = zip(standing.cells, found, strict=True)
-    lacking = [replace(pair.other, name=standing.label(cell)) for cell, pair in cells if not standing.completed(cell)]
-    if len(lacking) <= FEW:
-        facts: Paragraph = [fact for side in lacking if (fact := runs(side))]
+    cells = zip(results.cells, pairs, strict=True)
+    lacking_sides = [
+        replace(pair.other, name=results.label(cell)) for cell, pair in cells if not results.completed(cell)
+    ]
+    if len(lacking_sides) <= FEW:
+        facts: Paragraph = [fact for side in lacking_sides if (fact := runs(side))]
     else:
-        facts = [MissingCellsFact(len(found), len(lacking))]
-    sides = {id(side) for pair in found if id(pair) in told for side in (pair.other, pair.baseline)}
-    partly = sum(
-        0 < len(pair.other.times) < pair.other.counts.planned and id(pair.other) not in sides for pair in found
+        facts = [MissingCellsFact(len(pairs), len(lacking_sides))]
+    sides = {id(side) for pair in pairs if id(pair) in shown_ids for side in (pair.other, pair.baseline)}
+    partial_cells = sum(
+        0 < len(pair.other.times) < pair.other.counts.planned and id(pair.other) not in sides for pair in pairs
     )
-    return [*facts, *([PartialCellsFact(partly)] if partly else [])]
+    return [*facts, *([PartialCellsFact(partial_cells)] if partial_cells else [])]

@@ -115,12 +115,12 @@ def to_target(pair: Comparison) -> list[Fact]:
         return []
     if pair.baseline is None:
         return [fact for fact in [reaching(pair.other, pair.target)] if fact]
-    found = compare_targets(pair.baseline.tries, pair.other.tries, _learn_differently(pair))
+    targets = compare_targets(pair.baseline.tries, pair.other.tries, _learn_differently(pair))
     facts: list[Fact | None] = [reaching(side, pair.target) for side in (pair.other, pair.baseline)]
-    if found.seconds is not None:
-        facts.append(_ratio(pair, pair.baseline, pair.target, found))
-    elif found.epochs is not None:
-        facts.append(_no_ratio(pair, pair.baseline, pair.target, found))
+    if targets.seconds is not None:
+        facts.append(_ratio(pair, pair.baseline, pair.target, targets))
+    elif targets.epochs is not None:
+        facts.append(_no_ratio(pair, pair.baseline, pair.target, targets))
     return [fact for fact in facts if fact]
 
 
@@ -130,8 +130,8 @@ def _learn_differently(pair: Comparison) -> bool:
 
 def reaching(side: CellSummary, target: Target) -> TargetFact | None:
     """How often and how soon a cell reaches the target; None if no run shows anything of it."""
-    found = expected(side.tries)
-    if found is None:
+    estimate = expected(side.tries)
+    if estimate is None:
         return None
     hits = [each.seconds for each in side.tries if each.reached]
     # Without a run that was long enough nothing says what a success would take.
@@ -139,36 +139,36 @@ def reaching(side: CellSummary, target: Target) -> TargetFact | None:
     return TargetFact(
         name=side.name,
         target=target,
-        successes=found.successes,
-        tries=found.tries,
-        censored=found.censored,
-        share_low=found.share_low,
-        share_high=found.share_high,
+        successes=estimate.successes,
+        tries=estimate.tries,
+        censored=estimate.censored,
+        share_low=estimate.share_low,
+        share_high=estimate.share_high,
         mean_seconds=sum(hits) / len(hits) if hits else None,
-        seconds=found.seconds,
-        low=None if open_end else found.low,
-        high=found.high,
+        seconds=estimate.seconds,
+        low=None if open_end else estimate.low,
+        high=estimate.high,
     )
 
 
 def _ratio(pair: Comparison, baseline: CellSummary, target: Target, targets: TargetRatio) -> TargetRatioFact | None:
-    found = targets.seconds
-    if found is None:
+    speedup = targets.seconds
+    if speedup is None:
         return None
-    whole = _with_startup(pair.other, baseline)
+    startup_ratio = _with_startup(pair.other, baseline)
     return TargetRatioFact(
         other=pair.other.name,
         baseline=baseline.name,
         target=target,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        outcome=outcome(found.differs, found.ratio > 1, is_equal=False),
+        ratio=speedup.ratio,
+        low=speedup.low,
+        high=speedup.high,
+        outcome=outcome(speedup.differs, speedup.ratio > 1, is_equal=False),
         restarts=targets.restarts,
         same_epochs=bool(targets.alike),
         epochs_ratio=1 / targets.epochs.ratio if targets.epochs else None,
         differences=pair.learning_differences,
-        with_startup=whole if whole and (whole - 1) * (found.ratio - 1) < 0 else None,
+        with_startup=startup_ratio if startup_ratio and (startup_ratio - 1) * (speedup.ratio - 1) < 0 else None,
     )
 
 
@@ -187,11 +187,11 @@ def _with_startup(other: CellSummary, baseline: CellSummary) -> float | None:
     """The ratio of times to the target with what each run pays before its training; None if that is not known."""
     times = []
     for side in (baseline, other):
-        found = expected(side.tries)
-        if found is None or not found.seconds or not side.before:
+        estimate = expected(side.tries)
+        if estimate is None or not estimate.seconds or not side.before:
             return None
         # Each run that misses pays for a start, too.
-        times.append(found.seconds + side.before / found.share)
+        times.append(estimate.seconds + side.before / estimate.share)
     return times[0] / times[1]
 
 
@@ -203,10 +203,10 @@ def mean_accuracy(pair: Comparison) -> MeanAccuracyFact | None:
     side, target = pair.other, pair.target
     if target is None or target.metric != ACCURACY or target.at_least is None or side.stops:
         return None
-    found = check_mean_accuracy(side.accuracies, target.at_least, pair.examples)
-    if found is None:
+    proof = check_mean_accuracy(side.accuracies, target.at_least, pair.examples)
+    if proof is None:
         return None
-    low, high = found.low, found.high
+    low, high = proof.low, proof.high
     below = high is not None and high < target.at_least
-    result = outcome(None if low is None else found.shown or below, found.shown, is_equal=False)
-    return MeanAccuracyFact(side.name, len(side.accuracies), found.mean, low, high, target.at_least, result)
+    result = outcome(None if low is None else proof.shown or below, proof.shown, is_equal=False)
+    return MeanAccuracyFact(side.name, len(side.accuracies), proof.mean, low, high, target.at_least, result)

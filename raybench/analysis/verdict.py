@@ -282,44 +282,46 @@ def verdict(pair: Comparison) -> list[Fact]:
     elif pair.is_aa_test:
         facts = [aa_test(pair, pair.baseline, pair.speedup)]
     else:
-        baseline, found = pair.baseline, pair.speedup
+        baseline, speedup = pair.baseline, pair.speedup
         facts = [
-            speed(pair, baseline, found),
+            speed(pair, baseline, speedup),
             *(confounders(baseline, pair.other) if pair.hardware else ()),
             one_machine_each(pair, baseline),
             DifferencesFact(pair.differences) if pair.differences else None,
             epoch_sizes(pair, baseline),
             break_even(pair, baseline),
             accuracy(pair, baseline),
-            cost(pair, baseline, found),
+            cost(pair, baseline, speedup),
         ]
     facts += [runs(side) for side in (pair.other, pair.baseline) if side]
     return [fact for fact in facts if fact]
 
 
-def speed(pair: Comparison, baseline: CellSummary, found: Speedup) -> SpeedupFact:
+def speed(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> SpeedupFact:
     """How fast the other is, compared with the baseline."""
     return SpeedupFact(
         other=pair.other.name,
         baseline=baseline.name,
         workload=pair.workload,
         setting=pair.setting,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        outcome=outcome(found.differs, found.ratio > 1, found.verdict() == AS_FAST),
+        ratio=speedup.ratio,
+        low=speedup.low,
+        high=speedup.high,
+        outcome=outcome(speedup.differs, speedup.ratio > 1, speedup.verdict() == AS_FAST),
         per_example=not pair.even,
         from_warmup=baseline.from_warmup or pair.other.from_warmup,
         samples=_samples(pair.other, baseline),
-        paired=found.paired,
+        paired=speedup.paired,
     )
 
 
-def aa_test(pair: Comparison, baseline: CellSummary, found: Speedup) -> AaTestFact:
+def aa_test(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> AaTestFact:
     """The result of an A/A test."""
-    result = outcome(found.differs, found.ratio > 1, is_equal=True)
+    result = outcome(speedup.differs, speedup.ratio > 1, is_equal=True)
     samples = _samples(pair.other, baseline)
-    return AaTestFact(baseline.name, pair.workload, pair.setting, found.ratio, found.low, found.high, result, samples)
+    return AaTestFact(
+        baseline.name, pair.workload, pair.setting, speedup.ratio, speedup.low, speedup.high, result, samples
+    )
 
 
 def reasons() -> dict[str, tuple[str, str]]:
@@ -339,10 +341,13 @@ def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
     No ratio is the hardware's while a side is bound by its input or by starting operations, nor with a finding that
     could turn the verdict. If nobody looked, nothing is known against it.
     """
-    known = reasons()
-    found = [(side.name, _reasons_of(side)) for side in (other, baseline)]
-    codes = dict.fromkeys(code for _, own in found for code in known if code in own)
-    facts = [ConfounderFact(code, tuple(name for name, own in found if code in own), *known[code]) for code in codes]
+    all_reasons = reasons()
+    side_reasons = [(side.name, _reasons_of(side)) for side in (other, baseline)]
+    codes = dict.fromkeys(code for _, own_codes in side_reasons for code in all_reasons if code in own_codes)
+    facts = [
+        ConfounderFact(code, tuple(name for name, own_codes in side_reasons if code in own_codes), *all_reasons[code])
+        for code in codes
+    ]
     return [HardwareCaveatFact(), *facts] if facts else []
 
 
@@ -374,11 +379,11 @@ def break_even(pair: Comparison, baseline: CellSummary) -> BreakEvenFact | None:
     other = pair.other
     if not pair.same_steps or baseline.from_warmup or other.from_warmup:
         return None
-    found = break_even_length(baseline.processes, other.processes)
-    if found is None or not found.long_run.differs:
+    crossing = break_even_length(baseline.processes, other.processes)
+    if crossing is None or not crossing.long_run.differs:
         return None
-    winner, loser = (other, baseline) if found.long_run.ratio > 1 else (baseline, other)
-    return BreakEvenFact(winner.name, loser.name, found.turns_at, found.sure_from, found.sure_before)
+    winner, loser = (other, baseline) if crossing.long_run.ratio > 1 else (baseline, other)
+    return BreakEvenFact(winner.name, loser.name, crossing.turns_at, crossing.sure_from, crossing.sure_before)
 
 
 def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
@@ -389,8 +394,8 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
     other = pair.other
     if any(each.setting == "epochs" for each in pair.differences) or baseline.stops or other.stops:
         return None
-    found = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
-    if found is None:
+    gap = compare_accuracy(other.accuracies, baseline.accuracies, pair.examples)
+    if gap is None:
         return None
     epochs = baseline.epochs | other.epochs
     levels = [POINTS * sum(side.accuracies) / len(side.accuracies) for side in (other, baseline)]
@@ -399,55 +404,55 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
         baseline=baseline.name,
         other_percent=levels[0],
         baseline_percent=levels[1],
-        points=found.points,
-        low=found.low,
-        high=found.high,
-        outcome=outcome(found.differs, found.points > 0, found.alike),
+        points=gap.points,
+        low=gap.low,
+        high=gap.high,
+        outcome=outcome(gap.differs, gap.points > 0, gap.alike),
         epochs=next(iter(epochs)) if len(epochs) == 1 else None,
         samples=Samples(len(other.accuracies), len(baseline.accuracies)),
     )
 
 
-def cost(pair: Comparison, baseline: CellSummary, found: Speedup) -> Fact | None:
+def cost(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> Fact | None:
     """Which side is cheaper, and the price at which that changes; None without the baseline's price."""
-    other, price, own = pair.other, baseline.price_per_hour, pair.other.price_per_hour
-    if price is None:
+    other, baseline_price, other_price = pair.other, baseline.price_per_hour, pair.other.price_per_hour
+    if baseline_price is None:
         return None
-    if price == 0:
-        return FreeBaselineFact(baseline.name) if own else None
-    turn = break_even_price(found, price)
-    if own == 0:
-        return FreeOtherFact(other.name, baseline.name, not pair.even, turn)
-    if own is None:
-        return BreakEvenPriceFact(other.name, baseline.name, not pair.even, turn, price)
+    if baseline_price == 0:
+        return FreeBaselineFact(baseline.name) if other_price else None
+    turning_price = break_even_price(speedup, baseline_price)
+    if other_price == 0:
+        return FreeOtherFact(other.name, baseline.name, not pair.even, turning_price)
+    if other_price is None:
+        return BreakEvenPriceFact(other.name, baseline.name, not pair.even, turning_price, baseline_price)
     # The other's cost in units of the baseline's is the inverse of how many times as cheap it is.
-    cheap = cost_ratio(found, price, own)
-    low, high = (None if end is None else 1 / end for end in (cheap.high, cheap.low))
+    price_ratio = cost_ratio(speedup, baseline_price, other_price)
+    low, high = (None if end is None else 1 / end for end in (price_ratio.high, price_ratio.low))
     differs = None if low is None or high is None else not low <= 1 <= high
     # On the same hardware at one price, as of two batches, there is no price of the one and of the other.
-    one_device = not pair.hardware and own == price
+    one_device = not pair.hardware and other_price == baseline_price
     return CostFact(
         other=other.name,
         baseline=baseline.name,
         per_example=not pair.even,
-        ratio=1 / cheap.value,
+        ratio=1 / price_ratio.value,
         low=low,
         high=high,
-        outcome=outcome(differs, cheap.value < 1, found.verdict(price / own) == AS_FAST),
-        other_price=own,
-        baseline_price=price,
-        break_even=None if one_device else turn,
+        outcome=outcome(differs, price_ratio.value < 1, speedup.verdict(baseline_price / other_price) == AS_FAST),
+        other_price=other_price,
+        baseline_price=baseline_price,
+        break_even=None if one_device else turning_price,
     )
 
 
 def epoch_time(pair: Comparison) -> EpochTimeFact | None:
     """What is known of a cell that is compared with none; None if it has no time."""
     times = list(pair.other.times.values())
-    found = intervals.mean([math.log(seconds) for seconds in times])
-    if found is None:
+    estimate = intervals.mean([math.log(seconds) for seconds in times])
+    if estimate is None:
         return None
-    low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
-    name, seconds = pair.other.name, math.exp(found.value)
+    low, high = (None if end is None else math.exp(end) for end in (estimate.low, estimate.high))
+    name, seconds = pair.other.name, math.exp(estimate.value)
     return EpochTimeFact(name, pair.workload, pair.setting, seconds, low, high, pair.other.from_warmup, len(times))
 
 

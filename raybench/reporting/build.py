@@ -43,119 +43,123 @@ HTML, DATA = "report.html", "report.json"
 
 def from_journal(
     name: str,
-    told: Sequence[Event],
-    wanted: GridRequest | None,
+    events: Sequence[Event],
+    request: GridRequest | None,
     warnings: Iterable[str] = (),
-    everything: bool = False,
-    found: Mapping[Key, Attempt] | None = None,
+    all_cells: bool = False,
+    all_attempts: Mapping[Key, Attempt] | None = None,
     baseline: Sequence[str] = (),
 ) -> Report:
     """The report of a grid.
 
     Args:
         name: of the grid.
-        told: every event of its journal.
-        wanted: what it asked for; None where only the journal is known, and then every cell in it counts.
+        events: every event of its journal.
+        request: what it asked for; None where only the journal is known, and then every cell in it counts.
         warnings: what else a person should know that is no result.
-        everything: every cell that the journal has, also beyond what was asked for.
-        found: the attempts that the events tell of, where they are known already.
+        all_cells: every cell that the journal has, also beyond what was asked for.
+        all_attempts: the attempts that the events tell of, where they are known already.
         baseline: what the others are compared with, instead of the grid's: a device, or AXIS=VALUE.
 
     Raises:
         UsageError: no cell has such a baseline.
     """
-    found = attempts(told) if found is None else found
-    if wanted:
-        found = _with_warmup(found, wanted)
-    last = latest(found.values())
-    if wanted and not everything:
-        standing = GridResults(name, wanted.workload, wanted.cells, last, wanted.baseline, wanted.target)
+    all_attempts = attempts(events) if all_attempts is None else all_attempts
+    if request:
+        all_attempts = _with_warmup(all_attempts, request)
+    last_attempts = latest(all_attempts.values())
+    if request and not all_cells:
+        results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
     else:
-        standing = _everything(of_journal(name, last), wanted)
-    standing = _with_baseline(standing, baseline)
-    evidence = PretrialChecks(told)
-    drifts = evidence.canaries.drifts(found.values())
-    apart = find_different_sessions(standing, found.values(), evidence.canaries.told)
-    standing = replace(standing, findings=diagnose_all(found.values(), drifts, apart, standing.axes))
-    own = [run for cell in standing.cells for run in standing.runs(cell)]
-    proofs = [proof.warning for proof, _ in evidence.proofs.of(run.cell for run in own if run.cell) if proof.warning]
-    said = Counter(words for run in own for words in run.warnings)
-    of_runs = [f"{words} ({count} trial{'s' if count > 1 else ''})" for words, count in said.items()]
-    shown = in_fractions(standing)
+        results = _everything(of_journal(name, last_attempts), request)
+    results = _with_baseline(results, baseline)
+    evidence = PretrialChecks(events)
+    drifts = evidence.canaries.drifts(all_attempts.values())
+    observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.told)
+    results = replace(results, findings=diagnose_all(all_attempts.values(), drifts, observations, results.axes))
+    runs = [run for cell in results.cells for run in results.runs(cell)]
+    proof_warnings = [
+        proof.warning for proof, _ in evidence.proofs.of(run.cell for run in runs if run.cell) if proof.warning
+    ]
+    warning_counts = Counter(warning for run in runs for warning in run.warnings)
+    run_warnings = [f"{warning} ({count} trial{'s' if count > 1 else ''})" for warning, count in warning_counts.items()]
+    shown_results = in_fractions(results)
     return make_report(
-        shown,
+        shown_results,
         ReportContext(
-            description=wanted.description if wanted else "",
-            text=wanted.text if wanted else "",
-            warnings=[*warnings, *proofs, *of_runs, *schedule.warnings(own)],
+            description=request.description if request else "",
+            text=request.text if request else "",
+            warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             drifts=drifts,
-            notes=list(map(plain, [*_in_percent(standing, shown), *_left_out(wanted, everything)])),
-            published=reported_numbers(shown),
+            notes=list(map(plain, [*_in_percent(results, shown_results), *_left_out(request, all_cells)])),
+            published=reported_numbers(shown_results),
             made=now(),
         ),
     )
 
 
-def _with_baseline(standing: GridResults, texts: Sequence[str]) -> GridResults:
+def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
     """The same with the baseline that the user has chosen, if any: devices, or AXIS=VALUE.
 
     Raises:
         UsageError: no cell has it.
     """
     values: dict[str, list[Any]] = {}
-    for cell in standing.cells:
+    for cell in results.cells:
         for axis, value in cell.axes.items():
             values.setdefault(axis, []).append(value)
-    chosen = {}
+    baseline = {}
     for text in texts:
         left, equals, right = (part.strip() for part in text.partition("="))
         axis, value = (left, right) if equals else ("device", left)
         if axis not in values:
-            known = nearest(axis, values) if values else "there is none"
-            raise UsageError(f"--baseline {text}: {standing.name} has no axis {axis}; {known}")
-        same = [known for known in values[axis] if is_written(value, known)]
-        if not same:
-            known = nearest(value, dict.fromkeys(map(format_value, values[axis])))
-            raise UsageError(f"--baseline {text}: {axis} of {standing.name} is never {value}; {known}")
-        chosen[axis] = same[0]
-    return replace(standing, baseline=chosen) if chosen else standing
+            candidate = nearest(axis, values) if values else "there is none"
+            raise UsageError(f"--baseline {text}: {results.name} has no axis {axis}; {candidate}")
+        matches = [candidate for candidate in values[axis] if is_written(value, candidate)]
+        if not matches:
+            candidate = nearest(value, dict.fromkeys(map(format_value, values[axis])))
+            raise UsageError(f"--baseline {text}: {axis} of {results.name} is never {value}; {candidate}")
+        baseline[axis] = matches[0]
+    return replace(results, baseline=baseline) if baseline else results
 
 
-def _with_warmup(found: Mapping[Key, Attempt], wanted: GridRequest) -> dict[Key, Attempt]:
+def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> dict[Key, Attempt]:
     """The attempts with as many warm-up epochs as the grid asks for now, whatever it asked for when they ran."""
-    asked = {cell.cell_id: cell.content["warmup_epochs"] for cell in wanted.cells if "warmup_epochs" in cell.content}
+    warmup_epochs = {
+        cell.cell_id: cell.content["warmup_epochs"] for cell in request.cells if "warmup_epochs" in cell.content
+    }
     return {
-        key: replace(attempt, cell={**attempt.cell, "warmup_epochs": asked[attempt.cell_id]})
-        if attempt.cell and attempt.cell_id in asked
+        key: replace(attempt, cell={**attempt.cell, "warmup_epochs": warmup_epochs[attempt.cell_id]})
+        if attempt.cell and attempt.cell_id in warmup_epochs
         else attempt
-        for key, attempt in found.items()
+        for key, attempt in all_attempts.items()
     }
 
 
-def _everything(standing: GridResults, wanted: GridRequest | None) -> GridResults:
+def _everything(results: GridResults, request: GridRequest | None) -> GridResults:
     """Every cell of a journal, with what the grid says of them: where a skipped one lies, prices, the baseline."""
-    if wanted is None:
-        return standing
-    known = {cell.cell_id: cell for cell in wanted.cells}
-    prices = {str(cell.axes.get("device")): cell.price_per_hour for cell in wanted.cells}
-    there = {axis for cell in standing.cells for axis in cell.axes}
+    if request is None:
+        return results
+    planned_by_id = {cell.cell_id: cell for cell in request.cells}
+    prices = {str(cell.axes.get("device")): cell.price_per_hour for cell in request.cells}
+    grid_axes = {axis for cell in results.cells for axis in cell.axes}
     cells = []
-    for cell in standing.cells:
-        asked = known.get(cell.cell_id)
-        own = {axis: value for axis, value in asked.axes.items() if axis in there} if asked else {}
-        price = prices.get(str(cell.axes.get("device", own.get("device"))))
-        cells.append(replace(cell, axes=cell.axes or own, price_per_hour=price))
-    baseline = {axis: value for axis, value in wanted.baseline.items() if axis in there}
-    target = wanted.target or standing.target
-    return replace(standing, cells=cells, baseline=baseline or standing.baseline, target=target)
+    for cell in results.cells:
+        planned = planned_by_id.get(cell.cell_id)
+        cell_axes = {axis: value for axis, value in planned.axes.items() if axis in grid_axes} if planned else {}
+        price = prices.get(str(cell.axes.get("device", cell_axes.get("device"))))
+        cells.append(replace(cell, axes=cell.axes or cell_axes, price_per_hour=price))
+    baseline = {axis: value for axis, value in request.baseline.items() if axis in grid_axes}
+    target = request.target or results.target
+    return replace(results, cells=cells, baseline=baseline or results.baseline, target=target)
 
 
-def _in_percent(recorded: GridResults, shown: GridResults) -> list[Fact]:
-    return [] if shown is recorded else [PercentFact()]
+def _in_percent(recorded_results: GridResults, shown_results: GridResults) -> list[Fact]:
+    return [] if shown_results is recorded_results else [PercentFact()]
 
 
-def _left_out(wanted: GridRequest | None, everything: bool) -> list[Fact]:
-    return [] if everything or wanted is None or not wanted.part else [PartOfGridFact(wanted.part)]
+def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
+    return [] if all_cells or request is None or not request.part else [PartOfGridFact(request.part)]
 
 
 def files(report: Report) -> dict[str, str]:
@@ -169,25 +173,25 @@ def files(report: Report) -> dict[str, str]:
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     pages = {HTML: page(report, drawn, titles), **figures}
     # `cat report.html` is a terminal, too, and XML admits no control characters.
-    return {**{name: printable(made) for name, made in pages.items()}, DATA: text(as_json(report, left_out))}
+    return {**{name: printable(content) for name, content in pages.items()}, DATA: text(as_json(report, left_out))}
 
 
-def write_page(folder: Path, made: Mapping[str, str]) -> None:
+def write_page(folder: Path, contents: Mapping[str, str]) -> None:
     """Write the report's page beside the journal, where one was made.
 
     Raises:
         OSError: it cannot be written.
     """
-    if HTML in made:
-        write_atomic(folder / HTML, made[HTML])
+    if HTML in contents:
+        write_atomic(folder / HTML, contents[HTML])
 
 
-def page_is_current(folder: Path, wanted: GridRequest) -> bool:
+def page_is_current(folder: Path, request: GridRequest) -> bool:
     """Whether the HTML report is newer than the journal and shows the requested cells."""
     page, journal = folder / HTML, folder / JOURNAL
     if not page.is_file() or page.stat().st_mtime_ns < journal.stat().st_mtime_ns:
         return False
-    return same_cells(latest_request(journal, read(journal)), wanted)
+    return same_cells(latest_request(journal, read(journal)), request)
 
 
 def text(data: Mapping[str, Any]) -> str:
@@ -226,9 +230,11 @@ def from_source(
             if len(journals) > 1:
                 names = ", ".join(sorted(each.grid for each in journals))
                 raise UsageError(f"{redact(source)}: results of {len(journals)} grids; say --grid, of {names}")
-            (found,) = journals
-            shown = f"{redact(source)}: {found.grid}"
-            return _of_journal(found.path, shown, found.grid, found.problems, everything, baseline)
+            (stored_journal,) = journals
+            label = f"{redact(source)}: {stored_journal.grid}"
+            return _of_journal(
+                stored_journal.path, label, stored_journal.grid, stored_journal.problems, everything, baseline
+            )
     if path.suffix == ".csv":
         return from_records(source, records(source, grid), baseline)
     journal = _journal(source, results, smoke, grid)
@@ -236,7 +242,7 @@ def from_source(
 
 
 def _of_journal(
-    journal: Path, source: str, grid: str, problems: Sequence[str], everything: bool, baseline: Sequence[str]
+    journal: Path, source: str, grid: str, problems: Sequence[str], all_cells: bool, baseline: Sequence[str]
 ) -> Report:
     """The report of a journal.
 
@@ -245,52 +251,55 @@ def _of_journal(
         source: what messages call it.
         grid: the grid's name, where the events do not say it.
         problems: what is missing in it.
-        everything, baseline: see `of_source`.
+        all_cells, baseline: see `of_source`.
     """
-    damaged: list[int] = []
-    told = complete_events(journal, damaged)
-    known = attempts(told)
-    if not known:
+    damaged_lines: list[int] = []
+    events = complete_events(journal, damaged_lines)
+    all_attempts = attempts(events)
+    if not all_attempts:
         raise UsageError(
-            f"{source}:{damaged[0]}: no event of a journal" if damaged else f"{source}: no trial in it yet"
+            f"{source}:{damaged_lines[0]}: no event of a journal" if damaged_lines else f"{source}: no trial in it yet"
         )
-    lines = [f"{len(damaged)} damaged lines of the journal are left out"] if damaged else []
-    name = next((run.grid for run in known.values() if run.grid), None) or grid
-    return from_journal(name, told, latest_request(journal, told), [*problems, *lines], everything, known, baseline)
+    lines = [f"{len(damaged_lines)} damaged lines of the journal are left out"] if damaged_lines else []
+    name = next((run.grid for run in all_attempts.values() if run.grid), None) or grid
+    return from_journal(
+        name, events, latest_request(journal, events), [*problems, *lines], all_cells, all_attempts, baseline
+    )
 
 
-def from_records(source: str, found: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
+def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
     """The report of results that are no journal: every cell they have, as far as they tell.
 
     Args:
         source: where they are from.
-        found: the rows of one grid (`raybench.sources.records`).
+        grid_records: the rows of one grid (`raybench.sources.records`).
         baseline: what the others are compared with: a device, or AXIS=VALUE; by default the first device.
 
     Raises:
         UsageError: they are of several grids, there are none, or none has that baseline.
     """
-    grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in found))
+    grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in grid_records))
     if len(grids) > 1:
         raise UsageError(f"{redact(source)}: results of {len(grids)} grids; say --grid, of {', '.join(sorted(grids))}")
-    if not found:
+    if not grid_records:
         raise UsageError(f"{redact(source)}: no results in it")
-    own = [_named(record) for record in found]
-    told = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in found]
-    prices = {device: price for device, price in told if price is not None}
-    standing = _with_baseline(of_journal(grids[0], latest(own), prices), baseline)
-    standing = replace(standing, findings=diagnose_all(own, ()))
-    shown = in_fractions(standing)
-    facts = [*_in_percent(standing, shown), *([] if any(run.ledger for run in own) else [NoStartupFact()])]
+    runs = [_named(record) for record in grid_records]
+    known_prices = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in grid_records]
+    prices = {device: price for device, price in known_prices if price is not None}
+    results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
+    results = replace(results, findings=diagnose_all(runs, ()))
+    shown_results = in_fractions(results)
+    facts = [*_in_percent(results, shown_results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
-        shown, ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown), made=now())
+        shown_results,
+        ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),
     )
 
 
 def _named(record: Record) -> Attempt:
     """A record's attempt under the name that tells its cell and its repeat, which other sources tell beside it."""
-    attempt, known = record.attempt, record.known
-    cell, repeat = known.get("cell", attempt.cell_id), known.get("repeat", attempt.repeat)
+    attempt, columns = record.attempt, record.known
+    cell, repeat = columns.get("cell", attempt.cell_id), columns.get("repeat", attempt.repeat)
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
@@ -324,10 +333,12 @@ def _journal(source: str, results: Path, smoke: bool, grid: str | None) -> Path:
         name += SMOKE
     if has_journal(results / name):
         return results / name / JOURNAL
-    there = grids_in(results)
+    grid_names = grids_in(results)
     if path.is_file():
-        makes = f"raybench grid {source}{' --smoke' if smoke else ''}"
-        raise UsageError(f"{source}: grid {name} has no journal in {results}; `{makes}` makes one")
+        command = f"raybench grid {source}{' --smoke' if smoke else ''}"
+        raise UsageError(f"{source}: grid {name} has no journal in {results}; `{command}` makes one")
     if path.suffix in (".yaml", ".yml", ".jsonl"):
         raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file'}")
-    raise UsageError(f"{results}: no journal of a grid {source}" + (f"; {nearest(source, there)}" if there else ""))
+    raise UsageError(
+        f"{results}: no journal of a grid {source}" + (f"; {nearest(source, grid_names)}" if grid_names else "")
+    )

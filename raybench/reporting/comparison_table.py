@@ -33,9 +33,9 @@ Columns = list[tuple[str, str, list[str]]]
 def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
     """The columns in which something stands, and the notes below them; `render` says what they hold."""
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
-    shown = [name for name, values in axes.items() if any(value != values[0] for value in values)]
+    shown_axes = [name for name, values in axes.items() if any(value != values[0] for value in values)]
     notes = [
-        ", ".join(f"{name} {format_value(values[0])}" for name, values in axes.items() if name not in shown),
+        ", ".join(f"{name} {format_value(values[0])}" for name, values in axes.items() if name not in shown_axes),
         caption,
     ]
     findings = finding_facts(rows)
@@ -45,10 +45,10 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
     repeated = {status: count for status, count in skips.items() if count > 1}
     statuses = ["skipped" if status in repeated else status for status in every_status]
     notes += [f"{count} cells {status}" for status, count in repeated.items()]
-    every: Columns = [
+    all_columns: Columns = [
         *(
             (name, "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])
-            for name in shown
+            for name in shown_axes
         ),
         (
             "status",
@@ -69,9 +69,9 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         ("caveats", "left", [_marks(row, findings) for row in rows]),
     ]
     # Notes stand apart by empty lines.
-    below = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
-    notes += [" ".join(note.split()) for note in below]
-    return [column for column in every if any(cell not in (NOTHING, "") for cell in column[2])], notes
+    note_texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    notes += [" ".join(note.split()) for note in note_texts]
+    return [column for column in all_columns if any(cell not in (NOTHING, "") for cell in column[2])], notes
 
 
 def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
@@ -86,7 +86,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     from rich.table import Table
     from rich.text import Text
 
-    kept, notes = columns(rows, metric, caption)
+    shown_columns, notes = columns(rows, metric, caption)
     runs = sum(row.runs for row in rows)
     findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
 
@@ -97,22 +97,22 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
             wide: everything of a cell in a line.
             whole: no word is broken, but for those of the status.
         """
-        made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        stacked: list[list[str]] = []
-        for head, justify, cells in kept:
+        rich_table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        column_texts: list[list[str]] = []
+        for head, justify, cells in shown_columns:
             right = justify == "right"
             # Of several columns that may wrap, rich breaks the words of the narrow ones too.
-            kept_whole = right or (whole and head != "status" and all(map(_is_short, cells)))
-            made.add_column(
+            no_wrap = right or (whole and head != "status" and all(map(_is_short, cells)))
+            rich_table.add_column(
                 Text(head if wide or not whole else re.sub("([_/])", r"\1\n", head)),
                 justify="right" if right else "left",
-                no_wrap=kept_whole,
+                no_wrap=no_wrap,
                 overflow="fold",
             )
-            stacked.append(list(map(_stacked, cells)) if kept_whole and not wide else cells)
-        for texts in zip(*stacked, strict=True):
-            made.add_row(*map(Text, texts))
-        return made
+            column_texts.append(list(map(_stacked, cells)) if no_wrap and not wide else cells)
+        for texts in zip(*column_texts, strict=True):
+            rich_table.add_row(*map(Text, texts))
+        return rich_table
 
     class Page:
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -120,8 +120,8 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
             if console.measure(table(wide=True), options=any_width).maximum <= options.max_width:
                 yield table(wide=True)
             else:
-                least = console.measure(table(wide=False), options=any_width).minimum
-                yield table(wide=False, whole=least <= options.max_width)
+                min_width = console.measure(table(wide=False), options=any_width).minimum
+                yield table(wide=False, whole=min_width <= options.max_width)
             # Below the table and not its caption, which would be wrapped to the table's width.
             yield from (Text(note, style="dim") for note in notes if note)
             yield from (Text(line, style="yellow") for line in findings)
@@ -148,12 +148,12 @@ def _is_short(cell: str) -> bool:
     return all(len(word) <= WORD for word in cell.split())
 
 
-def _spread(spread: MeanMinMax | None, digits: int) -> str:
+def _spread(spread: MeanMinMax | None, decimals: int) -> str:
     if spread is None:
         return NOTHING
     if spread.runs == 1:
-        return f"{spread.value:.{digits}f}"
-    return f"{spread.value:.{digits}f} ({spread.low:.{digits}f}–{spread.high:.{digits}f})"
+        return f"{spread.value:.{decimals}f}"
+    return f"{spread.value:.{decimals}f} ({spread.low:.{decimals}f}–{spread.high:.{decimals}f})"
 
 
 def _steady(row: Row) -> str:
@@ -166,14 +166,14 @@ def _steady(row: Row) -> str:
 
 
 def _step_profile(row: Row) -> str:
-    return ", ".join(f"{name} {digits(took)}" for name, took in row.step_profile.items()) or NOTHING
+    return ", ".join(f"{name} {digits(ms)}" for name, ms in row.step_profile.items()) or NOTHING
 
 
 def _speedup(row: Row) -> str:
     if row.is_baseline:
         return "baseline"
-    found = row.speedup
-    return NOTHING if found is None else times(found.ratio, found.low, found.high)
+    speedup = row.speedup
+    return NOTHING if speedup is None else times(speedup.ratio, speedup.low, speedup.high)
 
 
 def _marks(row: Row, findings: Sequence[FindingFact]) -> str:

@@ -39,19 +39,19 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
     """
     from markupsafe import Markup
 
-    standing = report.standing
-    kept, notes = columns(standing.rows, standing.metric)
-    head: Columns = kept
+    results = report.standing
+    shown_columns, notes = columns(results.rows, results.metric)
+    head: Columns = shown_columns
     return (
         environment()
         .get_template(TEMPLATE)
         .render(
             report=report,
             told=report.told,
-            standing=standing,
+            standing=results,
             columns=head,
             notes=notes,
-            rows=range(len(standing.rows)),
+            rows=range(len(results.rows)),
             pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
             left_out=left_out or {},
             caveat_count=sum(caveat.kind != NOTE for caveat in report.caveats) + len(report.troubles),
@@ -65,5 +65,5 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
 def published_page(report: PublishedReport) -> str:
     """The page of a published result."""
 
-    of = report.publication
-    return environment().get_template(PUBLISHED).render(report=report, of=of, html=as_html)
+    publication = report.publication
+    return environment().get_template(PUBLISHED).render(report=report, of=publication, html=as_html)

@@ -51,62 +51,62 @@ class PublishedReport:
     sections: Sequence[ReportTable]
 
 
-def published_report(called: str, publication: Publication) -> PublishedReport:
+def published_report(name: str, publication: Publication) -> PublishedReport:
     """The report of a source.
 
     Args:
-        called: what it is called among the published results.
+        name: what it is called among the published results.
         publication: the source.
     """
-    told = source_cells(called, publication)
-    pairs = list(pairs_of(told, publication))
-    verdict = published_verdict(told, pairs, publication)
-    sections = [_reported(told, publication), _every_rule(pairs, publication)]
-    return PublishedReport(called, publication, verdict, [each for each in sections if each.records])
+    measurements = source_cells(name, publication)
+    pairs = list(pairs_of(measurements, publication))
+    verdict = published_verdict(measurements, pairs, publication)
+    sections = [_reported(measurements, publication), _every_rule(pairs, publication)]
+    return PublishedReport(name, publication, verdict, [each for each in sections if each.records])
 
 
 def as_json(report: PublishedReport) -> dict[str, Any]:
     """The report as plain data: `v`, 1; what the source says of itself; `verdict`, sentences; `sections`; `caveats`."""
-    of = report.publication
+    publication = report.publication
     return {
         "v": VERSION,
         "published": report.name,
-        "source": of.source,
-        "workload": of.workload,
-        "protocol": of.protocol,
-        "counts": of.counts,
-        "rule": of.rule,
+        "source": publication.source,
+        "workload": publication.workload,
+        "protocol": publication.protocol,
+        "counts": publication.counts,
+        "rule": publication.rule,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
         "sections": {
             section.name: {"title": section.title, "says": section.says, "records": list(section.records)}
             for section in report.sections
         },
-        "claims": [claim.model_dump() for claim in of.claims],
-        "caveats": list(of.caveats),
+        "claims": [claim.model_dump() for claim in publication.claims],
+        "caveats": list(publication.caveats),
     }
 
 
-def _reported(told: Sequence[SourceCell], publication: Publication) -> ReportTable:
+def _reported(measurements: Sequence[SourceCell], publication: Publication) -> ReportTable:
     """What the source reports: a row for each cell on each machine."""
-    columns = [cell_columns(each.cell) for each in told]
-    varied = [axis for axis in _SETTINGS if len({repr(each.get(axis)) for each in columns}) > 1]
+    columns = [cell_columns(measurement.cell) for measurement in measurements]
+    varied_axes = [axis for axis in _SETTINGS if len({repr(measurement.get(axis)) for measurement in columns}) > 1]
     records = []
-    for each, cell in zip(told, columns, strict=True):
-        seconds = [known[SECONDS] for known in each.known if SECONDS in known]
-        settings = [axis_value_label(axis, cell[axis]) for axis in varied if cell.get(axis) is not None]
-        status = each.attempts[0].status if not each.first("status") else each.first("status")
+    for measurement, cell in zip(measurements, columns, strict=True):
+        seconds = [fields[SECONDS] for fields in measurement.known if SECONDS in fields]
+        settings = [axis_value_label(axis, cell[axis]) for axis in varied_axes if cell.get(axis) is not None]
+        status = measurement.attempts[0].status if not measurement.first("status") else measurement.first("status")
         records.append(
             {
-                "machine": each.model,
-                "run": ", ".join(filter(None, (each.label, *settings))) or None,
-                "runs": len(seconds) if len(seconds) > 1 else each.first("runs"),
+                "machine": measurement.model,
+                "run": ", ".join(filter(None, (measurement.label, *settings))) or None,
+                "runs": len(seconds) if len(seconds) > 1 else measurement.first("runs"),
                 "seconds": fmean(seconds) if seconds else None,
                 "least_most": (min(seconds), max(seconds)) if len(seconds) > 1 else None,
-                "rate": each.first(RATE),
-                "accuracy": each.accuracy,
-                "price": each.first("total_price"),
+                "rate": measurement.first(RATE),
+                "accuracy": measurement.accuracy,
+                "price": measurement.first("total_price"),
                 "status": None if status == TrialStatus.COMPLETED else status,
-                "origin": each.origins[0],
+                "origin": measurement.origins[0],
             }
         )
     return ReportTable(
@@ -132,17 +132,17 @@ def _reported(told: Sequence[SourceCell], publication: Publication) -> ReportTab
 
 def _every_rule(pairs: Sequence[SourceComparison], publication: Publication) -> ReportTable:
     """How many times as fast by each rule that the source's numbers allow; no rows where they allow no other."""
-    found = [(pair, by_other_rules(pair, publication.rule)) for pair in pairs]
+    pair_ratios = [(pair, by_other_rules(pair, publication.rule)) for pair in pairs]
     clock = f"{publication.rule}{CPU}"
-    rules = [rule for rule in (*OTHER_RULES, clock) if any(rule in ratios for _, ratios in found)]
+    rules = [rule for rule in (*OTHER_RULES, clock) if any(rule in ratios for _, ratios in pair_ratios)]
     records: list[dict[str, Any]] = []
     if rules:
-        own = {str(number): pair.found.ratio for number, (pair, _) in enumerate(found)}
-        records.append({"rule": publication.rule, "counts": "as the source counts", **own})
+        own_ratios = {str(number): pair.found.ratio for number, (pair, _) in enumerate(pair_ratios)}
+        records.append({"rule": publication.rule, "counts": "as the source counts", **own_ratios})
     for rule in rules:
-        ratios = {str(number): each.get(rule) for number, (_, each) in enumerate(found)}
+        ratios = {str(number): each.get(rule) for number, (_, each) in enumerate(pair_ratios)}
         records.append({"rule": rule, "counts": render_phrase("rule", "cpu" if rule == clock else rule), **ratios})
-    heads = [f"{pair.other.model} over {pair.baseline.model}" for pair, _ in found]
+    heads = [f"{pair.other.model} over {pair.baseline.model}" for pair, _ in pair_ratios]
     return ReportTable(
         "rules",
         (

@@ -96,56 +96,56 @@ class SourceComparison:
     claims: tuple[Claim, ...] = ()
 
 
-def source_cells(called: str, publication: Publication) -> list[SourceCell]:
+def source_cells(name: str, publication: Publication) -> list[SourceCell]:
     """A record for each cell of each machine, repeats together, in the order of the file."""
-    found: dict[str, SourceCell] = {}
-    for run, record in zip(publication.runs, publication.records(called), strict=True):
+    measurements: dict[str, SourceCell] = {}
+    for run, record in zip(publication.runs, publication.records(name), strict=True):
         model = str(record.attempt.cell.get("device", {}).get("model") or run.machine)
-        mine = found.setdefault(record.attempt.cell_id, SourceCell(run.machine, model, run.label or ""))
-        mine.attempts.append(record.attempt)
-        mine.known.append(record.known)
-        mine.origins.append(publication.origin(run))
-    return list(found.values())
+        measurement = measurements.setdefault(record.attempt.cell_id, SourceCell(run.machine, model, run.label or ""))
+        measurement.attempts.append(record.attempt)
+        measurement.known.append(record.known)
+        measurement.origins.append(publication.origin(run))
+    return list(measurements.values())
 
 
-def pairs_of(told: Sequence[SourceCell], publication: Publication) -> Iterator[SourceComparison]:
+def pairs_of(measurements: Sequence[SourceCell], publication: Publication) -> Iterator[SourceComparison]:
     """What is compared: what the source itself compares or, where it does not, each machine with the slowest.
 
     Seconds are compared of the same work, and rates where there are no seconds, or where the source compares them.
     """
-    timed = [each for each in told if each.seconds(SECONDS, publication.rule)]
+    timed = [each for each in measurements if each.seconds(SECONDS, publication.rule)]
     for work in dict.fromkeys(each.work for each in timed):
         yield from _among([each for each in timed if each.work == work], SECONDS, publication)
     if not timed or any(claim.by == RATE for claim in publication.claims):
-        yield from _among([each for each in told if each.seconds(RATE, publication.rule)], RATE, publication)
+        yield from _among([each for each in measurements if each.seconds(RATE, publication.rule)], RATE, publication)
 
 
-def _among(told: Sequence[SourceCell], measure: str, publication: Publication) -> Iterator[SourceComparison]:
+def _among(measurements: Sequence[SourceCell], measure: str, publication: Publication) -> Iterator[SourceComparison]:
     # A machine stands with its fastest cell; another form of a network is another workload.
     best: dict[str, SourceCell] = {}
-    means = {id(each): fmean(each.seconds(measure, publication.rule)) for each in told}
-    for each in sorted((each for each in told if not each.form), key=lambda each: means[id(each)]):
+    means = {id(each): fmean(each.seconds(measure, publication.rule)) for each in measurements}
+    for each in sorted((each for each in measurements if not each.form), key=lambda each: means[id(each)]):
         best.setdefault(each.machine, each)
-    stated: dict[tuple[str, str], list[Claim]] = {}
+    stated_claims: dict[tuple[str, str], list[Claim]] = {}
     for claim in publication.claims:
         if claim.by == measure and {claim.machine, claim.over} <= set(best):
-            stated.setdefault((claim.machine, claim.over), []).append(claim)
-    *others, slowest = best or [""]
-    for (machine, over), claims in (stated or {(machine, slowest): [] for machine in others}).items():
+            stated_claims.setdefault((claim.machine, claim.over), []).append(claim)
+    *machines, slowest = best or [""]
+    for (machine, over), claims in (stated_claims or {(machine, slowest): [] for machine in machines}).items():
         other, baseline = best[machine], best[over]
         ratio = speedup(*(side.seconds(measure, publication.rule) for side in (baseline, other)))
         if ratio:
             yield SourceComparison(other, baseline, measure, ratio, tuple(claims))
 
 
-def by_other_rules(pair: SourceComparison, own: str | None) -> dict[str, float]:
+def by_other_rules(pair: SourceComparison, own_rule: str | None) -> dict[str, float]:
     """By rule, the ratio of the same runs, where the source tells of each call."""
-    found = {}
-    for rule in (*OTHER_RULES, f"{own}{CPU}"):
+    ratios = {}
+    for rule in (*OTHER_RULES, f"{own_rule}{CPU}"):
         if rule in RULES and any(attempt.epochs for attempt in pair.other.attempts):
             sides = [[RULES[rule](attempt) for attempt in side.attempts] for side in (pair.baseline, pair.other)]
-            known = [[seconds for seconds in side if seconds] for side in sides]
-            ratio = speedup(known[0], known[1])
+            times = [[seconds for seconds in side if seconds] for side in sides]
+            ratio = speedup(times[0], times[1])
             if ratio:
-                found[rule] = ratio.ratio
-    return found
+                ratios[rule] = ratio.ratio
+    return ratios

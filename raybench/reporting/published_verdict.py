@@ -143,26 +143,26 @@ class PublishedAccuraciesFact(Fact):
 
 
 def published_verdict(
-    told: Sequence[SourceCell], pairs: Sequence[SourceComparison], publication: Publication
+    measurements: Sequence[SourceCell], pairs: Sequence[SourceComparison], publication: Publication
 ) -> list[list[Fact]]:
     """Paragraphs of facts, each with what matters most first.
 
     Args:
-        told: what the source reports, by cell and machine.
+        measurements: what the source reports, by cell and machine.
         pairs: what is compared.
         publication: the source.
     """
     verdict = [_comparison(pair, publication) for pair in pairs]
-    verdict += [[fact] for one in told if (fact := _target(one))]
+    verdict += [[fact] for measurement in measurements if (fact := _target(measurement))]
     for claim in publication.claims:
         if all(claim not in pair.claims for pair in pairs):
             models = [str(publication.machines[each].get("device_model", each)) for each in (claim.machine, claim.over)]
             verdict.append([OpenClaimFact(claim, *models)])
-    return verdict if pairs else [*verdict, *_without_comparison(told, publication)]
+    return verdict if pairs else [*verdict, *_without_comparison(measurements, publication)]
 
 
 def _comparison(pair: SourceComparison, publication: Publication) -> list[Fact]:
-    other, baseline, found = pair.other, pair.baseline, pair.found
+    other, baseline, speedup = pair.other, pair.baseline, pair.found
     reported = [_reported(side, pair.measure) for side in (other, baseline)]
     counts = [len(side.seconds(pair.measure, publication.rule)) for side in (other, baseline)]
     repeated = min(counts) > 1
@@ -171,26 +171,26 @@ def _comparison(pair: SourceComparison, publication: Publication) -> list[Fact]:
             other=other.model,
             baseline=baseline.model,
             workload=other.workload,
-            ratio=found.ratio,
+            ratio=speedup.ratio,
             decimals=max((len(format_value(claim.ratio).partition(".")[2]) for claim in pair.claims), default=0),
-            low=found.low,
-            high=found.high,
+            low=speedup.low,
+            high=speedup.high,
             other_reported=reported[0],
             baseline_reported=reported[1],
             one_run_each=not repeated and all(side.first("runs") == 1 for side in (other, baseline)),
         ),
         *map(ClaimFact, pair.claims),
     ]
-    if apart := differences(baseline.cell, other.cell, ()):
-        facts.append(DifferencesFact(apart))
+    if cell_differences := differences(baseline.cell, other.cell, ()):
+        facts.append(DifferencesFact(cell_differences))
     prices = [side.first("total_price") for side in (other, baseline)]
     if all(prices):
         facts.append(RunPriceFact(other.model, baseline.model, *prices))
     ratios = by_other_rules(pair, publication.rule)
-    if others := {rule: ratios[rule] for rule in OTHER_RULES if rule in ratios}:
-        facts.append(OtherRulesFact(others))
-    if (clock := f"{publication.rule}{CPU}") in ratios:
-        facts.append(ProcessorTimeFact(ratios[clock]))
+    if other_ratios := {rule: ratios[rule] for rule in OTHER_RULES if rule in ratios}:
+        facts.append(OtherRulesFact(other_ratios))
+    if (cpu_rule := f"{publication.rule}{CPU}") in ratios:
+        facts.append(ProcessorTimeFact(ratios[cpu_rule]))
     return facts
 
 
@@ -199,29 +199,33 @@ def _reported(side: SourceCell, measure: str) -> Reported:
     return Reported(fmean(values), "examples/s" if measure == RATE else "s", len(values), side.label)
 
 
-def _target(told: SourceCell) -> PublishedTargetFact | None:
+def _target(measurement: SourceCell) -> PublishedTargetFact | None:
     """What a success takes if some runs miss their target; None if the source does not tell."""
-    runs, hits, seconds = (told.first(column) for column in ("runs", "target_runs", "time_to_target_s"))
+    runs, hits, seconds = (measurement.first(column) for column in ("runs", "target_runs", "time_to_target_s"))
     if not runs or not seconds or hits is None or runs == 1:
         return None
-    target = Target(*(told.first(f"target_{part}") for part in ("metric", "at_least", "at_most")))
-    found = expected([TargetAttempt(seconds)] * hits + [TargetAttempt(seconds, NEVER)] * (runs - hits))
-    assert found is not None
-    known = found.seconds is not None and found.low is not None and found.high is not None and hits < runs
-    again = (found.seconds, found.low, found.high) if known else (None, None, None)
-    return PublishedTargetFact(told.model, target, hits, runs, found.share_low, found.share_high, seconds, *again)
+    target = Target(*(measurement.first(f"target_{part}") for part in ("metric", "at_least", "at_most")))
+    estimate = expected([TargetAttempt(seconds)] * hits + [TargetAttempt(seconds, NEVER)] * (runs - hits))
+    assert estimate is not None
+    has_interval = (
+        estimate.seconds is not None and estimate.low is not None and estimate.high is not None and hits < runs
+    )
+    with_restarts = (estimate.seconds, estimate.low, estimate.high) if has_interval else (None, None, None)
+    return PublishedTargetFact(
+        measurement.model, target, hits, runs, estimate.share_low, estimate.share_high, seconds, *with_restarts
+    )
 
 
-def _without_comparison(told: Sequence[SourceCell], publication: Publication) -> list[list[Fact]]:
+def _without_comparison(measurements: Sequence[SourceCell], publication: Publication) -> list[list[Fact]]:
     """What each machine took or, if the source reports no time, how well it learned."""
-    timed: list[Fact] = [
+    time_facts: list[Fact] = [
         PublishedTimeFact(
             each.model, each.label or each.workload, _reported(each, SECONDS), each.first("runs"), each.accuracy
         )
-        for each in told
+        for each in measurements
         if each.seconds(SECONDS, publication.rule)
     ]
-    if timed:
-        return [timed]
-    shares = tuple((each.accuracy, each.model, each.label) for each in told if each.accuracy)
+    if time_facts:
+        return [time_facts]
+    shares = tuple((each.accuracy, each.model, each.label) for each in measurements if each.accuracy)
     return [[PublishedAccuraciesFact(shares)]] if shares else []

@@ -56,32 +56,32 @@ class ReportedNumber(NamedTuple):
         return self.value is None, self.more_is_better, -value if self.more_is_better else value
 
 
-def reported_numbers(standing: GridResults) -> list[Record]:
+def reported_numbers(results: GridResults) -> list[Record]:
     """A record for each number that a published source reports of a setting on a machine.
 
     Of the sources that trained the same workload, or one of which nobody says what it was and that a reader would take
     for it. `mine` and `cell` are the same by the source's rule, median over runs, and the label of the grid's best cell
     that keeps to the source's protocol; both are missing where there is none, or where raybench has no such rule.
     """
-    found = []
+    records = []
     for file in sorted(SHIPPED.iterdir(), key=lambda file: file.name):
         # Most sources are about something else, and need not be read as a whole.
-        if file.name.endswith(".yaml") and standing.workload in file.read_text(encoding="utf-8"):
+        if file.name.endswith(".yaml") and results.workload in file.read_text(encoding="utf-8"):
             name = file.name.removesuffix(".yaml")
-            found += _of(standing, name, load_named(name))
-    return found
+            records += _of(results, name, load_named(name))
+    return records
 
 
-def _of(standing: GridResults, name: str, source: Publication) -> list[Record]:
+def _of(results: GridResults, name: str, source: Publication) -> list[Record]:
     groups: dict[str, list[tuple[PublishedRun, tables.Record]]] = {}
     for run, row in zip(source.runs, source.records(name), strict=True):
-        if standing.workload in (source.like, row.attempt.cell.get("workload", {}).get("name")):
+        if results.workload in (source.like, row.attempt.cell.get("workload", {}).get("name")):
             groups.setdefault(row.attempt.cell_id, []).append((run, row))
-    told = [(quantity, group[0]) for group in groups.values() for quantity in _reported(source, group)]
+    quantities = [(quantity, group[0]) for group in groups.values() for quantity in _reported(source, group)]
     records: list[Record] = []
-    for quantity, (run, row) in sorted(told, key=lambda pair: pair[0].place):
+    for quantity, (run, row) in sorted(quantities, key=lambda pair: pair[0].place):
         cell = dict(leaves(row.attempt.cell))
-        mine = None if cell.get("workload.version") else _mine(standing, quantity, cell)
+        own_best = None if cell.get("workload.version") else _mine(results, quantity, cell)
         records.append(
             {
                 "source": source.source,
@@ -92,8 +92,8 @@ def _of(standing: GridResults, name: str, source: Publication) -> list[Record]:
                 "rule": quantity.name,
                 "caveats": list(source.caveats),
                 "origin": source.origin(run),
-                "mine": mine[0] if mine else None,
-                "cell": mine[1] if mine else None,
+                "mine": own_best[0] if own_best else None,
+                "cell": own_best[1] if own_best else None,
             }
         )
     return records
@@ -127,8 +127,8 @@ def _accuracy(column: str) -> Callable[[Attempt], float | None]:
     """The rule by which the table of trials has an accuracy."""
 
     def rule(attempt: Attempt) -> float | None:
-        seen = [epoch.metrics[ACCURACY] for epoch in attempt.epochs if ACCURACY in epoch.metrics]
-        return None if not seen else max(seen) if column.startswith("best") else seen[-1]
+        accuracies = [epoch.metrics[ACCURACY] for epoch in attempt.epochs if ACCURACY in epoch.metrics]
+        return None if not accuracies else max(accuracies) if column.startswith("best") else accuracies[-1]
 
     return rule
 
@@ -140,17 +140,19 @@ def _machine(run: PublishedRun, cell: Mapping[str, Any]) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def _mine(standing: GridResults, quantity: ReportedNumber, theirs: Mapping[str, Any]) -> tuple[float, str] | None:
+def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[str, Any]) -> tuple[float, str] | None:
     """The number and the label of the grid's best cell by a rule, of those with the same protocol."""
     names = (*PROTOCOL, WHOLE_RUN) if quantity.whole else PROTOCOL
-    wanted = {name: theirs[name] for name in names if theirs.get(name) is not None}
+    protocol = {name: source_cell[name] for name in names if source_cell.get(name) is not None}
     numbers = []
-    for cell in standing.cells:
-        runs = standing.completed(cell)
-        same = runs and wanted.items() <= {key: v for key, v in _protocol(runs[0]).items() if key in wanted}.items()
-        found = [value for run in runs if quantity.rule and (value := quantity.rule(run)) is not None]
-        if wanted and same and found and not cell.aa_of:
-            numbers.append((median(found), standing.label(cell)))
+    for cell in results.cells:
+        runs = results.completed(cell)
+        same_protocol = (
+            runs and protocol.items() <= {key: v for key, v in _protocol(runs[0]).items() if key in protocol}.items()
+        )
+        values = [value for run in runs if quantity.rule and (value := quantity.rule(run)) is not None]
+        if protocol and same_protocol and values and not cell.aa_of:
+            numbers.append((median(values), results.label(cell)))
     best = max if quantity.more_is_better else min
     return best(numbers, key=lambda pair: pair[0]) if numbers else None
 

@@ -105,48 +105,54 @@ class Report:
     versions: Mapping[str, Sequence[str]]
 
 
-def make_report(standing: GridResults, told: ReportContext | None = None) -> Report:
+def make_report(results: GridResults, context: ReportContext | None = None) -> Report:
     """The report of a grid as it stands; nothing is read and nothing is drawn."""
-    told = told or ReportContext()
+    context = context or ReportContext()
     # The target of the file as it is now, whatever runs were told when they began.
-    aimed = {name: replace(run, target=standing.target) for name, run in standing.latest.items()}
-    found = pairs(standing.cells, aimed, standing.compared_with, standing.metric, standing.findings)
-    found = [replace(each, workload=standing.workload) if each.workload == UNKNOWN else each for each in found]
-    every = [(standing.label(cell), cell_statement(pair)) for cell, pair in zip(standing.cells, found, strict=True)]
-    examples = next((each.examples for each in found if each.examples), None)
-    others = published(standing, told.published)
-    own = [run for cell in standing.cells for run in standing.runs(cell)]
+    latest_runs = {name: replace(run, target=results.target) for name, run in results.latest.items()}
+    cell_pairs = pairs(results.cells, latest_runs, results.compared_with, results.metric, results.findings)
+    cell_pairs = [replace(each, workload=results.workload) if each.workload == UNKNOWN else each for each in cell_pairs]
+    cell_facts = [
+        (results.label(cell), cell_statement(pair)) for cell, pair in zip(results.cells, cell_pairs, strict=True)
+    ]
+    examples = next((each.examples for each in cell_pairs if each.examples), None)
+    published_section = published(results, context.published)
+    runs = [run for cell in results.cells for run in results.runs(cell)]
     return Report(
-        standing=standing,
-        told=told,
-        verdict=summarize(standing, found),
-        comparisons=[] if standing.smoke else every,
-        deciding=[] if standing.smoke else accuracy_factors(standing.accuracies, examples),
-        sections=[] if standing.smoke else [*sections(standing, found), *([others] if others else [])],
-        caveats=list(_caveats(standing, told, found)),
-        troubles=[_trouble(run) for run in own if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)],
-        machines=_machines(own),
-        versions=_versions(own),
+        standing=results,
+        told=context,
+        verdict=summarize(results, cell_pairs),
+        comparisons=[] if results.smoke else cell_facts,
+        deciding=[] if results.smoke else accuracy_factors(results.accuracies, examples),
+        sections=[]
+        if results.smoke
+        else [*sections(results, cell_pairs), *([published_section] if published_section else [])],
+        caveats=list(_caveats(results, context, cell_pairs)),
+        troubles=[
+            _trouble(run) for run in runs if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
+        ],
+        machines=_machines(runs),
+        versions=_versions(runs),
     )
 
 
-def _caveats(standing: GridResults, told: ReportContext, found: Sequence[Comparison]) -> Iterable[Caveat]:
-    if cuts := smoke_cuts(cell.content for cell in standing.cells):
+def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Caveat]:
+    if cuts := smoke_cuts(cell.content for cell in results.cells):
         yield Caveat("smoke", plain(cuts))
-    findings = finding_facts(standing.rows)
+    findings = finding_facts(results.rows)
     yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
-    yield from (Caveat("warning", warning) for warning in told.warnings)
+    yield from (Caveat("warning", warning) for warning in context.warnings)
     # What touches a run of the table is among its findings.
-    touched = {
-        standing.latest[trial].key
-        for row in standing.rows
-        for trial, some in row.findings.items()
-        if "machine_drift" in {finding.code for finding in some}
+    touched_keys = {
+        results.latest[trial].key
+        for row in results.rows
+        for trial, run_findings in row.findings.items()
+        if "machine_drift" in {finding.code for finding in run_findings}
     }
-    yield from (Caveat("drift", str(drift)) for drift in told.drifts if touched.isdisjoint(drift.excess))
-    for fact in caveats(standing, found):
+    yield from (Caveat("drift", str(drift)) for drift in context.drifts if touched_keys.isdisjoint(drift.excess))
+    for fact in caveats(results, cell_pairs):
         yield Caveat(NOTE if isinstance(fact, NOTES) else "caveat", plain(fact), remedy(fact))
-    yield from (Caveat(NOTE, note) for note in told.notes)
+    yield from (Caveat(NOTE, note) for note in context.notes)
     yield from (Caveat(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
 
 
@@ -160,11 +166,11 @@ def _trouble(run: Attempt) -> Record:
 
 def _machines(runs: Sequence[Attempt]) -> list[Record]:
     """A record for each device on each host, with how many runs it had."""
-    counted: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    counts: Counter[tuple[tuple[str, Any], ...]] = Counter()
     for run in runs:
         device = run.cell.get("device")
         if isinstance(device, Mapping) and run.host:
-            told = {
+            machine = {
                 "host": run.host.get("name"),
                 "device": run.profile or device.get("kind"),
                 "kind": device.get("kind"),
@@ -174,19 +180,19 @@ def _machines(runs: Sequence[Attempt]) -> list[Record]:
                 "framework": run.cell.get("framework"),
             }
             plain_values = (
-                (key, value if isinstance(value, (int, float)) else str(value)) for key, value in told.items()
+                (key, value if isinstance(value, (int, float)) else str(value)) for key, value in machine.items()
             )
-            counted[tuple(plain_values)] += 1
-    return [{**dict(told), "runs": count} for told, count in counted.items()]
+            counts[tuple(plain_values)] += 1
+    return [{**dict(machine), "runs": count} for machine, count in counts.items()]
 
 
 def _versions(runs: Sequence[Attempt]) -> dict[str, list[str]]:
-    found: dict[str, Counter[str]] = {}
+    version_counts: dict[str, Counter[str]] = {}
     for run in runs:
         for name, version in run.versions.items():
             if isinstance(version, (str, int, float)):
-                found.setdefault(str(name), Counter())[str(version)] += 1
-    return {name: [version for version, _ in counts.most_common()] for name, counts in sorted(found.items())}
+                version_counts.setdefault(str(name), Counter())[str(version)] += 1
+    return {name: [version for version, _ in counts.most_common()] for name, counts in sorted(version_counts.items())}
 
 
 def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -206,23 +212,23 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         report: the report.
         left_out: figures that had nothing to show (`raybench.reporting.figures.rendered_figures`).
     """
-    standing, told = report.standing, report.told
-    labels = {cell.cell_id: standing.label(cell) for cell in standing.cells}
+    results, context = report.standing, report.told
+    labels = {cell.cell_id: results.label(cell) for cell in results.cells}
     return {
         "v": VERSION,
-        "grid": standing.name,
-        "workload": standing.workload,
-        "description": told.description,
-        "made": told.made,
-        "metric": standing.metric,
-        "baseline": dict(standing.compared_with),
-        "target": asdict(standing.target) if standing.target else None,
+        "grid": results.name,
+        "workload": results.workload,
+        "description": context.description,
+        "made": context.made,
+        "metric": results.metric,
+        "baseline": dict(results.compared_with),
+        "target": asdict(results.target) if results.target else None,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
-        "comparisons": [{"cell": label, "sentences": list(map(plain, said))} for label, said in report.comparisons],
+        "comparisons": [{"cell": label, "sentences": list(map(plain, facts))} for label, facts in report.comparisons],
         "deciding": list(map(plain, report.deciding)),
         "cells": [
             {"cell": labels[row.cell_id], "status": render_phrase("run_counts", row.counts), **asdict(row)}
-            for row in standing.rows
+            for row in results.rows
         ],
         "sections": {
             section.name: {"title": section.title, "says": section.says, "records": list(section.records)}
@@ -232,6 +238,6 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "troubles": list(report.troubles),
         "machines": list(report.machines),
         "versions": dict(report.versions),
-        "grid_file": told.text,
+        "grid_file": context.text,
         "figures_left_out": dict(left_out or {}),
     }

@@ -82,16 +82,16 @@ class ReportTable:
         return [(column, NOTHING if value is None else column.show(value)) for column, value in values]
 
 
-def sections(standing: GridResults, pairs: Sequence[Comparison]) -> list[ReportTable]:
+def sections(results: GridResults, pairs: Sequence[Comparison]) -> list[ReportTable]:
     """Every table that the grid has something for, in the order of a report."""
-    made = (
-        to_target(standing, pairs),
-        job_lengths(standing, pairs),
-        jobs(standing, pairs),
-        best(standing),
-        steps(standing),
+    all_sections = (
+        to_target(results, pairs),
+        job_lengths(results, pairs),
+        jobs(results, pairs),
+        best(results),
+        steps(results),
     )
-    return [section for section in made if section and section.records]
+    return [section for section in all_sections if section and section.records]
 
 
 def between(ends: tuple[float | None, float | None] | None) -> str:
@@ -109,29 +109,29 @@ def _as_told(value: float) -> str:
     return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
 
-def to_target(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable | None:
+def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable | None:
     """Which settings reach the target on which device, and what that takes; None without a target."""
-    wanted = standing.target
-    if wanted is None:
+    target = results.target
+    if target is None:
         return None
     records: list[Record] = []
-    for cell, pair in zip(standing.cells, pairs, strict=True):
-        found = time_to_target.expected(pair.other.tries)
-        if found and not cell.aa_of:
+    for cell, pair in zip(results.cells, pairs, strict=True):
+        estimate = time_to_target.expected(pair.other.tries)
+        if estimate and not cell.aa_of:
             epochs = [each.epochs for each in pair.other.tries if each.reached and each.epochs]
             records.append(
                 {
-                    "cell": standing.label(cell),
-                    "reached": found.successes,
-                    "runs": found.tries,
-                    "of": f"{found.successes} of {found.tries}",
-                    "censored": found.censored,
-                    "share_95": (found.share_low, found.share_high),
+                    "cell": results.label(cell),
+                    "reached": estimate.successes,
+                    "runs": estimate.tries,
+                    "of": f"{estimate.successes} of {estimate.tries}",
+                    "censored": estimate.censored,
+                    "share_95": (estimate.share_low, estimate.share_high),
                     "epochs": fmean(epochs) if epochs else None,
                     "half": time_to_target.median_time_to_target(pair.other.tries),
-                    "seconds": found.seconds,
-                    "seconds_95": (found.low, found.high) if found.high is not None else None,
-                    "price": _price(cell, found.seconds),
+                    "seconds": estimate.seconds,
+                    "seconds_95": (estimate.low, estimate.high) if estimate.high is not None else None,
+                    "price": _price(cell, estimate.seconds),
                     **_on_average(pair),
                 }
             )
@@ -148,46 +148,46 @@ def to_target(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable
             Column("seconds_95", "95 %", between),
             Column("price", "price", digits),
             Column("mean", "mean accuracy", "{:.4f}".format),
-            Column("proof", f"{render_phrase('goal', wanted)} on average", right=False),
+            Column("proof", f"{render_phrase('goal', target)} on average", right=False),
         ),
         records,
-        (wanted, any("mean" in record for record in records)),
+        (target, any("mean" in record for record in records)),
     )
 
 
 def _on_average(pair: Comparison) -> Record:
     """Whether the mean accuracy over runs is shown to reach the target."""
-    found = mean_accuracy(pair)
-    if found is None:
+    accuracy = mean_accuracy(pair)
+    if accuracy is None:
         return {}
-    shown = found.outcome == Outcome.HIGHER
+    shown = accuracy.outcome == Outcome.HIGHER
     return {
-        "mean": found.mean,
-        "mean_95": (found.low, found.high),
+        "mean": accuracy.mean,
+        "mean_95": (accuracy.low, accuracy.high),
         "shown": shown,
-        "proof": render_phrase("proof", found),
+        "proof": render_phrase("proof", accuracy),
     }
 
 
-def jobs(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
+def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     """What a job of many epochs would take and cost on each device, framework and precision, at its fastest setting."""
     fastest: dict[str, tuple[float, Record]] = {}
-    for cell, pair in zip(standing.cells, pairs, strict=True):
-        steps = standing.steps(cell)
-        found = break_even.job(pair.other.processes, EPOCHS * steps) if steps else None
-        if found is None or cell.aa_of:
+    for cell, pair in zip(results.cells, pairs, strict=True):
+        steps = results.steps(cell)
+        estimate = break_even.job(pair.other.processes, EPOCHS * steps) if steps else None
+        if estimate is None or cell.aa_of:
             continue
-        device = standing.places[cell.cell_id] or NOTHING
+        device = results.places[cell.cell_id] or NOTHING
         record = {
             "device": device,
-            "cell": standing.label(cell, PLACE) or None,
-            "seconds": found.value,
-            "seconds_95": (found.low, found.high),
+            "cell": results.label(cell, PLACE) or None,
+            "seconds": estimate.value,
+            "seconds_95": (estimate.low, estimate.high),
             "once": fmean(process.once for process in pair.other.processes),
-            "price": _price(cell, found.value),
+            "price": _price(cell, estimate.value),
         }
-        if device not in fastest or found.value < fastest[device][0]:
-            fastest[device] = (found.value, record)
+        if device not in fastest or estimate.value < fastest[device][0]:
+            fastest[device] = (estimate.value, record)
     return ReportTable(
         "jobs",
         (
@@ -203,29 +203,29 @@ def jobs(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     )
 
 
-def best(standing: GridResults) -> ReportTable:
+def best(results: GridResults) -> ReportTable:
     """For each device, framework and precision the setting that learned best, and the one that was fastest."""
     devices: dict[str, list[PlannedCell]] = {}
-    for cell in standing.cells:
+    for cell in results.cells:
         if not cell.aa_of:
-            devices.setdefault(standing.places[cell.cell_id] or NOTHING, []).append(cell)
-    rows = {row.cell_id: row for row in standing.rows}
+            devices.setdefault(results.places[cell.cell_id] or NOTHING, []).append(cell)
+    rows = {row.cell_id: row for row in results.rows}
     records: list[Record] = []
-    sign = -1 if standing.less_is_better else 1
+    sign = -1 if results.less_is_better else 1
     for device, cells in devices.items():
         # Runs that stop at their target have learned enough, and not what they could.
-        whole = [cell for cell in cells if not any(run.stops for run in standing.completed(cell))]
-        learned = [(fmean(values), cell) for cell in whole if (values := standing.values(cell))]
-        timed = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
-        if learned and timed and len(cells) > 1:
-            value, top = max(learned, key=lambda pair: sign * pair[0])
-            seconds, quick = min(timed, key=lambda pair: pair[0])
+        full_cells = [cell for cell in cells if not any(run.stops for run in results.completed(cell))]
+        cell_means = [(fmean(values), cell) for cell in full_cells if (values := results.values(cell))]
+        cell_times = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
+        if cell_means and cell_times and len(cells) > 1:
+            value, best_cell = max(cell_means, key=lambda pair: sign * pair[0])
+            seconds, fastest_cell = min(cell_times, key=lambda pair: pair[0])
             records.append(
                 {
                     "device": device,
-                    "best": standing.label(top, PLACE) or NOTHING,
+                    "best": results.label(best_cell, PLACE) or NOTHING,
                     "value": value,
-                    "fastest": standing.label(quick, PLACE) or NOTHING,
+                    "fastest": results.label(fastest_cell, PLACE) or NOTHING,
                     "seconds": seconds,
                 }
             )
@@ -234,7 +234,7 @@ def best(standing: GridResults) -> ReportTable:
         (
             Column("device", "device", right=False),
             Column("best", "learned best", right=False),
-            Column("value", standing.metric, lambda value: f"{value:.3f}"),
+            Column("value", results.metric, lambda value: f"{value:.3f}"),
             Column("fastest", "fastest", right=False),
             Column("seconds", "s/epoch", digits),
         ),
@@ -242,11 +242,11 @@ def best(standing: GridResults) -> ReportTable:
     )
 
 
-def steps(standing: GridResults) -> ReportTable:
+def steps(results: GridResults) -> ReportTable:
     """Milliseconds of a training step by section, of the cells that were profiled."""
     records = [
-        {"cell": standing.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
-        for cell, row in zip(standing.cells, standing.rows, strict=True)
+        {"cell": results.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
+        for cell, row in zip(results.cells, results.rows, strict=True)
         if row.step_profile
     ]
     return ReportTable(
@@ -260,11 +260,11 @@ def steps(standing: GridResults) -> ReportTable:
     )
 
 
-def published(standing: GridResults, reports: Iterable[Record]) -> ReportTable | None:
+def published(results: GridResults, reports: Iterable[Record]) -> ReportTable | None:
     """What others have reported of the same workload; None where nobody has.
 
     Args:
-        standing: the grid.
+        results: the grid.
         reports: source, machine, the number, its unit and rule, and what is said of them (`raybench.sources`).
     """
     records = list(reports)
@@ -285,7 +285,7 @@ def published(standing: GridResults, reports: Iterable[Record]) -> ReportTable |
             Column("cell", "on", right=False),
         ),
         records,
-        (standing.workload, caveats, sources[0] if len(sources) == 1 else None),
+        (results.workload, caveats, sources[0] if len(sources) == 1 else None),
     )
 
 
@@ -297,7 +297,7 @@ JOB_LENGTHS = (1, 10, 100)
 """Epochs of the jobs that the table of job lengths has, besides a single step and the long run."""
 
 
-def job_lengths(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
+def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
     """The speed-up of each comparison for jobs of several lengths, with what is paid once.
 
     An epoch has on each side as many steps as its batch needs, and is compared where it has as many examples. A single
@@ -305,26 +305,26 @@ def job_lengths(standing: GridResults, pairs: Sequence[Comparison]) -> ReportTab
     """
     records: list[Record] = []
     for cell, pair, origin in zip(
-        standing.cells, pairs, baseline_indices(standing.cells, standing.compared_with), strict=True
+        results.cells, pairs, baseline_indices(results.cells, results.compared_with), strict=True
     ):
         if pair.baseline is None or origin is None or cell.aa_of or pair.baseline.from_warmup or pair.other.from_warmup:
             continue
         sides = [
-            (pair.baseline.processes, standing.steps(standing.cells[origin])),
-            (pair.other.processes, standing.steps(cell)),
+            (pair.baseline.processes, results.steps(results.cells[origin])),
+            (pair.other.processes, results.steps(cell)),
         ]
         baseline, other = (_in_epochs(processes, steps) for processes, steps in sides)
         if not baseline or not other:
             continue
-        record: dict[str, Any] = {"cell": standing.label(cell)}
+        record: dict[str, Any] = {"cell": results.label(cell)}
         if pair.even:
             record["long_run"] = _told(pair.speedup)
             record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
         if pair.same_steps:
             record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
-            found = break_even_length(pair.baseline.processes, pair.other.processes)
-            if found and found.long_run.differs:
-                record |= {"turns_at": found.turns_at, "sure_from": found.sure_from}
+            crossing = break_even_length(pair.baseline.processes, pair.other.processes)
+            if crossing and crossing.long_run.differs:
+                record |= {"turns_at": crossing.turns_at, "sure_from": crossing.sure_from}
         if len(record) > 1:
             records.append(record)
     return ReportTable(
@@ -347,9 +347,9 @@ def _in_epochs(processes: Sequence[RunCost], steps: int | None) -> list[RunCost]
     return [replace(each, steady=each.steady * steps) for each in processes] if steps else []
 
 
-def _told(found: Speedup | None) -> Record | None:
-    return None if found is None else {"ratio": found.ratio, "low": found.low, "high": found.high}
+def _told(speedup: Speedup | None) -> Record | None:
+    return None if speedup is None else {"ratio": speedup.ratio, "low": speedup.low, "high": speedup.high}
 
 
-def _shown(told: Record) -> str:
-    return times(told["ratio"], told["low"], told["high"])
+def _shown(record: Record) -> str:
+    return times(record["ratio"], record["low"], record["high"])

@@ -52,10 +52,12 @@ def environment() -> Environment:
     from raybench.planning.plan import format_value
 
     loader = PackageLoader("raybench.reporting", "templates")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     filters = (digits, end, join_words, plural, label, format_value, size, times)
-    made.filters.update({each.__name__: each for each in filters})
-    return made
+    templates.filters.update({each.__name__: each for each in filters})
+    return templates
 
 
 @cache
@@ -87,11 +89,11 @@ def spans(fact: Fact) -> list[tuple[str, str]]:
     """A fact as a sentence: each part with its mark, which is empty for plain words."""
     from html import unescape
 
-    text, *rest = _TAGS.split(as_html(fact))
+    text, *pieces = _TAGS.split(as_html(fact))
     # Of each tag: whether it closes, its name, and the text behind it.
     parts = [
         ("", text),
-        *(("" if closing else tag, text) for closing, tag, text in zip(*[iter(rest)] * 3, strict=True)),
+        *(("" if closing else tag, text) for closing, tag, text in zip(*[iter(pieces)] * 3, strict=True)),
     ]
     return [(unescape(text), mark) for mark, text in parts if text]
 

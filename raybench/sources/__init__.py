@@ -76,13 +76,13 @@ def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Recor
     Raises:
         UsageError: there are none.
     """
-    kept = [record for record in records if grid is None or grid in (record.attempt.grid, record.grid)]
-    if grid is not None and not kept:
-        known = {record.grid or record.attempt.grid or "" for record in records or _records(source, None)}
+    grid_records = [record for record in records if grid is None or grid in (record.attempt.grid, record.grid)]
+    if grid is not None and not grid_records:
+        grids = {record.grid or record.attempt.grid or "" for record in records or _records(source, None)}
         raise UsageError(
-            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(known))}" if known else "")
+            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(grids))}" if grids else "")
         )
-    return kept
+    return grid_records
 
 
 def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:

@@ -160,9 +160,9 @@ class _Reader:
             self.problem(1, "", "wanted names of columns, separated by commas, semicolons or tabs")
             return
         for number, name in enumerate(self._head, 1):
-            twice = name in self._head[: number - 1]
-            if twice or not (name in KNOWN or "/" in name):
-                message = f"there are two columns {_cut(name)}" if twice else _unknown(name)
+            duplicate = name in self._head[: number - 1]
+            if duplicate or not (name in KNOWN or "/" in name):
+                message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
         if "epoch" not in self._head:
             self.problem(1, "", "the column epoch is missing")
@@ -171,7 +171,7 @@ class _Reader:
             self.problem(1, "", "the column train_s (or epoch_s, or elapsed_s) is missing")
 
     def _read_line(self, values: list[str], line: int, decimal: str) -> None:
-        before = len(self.problems)
+        problem_count = len(self.problems)
         if len(values) != len(self._head):
             self.problem(line, "", f"{len(values)} values for {len(self._head)} columns")
             return
@@ -183,7 +183,7 @@ class _Reader:
                     self.problem(line, name, "missing")
             except ValueError as error:
                 self.problem(line, name, str(error))
-        if len(self.problems) == before:
+        if len(self.problems) == problem_count:
             self._take(row, line)
 
     def _take(self, row: dict[str, Any], line: int) -> None:
@@ -192,12 +192,12 @@ class _Reader:
         trial = self.trials.setdefault((row.get("grid"), row["trial"], row.get("attempt")), _Trial(line, of_trial))
         for name, value in of_trial.items():
             if value != trial.values[name]:
-                there = f"{_cut(str(value))} here and {_cut(str(trial.values[name]))} on line {trial.line}"
-                self.problem(line, name, f"{there}: a trial has one")
+                conflict = f"{_cut(str(value))} here and {_cut(str(trial.values[name]))} on line {trial.line}"
+                self.problem(line, name, f"{conflict}: a trial has one")
         epoch = row["epoch"]
         if epoch in trial.epochs:
-            again = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
-            self.problem(line, "epoch", again if "trial" in self._head else f"{again}; add a column trial")
+            message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
+            self.problem(line, "epoch", message if "trial" in self._head else f"{message}; add a column trial")
         trial.lines[epoch] = line
         values = epoch_of_columns(epoch, row.get("ended"), row)
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
@@ -221,13 +221,13 @@ class _Reader:
             price, device = trial.values.get("price_per_hour"), trial.values.get("device")
             first = prices.setdefault(device, trial) if price is not None else trial
             if first.values.get("price_per_hour") != price:
-                there = f"{price:g} here and {first.values['price_per_hour']:g} on line {first.line}"
-                self.problem(trial.line, "price_per_hour", f"{there}: device {_cut(str(device))} has one price")
+                conflict = f"{price:g} here and {first.values['price_per_hour']:g} on line {first.line}"
+                self.problem(trial.line, "price_per_hour", f"{conflict}: device {_cut(str(device))} has one price")
 
     def _check_target(self, trial: _Trial) -> None:
         metric, at_least, at_most = (trial.values.get(name) for name in _TARGET)
-        given = zip(_TARGET[1:], (at_least, at_most), strict=True)
-        bounds = {name: value for name, value in given if value is not None}
+        named_bounds = zip(_TARGET[1:], (at_least, at_most), strict=True)
+        bounds = {name: value for name, value in named_bounds if value is not None}
         if metric is None and bounds:
             self.problem(trial.line, next(iter(bounds)), "there is no target_metric that it is the bound of")
         elif metric is not None and len(bounds) != 1:
@@ -245,16 +245,18 @@ class _Reader:
 
     def _subtract(self, trial: _Trial) -> None:
         """Reduce the times of epochs to those of training alone, as far as the file has the parts."""
-        before = 0.0
+        before_s = 0.0
         for number in sorted(trial.epochs):
             epoch = trial.epochs[number]
             seconds = epoch.ledger["train"]
             if self._time == "elapsed_s":
-                if seconds < before:
-                    self.problem(trial.lines[number], "elapsed_s", f"{seconds:g} after {before:g} in the epoch before")
-                before, seconds = seconds, seconds - before
-            parts = epoch.ledger.get("input_wait", 0.0) + epoch.ledger.get("compile", 0.0)
-            ledger = {**epoch.ledger, "train": round(max(0.0, seconds - parts), 9)}
+                if seconds < before_s:
+                    self.problem(
+                        trial.lines[number], "elapsed_s", f"{seconds:g} after {before_s:g} in the epoch before"
+                    )
+                before_s, seconds = seconds, seconds - before_s
+            other_s = epoch.ledger.get("input_wait", 0.0) + epoch.ledger.get("compile", 0.0)
+            ledger = {**epoch.ledger, "train": round(max(0.0, seconds - other_s), 9)}
             trial.epochs[number] = replace(epoch, ledger=ledger)
 
     def records(self) -> Iterator[Record]:
@@ -264,20 +266,20 @@ class _Reader:
         cells: dict[str, dict[int, _Trial]] = {}
         for trial in trials:
             attempt = _attempt(trial, self.path.stem)
-            known: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
+            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
             if not OWN_NAME.fullmatch(attempt.trial):
-                of_cell = {"cell": attempt.cell, "device": attempt.profile, "grid": trial.values.get("grid")}
-                known["cell"] = digest(of_cell)
-                mine = cells.setdefault(known["cell"], {})
-                known["repeat"] = self._repeat(trial, mine, numbers)
-            yield Record(attempt, None, known)
+                identity = {"cell": attempt.cell, "device": attempt.profile, "grid": trial.values.get("grid")}
+                columns["cell"] = digest(identity)
+                repeats = cells.setdefault(columns["cell"], {})
+                columns["repeat"] = self._repeat(trial, repeats, numbers)
+            yield Record(attempt, None, columns)
 
-    def _repeat(self, trial: _Trial, mine: dict[int, _Trial], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, repeats: dict[int, _Trial], numbers: list[int]) -> int:
         """The number of a trial among those of its cell."""
         name, repeat = trial.values["trial"], trial.values.get("repeat")
-        same = (number for number, other in mine.items() if other.values["trial"] == name)
-        number = next(same, len(mine)) if repeat is None else numbers.index(repeat)
-        first = mine.setdefault(number, trial)
+        own_numbers = (number for number, other in repeats.items() if other.values["trial"] == name)
+        number = next(own_numbers, len(repeats)) if repeat is None else numbers.index(repeat)
+        first = repeats.setdefault(number, trial)
         if first.values["trial"] != name:
             other = f"trial {_cut(repr(first.values['trial']))} on line {first.line} has it, and the same settings"
             self.problem(trial.line, "repeat", f"{repeat} again: {other}")
@@ -312,7 +314,7 @@ def _value(name: str, text: str, decimal: str) -> Any:
         ValueError: it cannot stand in that column; the message says why.
     """
     dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
-    shown = _cut(repr(text))
+    quoted = _cut(repr(text))
     if not text or text == "<NA>":
         return None
     if name == "status":
@@ -321,18 +323,18 @@ def _value(name: str, text: str, decimal: str) -> Any:
         return text
     if dtype == YES_NO:
         if text.lower() not in ("true", "false"):
-            raise ValueError(f"{shown} is neither true nor false")
+            raise ValueError(f"{quoted} is neither true nor false")
         return text.lower() == "true"
     try:
         number = float(text.replace(decimal, "."))
     except ValueError:
-        raise ValueError(f"{shown} is no number") from None
+        raise ValueError(f"{quoted} is no number") from None
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
-        raise ValueError(f"{shown} is no whole number")
+        raise ValueError(f"{quoted} is no whole number")
     if not math.isfinite(number):
         return None  # NaN is how many programs write that nothing is known
     if number < 0 and name in KNOWN and name not in SIGNED:
-        raise ValueError(f"{shown} is negative")
+        raise ValueError(f"{quoted} is negative")
     if name.endswith("/accuracy"):
         _check_fraction(number)
     return int(number) if dtype == WHOLE else number
@@ -341,8 +343,8 @@ def _value(name: str, text: str, decimal: str) -> Any:
 def _status(text: str) -> str:
     if text in STATUSES:
         return text
-    near = text.lower() if text.lower() in STATUSES else MEANT.get(text.lower())
-    hint = f"did you mean {near}?" if near else nearest(text, STATUSES)
+    similar = text.lower() if text.lower() in STATUSES else MEANT.get(text.lower())
+    hint = f"did you mean {similar}?" if similar else nearest(text, STATUSES)
     raise ValueError(f"{_cut(repr(text))} is no status; {hint}")
 
 

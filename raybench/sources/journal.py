@@ -25,11 +25,11 @@ def load_folder(folder: Path, grid: str | None) -> list[Record]:
     """
     if has_journal(folder):
         return load_journal(folder / JOURNAL)
-    found = {name: folder / name / JOURNAL for name in grids_in(folder)}
-    if not found:
+    journals = {name: folder / name / JOURNAL for name in grids_in(folder)}
+    if not journals:
         raise UsageError(f"{folder}: no {JOURNAL} in it, nor in a folder in it: no results of raybench")
-    chosen = [found[grid]] if grid in found else list(found.values())
-    return [record for path in chosen for record in load_journal(path)]
+    paths = [journals[grid]] if grid in journals else list(journals.values())
+    return [record for path in paths for record in load_journal(path)]
 
 
 def load_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
@@ -43,14 +43,14 @@ def load_journal(path: Path, grid: str | None = None, source: str | None = None)
     Raises:
         UsageError: nothing in it is an event, it is no file, or cannot be read.
     """
-    damaged: list[int] = []
+    damaged_lines: list[int] = []
     name = grid or path.absolute().parent.name
     executions: list[Event] = []
-    found = attempts(_collecting(complete_events(path, damaged), executions)).values()
-    if not found and damaged:
-        raise UsageError(f"{source or path}:{damaged[0]}: no event of a journal, which is one JSON object a line")
+    all_attempts = attempts(_collecting(complete_events(path, damaged_lines), executions)).values()
+    if not all_attempts and damaged_lines:
+        raise UsageError(f"{source or path}:{damaged_lines[0]}: no event of a journal, which is one JSON object a line")
     last = LastExecution(_last_files(path.parent, executions))
-    return [Record(attempt, name, last.columns(attempt)) for attempt in found]
+    return [Record(attempt, name, last.columns(attempt)) for attempt in all_attempts]
 
 
 def _collecting(events: Iterable[Event], executions: list[Event]) -> Iterator[Event]:
@@ -82,20 +82,20 @@ class LastExecution:
 
     def columns(self, attempt: Attempt) -> dict[str, Any]:
         """The price of an attempt's device and whether the grid asks for the trial, as far as they are known."""
-        known: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         if attempt.profile in self._prices:
-            known["price_per_hour"] = self._prices[attempt.profile]
+            values["price_per_hour"] = self._prices[attempt.profile]
         if self._repeats is not None:
-            known["requested"] = attempt.repeat < self._repeats.get(attempt.cell_id, 0)
-        return known
+            values["requested"] = attempt.repeat < self._repeats.get(attempt.cell_id, 0)
+        return values
 
 
 def prices(grid: Any) -> dict[str | None, float]:
     """What an hour of each device of an effective grid costs, where it says so."""
     devices = grid.get("devices") if isinstance(grid, Mapping) else None
-    found: dict[str | None, float] = {}
+    device_prices: dict[str | None, float] = {}
     for name, profile in (devices if isinstance(devices, Mapping) else {}).items():
         price = profile.get("price_per_hour") if isinstance(profile, Mapping) else None
         if isinstance(price, (int, float)):
-            found[name] = float(price)
-    return found
+            device_prices[name] = float(price)
+    return device_prices

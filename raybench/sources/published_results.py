@@ -31,14 +31,14 @@ _CELL = {column.name: column for column in LEAVES.values()}
 _SAID = {column.name: column for column in TRIALS if column.name not in _CELL}
 
 
-def _columns(told: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name, value in told.items():
-        if name not in known:
-            raise ValueError(f"{name} is no column that can stand here; {nearest(name, known)}")
-        types = _TYPES.get(known[name].dtype, ())
+def _columns(columns: Mapping[str, Any], allowed_columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, value in columns.items():
+        if name not in allowed_columns:
+            raise ValueError(f"{name} is no column that can stand here; {nearest(name, allowed_columns)}")
+        types = _TYPES.get(allowed_columns[name].dtype, ())
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
-            raise ValueError(f"{name}: {value!r} is no {known[name].dtype}")
-    return told
+            raise ValueError(f"{name}: {value!r} is no {allowed_columns[name].dtype}")
+    return columns
 
 
 Cell = Annotated[dict[str, Any], AfterValidator(lambda told: _columns(told, _CELL))]
@@ -163,7 +163,7 @@ class Publication(Strict):
             name: what it is called: the `grid` of its rows.
         """
         repeats: dict[str, int] = {}
-        found = []
+        records = []
         for run in self.runs:
             columns = {**self.settings, **self.machines[run.machine], **run.settings}
             cell = cell_of(columns)
@@ -179,19 +179,21 @@ class Publication(Strict):
                 status=TrialStatus.COMPLETED,
                 _epochs={n: _call(n, *call, columns.get("batch_size")) for n, call in enumerate(run.calls, 1)},
             )
-            found.append(Record(attempt, name, self._known(run, attempt)))
-        return found
+            records.append(Record(attempt, name, self._known(run, attempt)))
+        return records
 
     def _known(self, run: PublishedRun, attempt: Attempt) -> dict[str, Any]:
-        known: dict[str, Any] = {"runs": 1 if run.calls else None, "reported_rule": self.rule} | run.says
-        rule = RULES.get(known["reported_rule"])
+        values: dict[str, Any] = {"runs": 1 if run.calls else None, "reported_rule": self.rule} | run.says
+        rule = RULES.get(values["reported_rule"])
         if rule and run.calls:
-            known.setdefault("reported_s", rule(attempt))
-        elif rule and "reported_s" in known:
-            known |= {f"{name}_s": known["reported_s"] for name, same in timing.RULES.items() if same is rule}
-        if run.examples and "reported_s" in known:
-            known.setdefault("examples_per_s", run.examples / known["reported_s"])
-        return known
+            values.setdefault("reported_s", rule(attempt))
+        elif rule and "reported_s" in values:
+            values |= {
+                f"{name}_s": values["reported_s"] for name, other_rule in timing.RULES.items() if other_rule is rule
+            }
+        if run.examples and "reported_s" in values:
+            values.setdefault("examples_per_s", run.examples / values["reported_s"])
+        return values
 
 
 def _call(number: int, cpu_s: float, wall_s: float, examples: int | None) -> Epoch:
@@ -211,13 +213,13 @@ def load_named(name: str) -> Publication:
     Raises:
         UsageError: there is none of that name, or it cannot be read as one.
     """
-    own = user_path(name)
-    if own.suffix in (".yaml", ".yml") and own.is_file():
-        return load_file(own)
+    own_file = user_path(name)
+    if own_file.suffix in (".yaml", ".yml") and own_file.is_file():
+        return load_file(own_file)
     file = SHIPPED / f"{name}.yaml"
     if not name.isidentifier() or not file.is_file():
-        known = sorted(one.name.removesuffix(".yaml") for one in SHIPPED.iterdir() if one.name.endswith(".yaml"))
-        raise UsageError(f"{PREFIX}{name}: no such published result; {nearest(name, known)}")
+        names = sorted(entry.name.removesuffix(".yaml") for entry in SHIPPED.iterdir() if entry.name.endswith(".yaml"))
+        raise UsageError(f"{PREFIX}{name}: no such published result; {nearest(name, names)}")
     return parse(file.read_text(encoding="utf-8"), f"{name}.yaml")
 
 
@@ -244,8 +246,8 @@ def parse(text: str, file: str) -> Publication:
         return Publication.model_validate(document.value)
     except ValidationError as error:
         problems = []
-        for one in error.errors():
-            place = document.place(one["loc"])
-            where = ".".join(map(str, one["loc"]))
-            problems.append(Problem(place.file, place.line, place.column, where, one["msg"]))
+        for detail in error.errors():
+            place = document.place(detail["loc"])
+            where = ".".join(map(str, detail["loc"]))
+            problems.append(Problem(place.file, place.line, place.column, where, detail["msg"]))
         raise FileError(problems) from None

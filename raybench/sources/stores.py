@@ -92,30 +92,30 @@ def journals_of(store: Store, grid: str | None, progress: Progress | None = None
         journals = []
         for number, name in enumerate(runs if grid is None else [grid]):
             stored = read_grid(store, name, runs[name], (EFFECTIVE, PLAN, FILE), progress)
-            place = Path(folder) / str(number)
+            grid_folder = Path(folder) / str(number)
             for execution, files in stored.files.items():
-                own = place / FOLDER / folder_of(execution)
-                own.mkdir(parents=True)
+                execution_folder = grid_folder / FOLDER / folder_of(execution)
+                execution_folder.mkdir(parents=True)
                 for file, content in files.items():
-                    (own / file).write_bytes(content)
-            place.mkdir(exist_ok=True)
-            (place / JOURNAL).write_bytes(merged([each.text for each in stored.journals.values()]))
+                    (execution_folder / file).write_bytes(content)
+            grid_folder.mkdir(exist_ok=True)
+            (grid_folder / JOURNAL).write_bytes(merged([each.text for each in stored.journals.values()]))
             damaged, missing = (
-                sum(getattr(each, what) for each in stored.journals.values()) for what in ("damaged", "missing")
+                sum(getattr(each, field) for each in stored.journals.values()) for field in ("damaged", "missing")
             )
             problems = _problems(f"{store}: the journal of {name}", damaged, missing)
-            journals.append(StoredJournal(name, place / JOURNAL, problems))
+            journals.append(StoredJournal(name, grid_folder / JOURNAL, problems))
         if not any(each.path.stat().st_size for each in journals):
-            known = [problem for each in journals for problem in each.problems]
-            raise StoreError(known[0] if known else f"{store}: no line of a journal in it yet")
+            all_problems = [problem for each in journals for problem in each.problems]
+            raise StoreError(all_problems[0] if all_problems else f"{store}: no line of a journal in it yet")
         yield journals
 
 
-def _problems(which: str, damaged: int, missing: int) -> tuple[str, ...]:
-    found = []
+def _problems(name: str, damaged: int, missing: int) -> tuple[str, ...]:
+    problems = []
     if damaged:
         parts = "1 part is" if damaged == 1 else f"{damaged} parts are"
-        found.append(f"{which}: {parts} damaged; the lines that can be read are used")
+        problems.append(f"{name}: {parts} damaged; the lines that can be read are used")
     if missing:
-        found.append(f"{which}: {missing:,} bytes are missing; `raybench sync` adds them from the results folder")
-    return tuple(found)
+        problems.append(f"{name}: {missing:,} bytes are missing; `raybench sync` adds them from the results folder")
+    return tuple(problems)

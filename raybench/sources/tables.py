@@ -58,11 +58,17 @@ class Results:
         """What every column means: table, name, dtype, unit, meaning."""
         from pandas import DataFrame
 
-        told = [("trials", one) for one in c.TRIALS] + [("epochs", one) for one in c.EPOCHS]
+        table_columns = [("trials", column) for column in c.TRIALS] + [("epochs", column) for column in c.EPOCHS]
         return DataFrame(
             [
-                {"table": table, "name": one.name, "dtype": one.dtype, "unit": one.unit, "meaning": one.meaning}
-                for table, one in told
+                {
+                    "table": table,
+                    "name": column.name,
+                    "dtype": column.dtype,
+                    "unit": column.unit,
+                    "meaning": column.meaning,
+                }
+                for table, column in table_columns
             ]
         )
 
@@ -141,7 +147,7 @@ def _trial(record: Record) -> dict[str, Any]:
 
 def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
     """What only an attempt with epochs has."""
-    found: dict[str, Any] = {
+    totals: dict[str, Any] = {
         quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
         for quantity in QUANTITIES
         if quantity.over_epochs
@@ -149,24 +155,24 @@ def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
     steady = timing.steady_epochs(attempt)
     seconds = sum(map(timing.steady_seconds, steady))
     if seconds > 0:
-        found["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
+        totals["examples_per_s"] = sum(epoch.examples for epoch in steady) / seconds or None
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
-        found["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
-    found["best_val_accuracy"] = attempt.best("val/accuracy")
-    found |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
-    return found
+        totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
+    totals["best_val_accuracy"] = attempt.best("val/accuracy")
+    totals |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
+    return totals
 
 
 def _roofline(attempt: Attempt) -> dict[str, Any]:
-    found = roofline(attempt) if attempt.roofline else None
-    if found is None:
+    roof = roofline(attempt) if attempt.roofline else None
+    if roof is None:
         return {}
     return {
-        "bottleneck": found.bottleneck,
-        "compute_share": found.compute,
-        "memory_share": found.memory,
-        "input_share": found.input,
+        "bottleneck": roof.bottleneck,
+        "compute_share": roof.compute,
+        "memory_share": roof.memory,
+        "input_share": roof.input,
     }
 
 
@@ -175,23 +181,25 @@ def _target(attempt: Attempt) -> dict[str, Any]:
     if target is None:
         return {}
     seconds = timing.time_to_target(attempt, target)
-    at = [epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)]
+    reached_epochs = [
+        epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
+    ]
     return {
         "target_metric": target.metric,
         "target_at_least": target.at_least,
         "target_at_most": target.at_most,
-        "target_reached": bool(at),
-        "target_runs": int(bool(at)),
+        "target_reached": bool(reached_epochs),
+        "target_runs": int(bool(reached_epochs)),
         "time_to_target_s": seconds,
-        "epochs_to_target": at[0] if at else None,
+        "epochs_to_target": reached_epochs[0] if reached_epochs else None,
     }
 
 
 def _error(attempt: Attempt) -> str | None:
     if not attempt.error:
         return None
-    told = (attempt.error.get("type"), attempt.error.get("message"))
-    return ": ".join(str(part) for part in told if part) or None
+    parts = (attempt.error.get("type"), attempt.error.get("message"))
+    return ": ".join(str(part) for part in parts if part) or None
 
 
 def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,14 +207,16 @@ def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
 
     A setting that came later and is not in the cell has the value that cells without it always had.
     """
-    told = dict(leaves(cell))
-    row = {column.name: told.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()}
+    cell_leaves = dict(leaves(cell))
+    row = {
+        column.name: cell_leaves.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()
+    }
     settings = cell.get("settings", {})
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
     return row | {
         leaf: value if isinstance(value, str) or value is None else as_json(value)
-        for leaf, value in told.items()
+        for leaf, value in cell_leaves.items()
         if leaf not in _TOLD and not leaf.startswith(_MAPS)
     }
 
@@ -229,10 +239,10 @@ def cell_of(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of(tree: Mapping[str, Any], *path: str) -> Any:
-    found: Any = tree
+    value: Any = tree
     for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def _plain(value: Any) -> bool:
@@ -273,13 +283,13 @@ def _series(values: list[Any], dtype: str) -> Series:
     """A column; what is not of its type, as in a journal that somebody has changed, is as good as missing."""
     from pandas import Series, to_datetime, to_numeric
 
-    made = Series(values, dtype=object)
+    series = Series(values, dtype=object)
     if dtype == c.TIME:
-        return to_datetime(made, format="ISO8601", utc=True, errors="coerce").astype(dtype)
+        return to_datetime(series, format="ISO8601", utc=True, errors="coerce").astype(dtype)
     try:
-        return made.astype(dtype)
+        return series.astype(dtype)
     except (ValueError, TypeError, OverflowError):
         if dtype == c.YES_NO:
             return Series([value if isinstance(value, bool) else None for value in values], dtype=dtype)
-        numbers = to_numeric(made, errors="coerce").astype("float64")
+        numbers = to_numeric(series, errors="coerce").astype("float64")
         return numbers if dtype == c.NUMBER else numbers.where(numbers % 1 == 0).astype(dtype)

@@ -12,8 +12,8 @@ from raybench.results.attempt import Attempt
 def gpu_shares(attempt: Attempt, reasons: Set[str]) -> dict[str, float]:
     """For each of these reasons the largest part of the time in which it held a GPU of the trial back."""
     shares: dict[str, float] = {}
-    told = (attempt.audit or {}).get("gpus")
-    for gpu in told if isinstance(told, list) else []:
+    gpus = (attempt.audit or {}).get("gpus")
+    for gpu in gpus if isinstance(gpus, list) else []:
         throttled = gpu.get("throttled") if isinstance(gpu, Mapping) else None
         for reason, value in throttled.items() if isinstance(throttled, Mapping) else ():
             if reason in reasons:
@@ -38,8 +38,8 @@ def window(attempt: Attempt) -> str:
 def unmeasured(attempt: Attempt) -> float | None:
     """The seconds of an audited trial that was too short for shares; None if it was long enough or not audited."""
     seconds = audited(attempt, "seconds")
-    there = audited(attempt, "host", "other_cpu_s") is not None
-    return seconds if there and seconds is not None and seconds < LEAST_S else None
+    has_audit = audited(attempt, "host", "other_cpu_s") is not None
+    return seconds if has_audit and seconds is not None and seconds < LEAST_S else None
 
 
 def audited(attempt: Attempt, *path: str) -> float | None:

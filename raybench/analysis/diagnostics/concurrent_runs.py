@@ -40,18 +40,18 @@ def concurrent_runs_of(attempts: Sequence[Attempt]) -> dict[Key, ConcurrentRuns]
         if last and share(attempt, "own_cpu_s") >= AT_WORK:
             hardware = _hardware(attempt)
             fastest[hardware] = max(last, fastest.get(hardware, 0.0))
-    found = {attempt.key: ConcurrentRuns(mhz=fastest.get(_hardware(attempt))) for attempt in attempts}
+    neighbours = {attempt.key: ConcurrentRuns(mhz=fastest.get(_hardware(attempt))) for attempt in attempts}
     for attempt, others in _at_the_same_time(attempts):
         begin, end = span_of(attempt) or (0.0, 0.0)
-        shared = sum(min(end, until) - max(begin, since) for _, (since, until) in others)
+        shared_s = sum(min(end, until) - max(begin, since) for _, (since, until) in others)
         cores = set(_cores(attempt))
-        found[attempt.key] = ConcurrentRuns(
-            overlap=min(1.0, shared / (end - begin)) if end > begin else 0.0,
+        neighbours[attempt.key] = ConcurrentRuns(
+            overlap=min(1.0, shared_s / (end - begin)) if end > begin else 0.0,
             others=len(others),
             same_cores=any(cores & set(_cores(other)) for other, _ in others),
-            mhz=found[attempt.key].mhz,
+            mhz=neighbours[attempt.key].mhz,
         )
-    return found
+    return neighbours
 
 
 Span = tuple[float, float]
@@ -64,23 +64,23 @@ def _at_the_same_time(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, li
         span = span_of(attempt)
         if span:
             hosts.setdefault(str(attempt.host.get("name")), []).append((span, attempt))
-    for there in hosts.values():
-        there.sort(key=lambda entry: entry[0])
-        meeting: dict[Key, list[tuple[Attempt, Span]]] = {attempt.key: [] for _, attempt in there}
+    for entries in hosts.values():
+        entries.sort(key=lambda entry: entry[0])
+        overlaps: dict[Key, list[tuple[Attempt, Span]]] = {attempt.key: [] for _, attempt in entries}
         running: list[tuple[Span, Attempt]] = []
-        for span, attempt in there:
+        for span, attempt in entries:
             running = [entry for entry in running if entry[0][1] > span[0]]
             for other_span, other in running:
-                meeting[attempt.key].append((other, other_span))
-                meeting[other.key].append((attempt, span))
+                overlaps[attempt.key].append((other, other_span))
+                overlaps[other.key].append((attempt, span))
             running.append((span, attempt))
-        yield from ((attempt, meeting[attempt.key]) for _, attempt in there if meeting[attempt.key])
+        yield from ((attempt, overlaps[attempt.key]) for _, attempt in entries if overlaps[attempt.key])
 
 
 def span_of(attempt: Attempt) -> Span | None:
     """When it began and ended, in seconds since 1970; None where either is not known."""
     try:
-        begin, end = (datetime.fromisoformat(told or "").timestamp() for told in (attempt.started, attempt.ended))
+        begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (attempt.started, attempt.ended))
     except (ValueError, OverflowError):
         return None
     return begin, end
@@ -89,10 +89,10 @@ def span_of(attempt: Attempt) -> Span | None:
 def _hardware(attempt: Attempt) -> tuple[Any, ...]:
     """What decides how fast cores run: their model, how many work, and whether they are what computes."""
     device = attempt.cell.get("device", {})
-    told = device if isinstance(device, Mapping) else {}
-    return tuple(str(told.get(name)) for name in ("kind", "model", "count", "threads"))
+    fields = device if isinstance(device, Mapping) else {}
+    return tuple(str(fields.get(name)) for name in ("kind", "model", "count", "threads"))
 
 
 def _cores(attempt: Attempt) -> list[Any]:
-    told = attempt.runtime_conditions.get("cores")
-    return told if isinstance(told, list) else []
+    cores = attempt.runtime_conditions.get("cores")
+    return cores if isinstance(cores, list) else []

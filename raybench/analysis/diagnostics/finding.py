@@ -60,8 +60,8 @@ class Finding:
     @property
     def magnitude(self) -> float | None:
         """By which part a ratio of times may be off because of it; None if not known."""
-        known = [part for part in (self.too_long, self.too_short) if part is not None]
-        return max(known, default=None)
+        parts = [part for part in (self.too_long, self.too_short) if part is not None]
+        return max(parts, default=None)
 
     @property
     def name(self) -> str:
@@ -135,8 +135,15 @@ class FindingKind:
     def find(self, attempt: Attempt, context: Context) -> list[Finding]:
         """The findings of this kind in an attempt."""
         return [
-            Finding(self.code, seen.says, seen.remedy or self.remedy, seen.evidence, seen.too_long, seen.too_short)
-            for seen in self.detector(attempt, context)
+            Finding(
+                self.code,
+                observation.says,
+                observation.remedy or self.remedy,
+                observation.evidence,
+                observation.too_long,
+                observation.too_short,
+            )
+            for observation in self.detector(attempt, context)
         ]
 
 

@@ -54,14 +54,14 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
     """
     if not attempt.attempt:
         return ()
-    found = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
-    return tuple(sorted(found, key=lambda finding: is_caution(finding.code)))
+    all_findings = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
+    return tuple(sorted(all_findings, key=lambda finding: is_caution(finding.code)))
 
 
 def finding_codes(attempt: Attempt) -> str | None:
     """The codes of the findings of an attempt that has ended, as far as its own events show them, with commas."""
-    ended = attempt.status is not None
-    return ",".join(finding.code for finding in findings(attempt)) or None if ended else None
+    has_ended = attempt.status is not None
+    return ",".join(finding.code for finding in findings(attempt)) or None if has_ended else None
 
 
 def diagnose_all(
@@ -76,21 +76,28 @@ def diagnose_all(
         attempts: of one grid.
         drifts, apart, axes: see `Context`.
     """
-    known = list(attempts)
-    beside = concurrent_runs_of(known)
-    varied = frozenset(axes)
-    found = {
-        attempt.key: findings(attempt, Context(beside[attempt.key], drifts, apart or {}, varied)) for attempt in known
+    all_attempts = list(attempts)
+    neighbours = concurrent_runs_of(all_attempts)
+    varied_axes = frozenset(axes)
+    findings_by_key = {
+        attempt.key: findings(attempt, Context(neighbours[attempt.key], drifts, apart or {}, varied_axes))
+        for attempt in all_attempts
     }
-    done = [attempt for attempt in known if attempt.status == TrialStatus.COMPLETED]
-    repeats = Counter(attempt.cell_id for attempt in done)
-    seen = Counter((attempt.cell_id, code) for attempt in done for code in {one.code for one in found[attempt.key]})
+    completed = [attempt for attempt in all_attempts if attempt.status == TrialStatus.COMPLETED]
+    repeats = Counter(attempt.cell_id for attempt in completed)
+    code_counts = Counter(
+        (attempt.cell_id, code)
+        for attempt in completed
+        for code in {finding.code for finding in findings_by_key[attempt.key]}
+    )
     recurring = [code for code, kind in kinds().items() if kind.recurs]
-    for attempt in known:
+    for attempt in all_attempts:
         runs = repeats[attempt.cell_id]
-        rare = {code for code in recurring if runs > 1 and seen[attempt.cell_id, code] <= runs / 2}
-        found[attempt.key] = tuple(one for one in found[attempt.key] if one.code not in rare)
-    return found
+        rare = {code for code in recurring if runs > 1 and code_counts[attempt.cell_id, code] <= runs / 2}
+        findings_by_key[attempt.key] = tuple(
+            finding for finding in findings_by_key[attempt.key] if finding.code not in rare
+        )
+    return findings_by_key
 
 
 @detects(
@@ -106,21 +113,21 @@ def diagnose_all(
 def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """By single steps if they were timed, else by epochs."""
     epochs = attempt.steady
-    timed = [epoch.step_s for epoch in epochs]
-    by_steps = slow_start(list(chain(*timed))) if all(timed) else None
-    found = by_steps or slow_start(list(map(timing.steady_seconds, epochs)))
-    if found is None:
+    step_times = [epoch.step_s for epoch in epochs]
+    by_steps = slow_start(list(chain(*step_times))) if all(step_times) else None
+    start = by_steps or slow_start(list(map(timing.steady_seconds, epochs)))
+    if start is None:
         return
-    what = "steps" if by_steps else "epochs"
+    unit = "steps" if by_steps else "epochs"
     # To the end of the epoch in which it changed; where that is, is known to a batch.
-    until = attempt.warmup_epochs + max(1, math.ceil((found.part - 1 / BATCHES) * len(epochs)))
-    last = epochs[-1].epoch
-    more = f" and `epochs` above {last}" if until >= last else ""
+    until = attempt.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(epochs)))
+    last_epoch = epochs[-1].epoch
+    epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
-        f"after the warm-up its {what} still took {found.slower:.2f} × as long as later, until epoch {until} of {last}",
-        {"excess": found.excess, "slower": found.slower, "part": found.part, "p": found.p},
-        too_long=found.excess,
-        remedy=f"set `warmup_epochs: {until}`{more}",
+        f"after the warm-up its {unit} still took {start.slower:.2f} × as long as later, until epoch {until} of {last_epoch}",
+        {"excess": start.excess, "slower": start.slower, "part": start.part, "p": start.p},
+        too_long=start.excess,
+        remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
     )
 
 
@@ -152,35 +159,35 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Over the epochs after the first, in which a fetch may have to be compiled; the middle one, for a host may be busy
     now and then, and a clock that does not wait never does."""
     epochs = attempt.epochs[1:] or attempt.epochs
-    for section, told in (("train", _WARM), ("evaluate", ("evaluate",))):
-        counted = [epoch for epoch in epochs if section in epoch.settle_s]
-        waited = _middle(epoch.settle_s[section] for epoch in counted)
-        took = _middle(_seconds(epoch, told) for epoch in counted)
-        if waited > max(SETTLE_LEAST_S, SETTLED * took):
-            share = waited / took if took else float(len(counted))
+    for section, ledger_names in (("train", _WARM), ("evaluate", ("evaluate",))):
+        counted_epochs = [epoch for epoch in epochs if section in epoch.settle_s]
+        waited_s = _middle(epoch.settle_s[section] for epoch in counted_epochs)
+        took_s = _middle(_seconds(epoch, ledger_names) for epoch in counted_epochs)
+        if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
+            share = waited_s / took_s if took_s else float(len(counted_epochs))
             yield Observation(
-                f"when the clock of `{section}` had stopped ({took:.3g} s an epoch), the device worked on for "
-                f"{waited:.3g} s",
-                {"share": share, "settle_s": waited, "section_s": took},
+                f"when the clock of `{section}` had stopped ({took_s:.3g} s an epoch), the device worked on for "
+                f"{waited_s:.3g} s",
+                {"share": share, "settle_s": waited_s, "section_s": took_s},
                 too_short=share,
             )
             return
-        counted = [epoch for epoch in epochs if section in epoch.device_s]
-        device = _middle(epoch.device_s[section] for epoch in counted)
-        took = _middle(_seconds(epoch, ("compile", *told)) for epoch in counted)
-        if device > took * (1 + BEYOND) + BEYOND_LEAST_S:
-            share = device / took - 1 if took else float(len(counted))
+        counted_epochs = [epoch for epoch in epochs if section in epoch.device_s]
+        device = _middle(epoch.device_s[section] for epoch in counted_epochs)
+        took_s = _middle(_seconds(epoch, ("compile", *ledger_names)) for epoch in counted_epochs)
+        if device > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
+            share = device / took_s - 1 if took_s else float(len(counted_epochs))
             yield Observation(
-                f"`{section}` took {took:.3g} s an epoch by the host's clock and {device:.3g} s by the device's own",
-                {"share": share, "device_s": device, "section_s": took},
+                f"`{section}` took {took_s:.3g} s an epoch by the host's clock and {device:.3g} s by the device's own",
+                {"share": share, "device_s": device, "section_s": took_s},
                 too_short=share,
             )
             return
 
 
 def _middle(values: Iterable[float]) -> float:
-    found = list(values)
-    return median(found) if found else 0.0
+    numbers = list(values)
+    return median(numbers) if numbers else 0.0
 
 
 def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
@@ -197,9 +204,9 @@ def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
 )
 def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """A canary beside it that took longer than others, beyond their spread."""
-    touching = [drift for drift in context.drifts if attempt.key in drift.excess]
-    if touching:
-        worst = max(touching, key=lambda drift: drift.excess[attempt.key])
+    drifts = [drift for drift in context.drifts if attempt.key in drift.excess]
+    if drifts:
+        worst = max(drifts, key=lambda drift: drift.excess[attempt.key])
         excess = worst.excess[attempt.key]
         yield Observation(
             f"a job that is always the same took up to {1 + excess + worst.noise:.2f} × as long beside it "
@@ -217,13 +224,13 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
 )
 def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Made at another time, or on other software, than the run it is compared with."""
-    if seen := context.apart.get(attempt.key):
-        yield seen
+    if observation := context.apart.get(attempt.key):
+        yield observation
 
 
-def by_code(found: Iterable[Finding]) -> dict[str, list[Finding]]:
+def by_code(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     """The findings of several attempts by their codes, caveats first, and of each code the worst first."""
     groups: dict[str, list[Finding]] = {}
-    for finding in sorted(found, key=lambda finding: is_caution(finding.code)):
+    for finding in sorted(all_findings, key=lambda finding: is_caution(finding.code)):
         groups.setdefault(finding.code, []).append(finding)
     return {code: sorted(group, key=lambda finding: -finding.degree) for code, group in groups.items()}

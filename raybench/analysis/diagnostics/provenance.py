@@ -34,7 +34,7 @@ class _Session:
 
 
 def find_different_sessions(
-    standing: GridResults, attempts: Iterable[Attempt], canaries: Iterable[Event]
+    results: GridResults, attempts: Iterable[Attempt], canaries: Iterable[Event]
 ) -> dict[Key, Observation]:
     """The completed runs that were made apart from the run that they are compared with: that of the same repeat.
 
@@ -42,34 +42,34 @@ def find_different_sessions(
     has no caveat as long as its baseline's lie as far: then what has changed has changed for both.
 
     Args:
-        standing: the cells, their runs, and what each is compared with.
+        results: the cells, their runs, and what each is compared with.
         attempts: all there are, also those that were made again: they show when a host was at work.
         canaries: the ends of canaries.
     """
     sessions = _sessions(attempts, canaries)
-    cells = standing.cells
-    found: dict[Key, Observation] = {}
-    for number, origin in enumerate(baseline_indices(cells, standing.compared_with)):
-        others = _timed(standing, cells[origin]) if origin is not None and origin != number else []
-        for run in _timed(standing, cells[number]) if others else []:
-            other = min(others, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))
+    cells = results.cells
+    observations: dict[Key, Observation] = {}
+    for number, origin in enumerate(baseline_indices(cells, results.compared_with)):
+        baseline_runs = _timed(results, cells[origin]) if origin is not None and origin != number else []
+        for run in _timed(results, cells[number]) if baseline_runs else []:
+            other = min(baseline_runs, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))
             if reasons := list(_reasons(run, other, sessions)):
-                found[run.key] = _observation(run, other, reasons)
-    return found
+                observations[run.key] = _observation(run, other, reasons)
+    return observations
 
 
-def _timed(standing: GridResults, cell: PlannedCell) -> list[Attempt]:
+def _timed(results: GridResults, cell: PlannedCell) -> list[Attempt]:
     """The completed runs of a cell of which it is known when they were made."""
-    return [run for run in standing.completed(cell) if span_of(run)]
+    return [run for run in results.completed(cell) if span_of(run)]
 
 
 def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]]) -> Iterator[str]:
     """What was not the same, or is not known to have been."""
-    host, there = run.host, other.host
-    if host.get("name") and host.get("name") == there.get("name"):
-        if words := _changed("the kernel", there.get("kernel"), host.get("kernel")):
+    host, other_host = run.host, other.host
+    if host.get("name") and host.get("name") == other_host.get("name"):
+        if words := _changed("the kernel", other_host.get("kernel"), host.get("kernel")):
             yield words
-        elif _changed("", there.get("boot"), host.get("boot")):
+        elif _changed("", other_host.get("boot"), host.get("boot")):
             yield "the machine was started anew"
         elif _unseen(_at(sessions, other), _at(sessions, run)):
             yield "no canary tells whether the machine was the same at both times"
@@ -83,9 +83,9 @@ def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]
                 yield words
 
 
-def _changed(what: str, before: Any, after: Any) -> str:
+def _changed(name: str, before: Any, after: Any) -> str:
     """That something was one thing and is another, where both are known; else nothing."""
-    return f"{what} changed from {before} to {after}" if before and after and before != after else ""
+    return f"{name} changed from {before} to {after}" if before and after and before != after else ""
 
 
 def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observation:
@@ -100,37 +100,37 @@ def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observatio
 
 def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[str, list[_Session]]:
     """For each host the times in which it was at work, in order."""
-    told: dict[str, list[tuple[float, float, set[str]]]] = {}
+    spans_by_host: dict[str, list[tuple[float, float, set[str]]]] = {}
     for attempt in attempts:
         if times := span_of(attempt):
-            told.setdefault(str(attempt.host.get("name")), []).append((*times, set()))
+            spans_by_host.setdefault(str(attempt.host.get("name")), []).append((*times, set()))
     for event in canaries:
         try:
             at = datetime.fromisoformat(str(event.get("t"))).timestamp()
         except (ValueError, OverflowError):
             continue
-        which = canonical({name: event.get(name) for name in ("subject", "visible")})
-        told.setdefault(str(event.get("host")), []).append((at, at, {which}))
-    found: dict[str, list[_Session]] = {}
-    for host, spans in told.items():
-        mine = found.setdefault(host, [])
+        canary = canonical({name: event.get(name) for name in ("subject", "visible")})
+        spans_by_host.setdefault(str(event.get("host")), []).append((at, at, {canary}))
+    sessions: dict[str, list[_Session]] = {}
+    for host, spans in spans_by_host.items():
+        host_sessions = sessions.setdefault(host, [])
         for begin, end, names in sorted(spans, key=lambda entry: entry[:2]):
-            if not mine or begin > mine[-1].end + PAUSE_S:
-                mine.append(_Session(begin, end))
-            mine[-1].end = max(end, mine[-1].end)
-            mine[-1].canaries |= names
-    return found
+            if not host_sessions or begin > host_sessions[-1].end + PAUSE_S:
+                host_sessions.append(_Session(begin, end))
+            host_sessions[-1].end = max(end, host_sessions[-1].end)
+            host_sessions[-1].canaries |= names
+    return sessions
 
 
 def _at(sessions: Mapping[str, list[_Session]], run: Attempt) -> _Session | None:
-    began = _began(run)
-    there = sessions.get(str(run.host.get("name")), [])
-    return next((session for session in there if session.begin <= began <= session.end), None)
+    start_s = _began(run)
+    host_sessions = sessions.get(str(run.host.get("name")), [])
+    return next((session for session in host_sessions if session.begin <= start_s <= session.end), None)
 
 
-def _unseen(one: _Session | None, other: _Session | None) -> bool:
+def _unseen(first: _Session | None, second: _Session | None) -> bool:
     """Whether two sessions are two, and no canary was there in both."""
-    return one is not None and other is not None and one is not other and not one.canaries & other.canaries
+    return first is not None and second is not None and first is not second and not first.canaries & second.canaries
 
 
 def _public(run: Attempt, program: str) -> str:
@@ -159,8 +159,8 @@ def _date(run: Attempt) -> str:
 
 
 def _long(seconds: float) -> str:
-    for unit, many in (("day", 86400), ("hour", 3600)):
-        if seconds >= many:
-            count = round(seconds / many)
+    for unit, unit_s in (("day", 86400), ("hour", 3600)):
+        if seconds >= unit_s:
+            count = round(seconds / unit_s)
             return f"{count} {unit}{'s' if count > 1 else ''}"
     return f"{seconds / 60:.0f} min"

@@ -71,10 +71,10 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     if not _is_hosted(attempt) or context.axes & {"threads", "cpus"}:
         return
     threads = number(attempt.runtime_conditions.get("threads")) or number(device.get("threads"))
-    own = number(device.get("count")) or 0.0
-    cores = max(own, number(attempt.machine.get("cores")) or 0.0)
+    own_cores = number(device.get("count")) or 0.0
+    cores = max(own_cores, number(attempt.machine.get("cores")) or 0.0)
     if threads and threads < cores:
-        where = f"{cores:.0f} cores" if own == cores else f"{own:.0f} of its machine's {cores:.0f} cores"
+        where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of its machine's {cores:.0f} cores"
         yield Observation(
             f"{threads:.0f} thread{'s' if threads > 1 else ''} on {where}",
             {"cores_a_thread": cores / threads, "threads": threads, "cores": cores},
@@ -98,21 +98,21 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     They may have cost what they took and, if the host computes, as much again as they kept one core busy: work that is
     divided evenly waits for the slowest core.
     """
-    part, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
-    if part >= BUSY or part * cores >= BUSY_CORES:
+    busy_share, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
+    if busy_share >= BUSY or busy_share * cores >= BUSY_CORES:
         says = (
-            f"other processes kept {part * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy during "
+            f"other processes kept {busy_share * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy during "
             f"{window(attempt)}"
         )
     elif attempt.runtime_conditions.get("host_busy") is True:
         says = "other programs kept the machine busy when it began, so that its threads waited without spinning"
     else:
         return
-    waiting = min(part * cores, 1.0) if _is_hosted(attempt) else part
-    lost = _lost(part, waiting)
+    waiting = min(busy_share * cores, 1.0) if _is_hosted(attempt) else busy_share
+    lost = _lost(busy_share, waiting)
     if attempt.runtime_conditions.get("host_busy") is True and _is_hosted(attempt):
         lost = max(lost, SLEEPING)
-    yield Observation(says, {"share": part, "cores": part * cores}, too_long=lost)
+    yield Observation(says, {"share": busy_share, "cores": busy_share * cores}, too_long=lost)
 
 
 @detects(
@@ -125,10 +125,10 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
 )
 def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Time that a hypervisor took from the trial's cores."""
-    part = share(attempt, "steal_s")
-    if part >= STOLEN:
-        says = f"the hypervisor gave {part:.0%} of its cores' time to other machines"
-        yield Observation(says, {"share": part}, too_long=_lost(part, part))
+    stolen_share = share(attempt, "steal_s")
+    if stolen_share >= STOLEN:
+        says = f"the hypervisor gave {stolen_share:.0%} of its cores' time to other machines"
+        yield Observation(says, {"share": stolen_share}, too_long=_lost(stolen_share, stolen_share))
 
 
 @detects(
@@ -157,18 +157,22 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
     If the others are not known, that the trial had only a part of the machine, and others might run.
     """
-    beside = context.neighbours
-    if beside is None:
+    neighbours = context.neighbours
+    if neighbours is None:
         if attempt.runtime_conditions.get("exclusive") is False:
             says = "it had a part of its machine, and other trials may have run beside it"
             yield Observation(says, {"overlap": 1.0})
-    elif beside.overlap > OVERLAP:
-        which = "its cores" if beside.same_cores else "its machine"
-        times = f"{beside.others} other run{'s' if beside.others > 1 else ''}"
+    elif neighbours.overlap > OVERLAP:
+        which = "its cores" if neighbours.same_cores else "its machine"
+        other_runs = f"{neighbours.others} other run{'s' if neighbours.others > 1 else ''}"
         yield Observation(
-            f"it shared {which} with {times} during {beside.overlap:.0%} of its time",
-            {"overlap": beside.overlap, "others": float(beside.others), "same_cores": float(beside.same_cores)},
-            too_long=beside.overlap,
+            f"it shared {which} with {other_runs} during {neighbours.overlap:.0%} of its time",
+            {
+                "overlap": neighbours.overlap,
+                "others": float(neighbours.others),
+                "same_cores": float(neighbours.same_cores),
+            },
+            too_long=neighbours.overlap,
         )
 
 
@@ -192,14 +196,14 @@ def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
             too_long=shares[worst],
         )
         return
-    first, last = audited(attempt, "host", "mhz", "first"), audited(attempt, "host", "mhz", "last")
-    usual = max(filter(None, [first, context.neighbours.mhz if context.neighbours else None]), default=None)
-    if last and usual and last < SLOWER_CLOCK * usual and share(attempt, "own_cpu_s") >= AT_WORK:
-        where = "at first" if usual == first else "in another run"
+    first_mhz, last_mhz = audited(attempt, "host", "mhz", "first"), audited(attempt, "host", "mhz", "last")
+    usual_mhz = max(filter(None, [first_mhz, context.neighbours.mhz if context.neighbours else None]), default=None)
+    if last_mhz and usual_mhz and last_mhz < SLOWER_CLOCK * usual_mhz and share(attempt, "own_cpu_s") >= AT_WORK:
+        where = "at first" if usual_mhz == first_mhz else "in another run"
         yield Observation(
-            f"its cores ended at {last:.0f} MHz, after {usual:.0f} {where}",
-            {"slower": usual / last, "mhz": last, "usual_mhz": usual},
-            too_long=usual / last - 1,
+            f"its cores ended at {last_mhz:.0f} MHz, after {usual_mhz:.0f} {where}",
+            {"slower": usual_mhz / last_mhz, "mhz": last_mhz, "usual_mhz": usual_mhz},
+            too_long=usual_mhz / last_mhz - 1,
             remedy="cool the machine and look at its power settings, and run again",
         )
 
@@ -214,15 +218,15 @@ def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
 )
 def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """A wall clock that went unlike the monotonic one."""
-    drift, whole = audited(attempt, "clock", "drift_s"), audited(attempt, "clock", "seconds")
-    if drift is not None and whole and abs(drift) > max(WALL_DRIFT_LEAST_S, WALL_DRIFT * whole):
-        part = abs(drift) / whole
+    drift, elapsed_s = audited(attempt, "clock", "drift_s"), audited(attempt, "clock", "seconds")
+    if drift is not None and elapsed_s and abs(drift) > max(WALL_DRIFT_LEAST_S, WALL_DRIFT * elapsed_s):
+        drift_share = abs(drift) / elapsed_s
         yield Observation(
-            f"in {whole:.3g} s its wall clock went {abs(drift):.2g} s {'ahead of' if drift > 0 else 'behind'} the "
+            f"in {elapsed_s:.3g} s its wall clock went {abs(drift):.2g} s {'ahead of' if drift > 0 else 'behind'} the "
             "monotonic one",
-            {"share": part, "drift_s": drift, "seconds": whole},
-            too_long=part,
-            too_short=part,
+            {"share": drift_share, "drift_s": drift, "seconds": elapsed_s},
+            too_long=drift_share,
+            too_short=drift_share,
         )
 
 
@@ -274,9 +278,9 @@ def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
 def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Training that another process went on with: its times are those of several, and of several loads and builds."""
     if attempt.gaps:
-        after = " and ".join(map(str, attempt.gaps))
+        gap_epochs = " and ".join(map(str, attempt.gaps))
         epochs = "epochs" if len(attempt.gaps) > 1 else "epoch"
-        says = f"it was resumed from a checkpoint after {epochs} {after}, in another process"
+        says = f"it was resumed from a checkpoint after {epochs} {gap_epochs}, in another process"
         yield Observation(says, {"gaps": float(len(attempt.gaps))})
 
 

@@ -59,13 +59,13 @@ def compare_accuracy(
     Returns:
         None where a side is empty.
     """
-    found = intervals.welch(first, second, rounding(examples))
-    if found is None:
+    difference = intervals.welch(first, second, rounding(examples))
+    if difference is None:
         return None
     middle = sum((*first, *second)) / (len(first) + len(second))
-    alike = found.is_within(MARGIN / POINTS)
+    alike = difference.is_within(MARGIN / POINTS)
     return AccuracyDifference(
-        *_points(found), alike, validation_set_uncertainty(middle, examples) if examples else None
+        *_points(difference), alike, validation_set_uncertainty(middle, examples) if examples else None
     )
 
 
@@ -131,16 +131,16 @@ def check_mean_accuracy(
     Returns:
         None without any run.
     """
-    found = intervals.mean(accuracies, rounding(examples))
-    if found is None:
+    estimate = intervals.mean(accuracies, rounding(examples))
+    if estimate is None:
         return None
     # A mean of shares is none below 0 or above 1, whatever Student's t says of few runs.
-    low, high = (None if each is None else min(max(each, 0.0), 1.0) for each in (found.low, found.high))
-    return MeanAccuracyCheck(found.value, low, high, at_least)
+    low, high = (None if each is None else min(max(each, 0.0), 1.0) for each in (estimate.low, estimate.high))
+    return MeanAccuracyCheck(estimate.value, low, high, at_least)
 
 
-def _points(found: Difference) -> tuple[float, float | None, float | None]:
-    return POINTS * found.value, _times(found.low), _times(found.high)
+def _points(difference: Difference) -> tuple[float, float | None, float | None]:
+    return POINTS * difference.value, _times(difference.low), _times(difference.high)
 
 
 def _times(share: float | None) -> float | None:

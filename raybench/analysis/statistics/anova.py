@@ -109,8 +109,8 @@ class Decomposition:
             return quantile(self.luck_df)
         from scipy.special import fdtri
 
-        others = sum(name == axis for name, _ in self._columns) - 1
-        return math.sqrt(others * float(fdtri(others, self.luck_df, CONFIDENCE)))
+        df = sum(name == axis for name, _ in self._columns) - 1
+        return math.sqrt(df * float(fdtri(df, self.luck_df, CONFIDENCE)))
 
 
 INTERPLAY = "interplay"
@@ -149,16 +149,16 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
         axis: np.array([[place[axis] == level for level in levels[axis]] for place, _ in runs], float)
         for axis in varied
     }
-    one = np.ones((len(runs), 1))
-    design = np.hstack([one, *blocks.values()])
+    ones = np.ones((len(runs), 1))
+    design = np.hstack([ones, *blocks.values()])
     cells: dict[tuple[Hashable, ...], list[float]] = {}
     for (place, _), number in zip(runs, numbers, strict=True):
         cells.setdefault(tuple(place[axis] for axis in axes), []).append(float(number))
-    total, (rest, rank) = float(numbers @ numbers), _fit(design, numbers)
-    means = {place: fmean(mine) for place, mine in cells.items()}
-    unexplained = sum((number - means[place]) ** 2 for place, mine in cells.items() for number in mine)
-    free = len(runs) - len(cells)
-    luck = math.sqrt(max(unexplained / free, floor)) if free else None
+    total, (residual, rank) = float(numbers @ numbers), _fit(design, numbers)
+    means = {place: fmean(cell_numbers) for place, cell_numbers in cells.items()}
+    unexplained = sum((number - means[place]) ** 2 for place, cell_numbers in cells.items() for number in cell_numbers)
+    luck_df = len(runs) - len(cells)
+    luck = math.sqrt(max(unexplained / luck_df, floor)) if luck_df else None
 
     def source(name: str, squares: float, df: int) -> Factor:
         share = max(0.0, squares) / total if total else 0.0
@@ -169,25 +169,25 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
         from scipy.special import fdtrc
 
         f = max(0.0, squares) / df / luck**2
-        return Factor(name, share, df, f, float(fdtrc(df, free, f)))
+        return Factor(name, share, df, f, float(fdtrc(df, luck_df, f)))
 
     sources, confounded = [], []
     for axis in varied:
-        others = np.hstack([one, *(block for name, block in blocks.items() if name != axis)])
-        without, smaller = _fit(others, numbers)
-        if rank - smaller < len(levels[axis]) - 1:
+        other_design = np.hstack([ones, *(block for name, block in blocks.items() if name != axis)])
+        larger_residual, smaller_rank = _fit(other_design, numbers)
+        if rank - smaller_rank < len(levels[axis]) - 1:
             confounded.append(axis)
         else:
-            sources.append(source(axis, without - rest, rank - smaller))
+            sources.append(source(axis, larger_residual - residual, rank - smaller_rank))
     if len(cells) > rank:
-        sources.append(source(INTERPLAY, rest - unexplained, len(cells) - rank))
+        sources.append(source(INTERPLAY, residual - unexplained, len(cells) - rank))
     inverse = np.linalg.pinv(design.T @ design)
     places = [(axis, level) for axis in varied for level in levels[axis]]
     return Decomposition(
         sources=tuple(sources),
         luck=luck,
         luck_share=unexplained / total if total else 0.0,
-        luck_df=free,
+        luck_df=luck_df,
         confounded=tuple(confounded),
         _columns={place: number + 1 for number, place in enumerate(places)},
         _effects=inverse @ design.T @ numbers,
@@ -197,6 +197,6 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
 
 def _fit(design: Any, numbers: Any) -> tuple[float, int]:
     """What least squares leave, and the rank of the design."""
-    found, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
-    left = numbers - design @ found
-    return float(left @ left), int(rank)
+    coefficients, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
+    residuals = numbers - design @ coefficients
+    return float(residuals @ residuals), int(rank)

@@ -41,8 +41,8 @@ class RunCost:
 
     def seconds(self, steps: float) -> float:
         """What a job of so many steps takes."""
-        whole = int(min(steps, len(self.warmup)))
-        return self.once + sum(self.warmup[:whole]) + (steps - whole) * self.steady
+        warmup_steps = int(min(steps, len(self.warmup)))
+        return self.once + sum(self.warmup[:warmup_steps]) + (steps - warmup_steps) * self.steady
 
 
 def of_attempt(attempt: Attempt) -> RunCost | None:
@@ -71,9 +71,10 @@ def run_costs_of(runs: Iterable[Attempt]) -> tuple[RunCost, ...]:
         if process := of_attempt(run):
             by_host.setdefault(run.host.get("name"), []).append(process)
     if len(by_host) < 2:
-        return tuple(process for some in by_host.values() for process in some)
+        return tuple(process for host_processes in by_host.values() for process in host_processes)
     return tuple(
-        RunCost(fmean(each.steady for each in some), fmean(each.once for each in some)) for some in by_host.values()
+        RunCost(fmean(each.steady for each in host_processes), fmean(each.once for each in host_processes))
+        for host_processes in by_host.values()
     )
 
 
@@ -130,26 +131,26 @@ def break_even_length(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> 
     sign = 1 if last.ratio > 1 else -1
 
     def at(steps: int) -> Speedup:
-        found = speedup_at(baseline, other, steps)
-        assert found is not None
-        return found
+        speedup = speedup_at(baseline, other, steps)
+        assert speedup is not None
+        return speedup
 
-    def wins(found: Speedup) -> bool:
-        return sign * math.log(found.ratio) > 0
+    def wins(speedup: Speedup) -> bool:
+        return sign * math.log(speedup.ratio) > 0
 
-    def surely(found: Speedup) -> bool:
-        return bool(found.differs) and wins(found)
+    def surely(speedup: Speedup) -> bool:
+        return bool(speedup.differs) and wins(speedup)
 
-    def surely_loses(found: Speedup) -> bool:
-        return bool(found.differs) and not wins(found)
+    def surely_loses(speedup: Speedup) -> bool:
+        return bool(speedup.differs) and not wins(speedup)
 
-    won = None if wins(first) else _from(lambda steps: wins(at(steps)))
-    sure = 1 if surely(first) else _from(lambda steps: surely(at(steps)))
-    turned = None
+    turns_at = None if wins(first) else _from(lambda steps: wins(at(steps)))
+    sure_from = 1 if surely(first) else _from(lambda steps: surely(at(steps)))
+    sure_before = None
     if surely_loses(first):
-        kept = _from(lambda steps: not surely_loses(at(steps)))
-        turned = kept - 1 if kept else None
-    return BreakEven(first, last, won, turned, sure)
+        open_from = _from(lambda steps: not surely_loses(at(steps)))
+        sure_before = open_from - 1 if open_from else None
+    return BreakEven(first, last, turns_at, sure_before, sure_from)
 
 
 def _from(holds: Callable[[int], bool]) -> int | None:
@@ -191,11 +192,11 @@ def job(processes: Sequence[RunCost], steps: float) -> Estimate | None:
     return None if value is None else Estimate(value, low, high)
 
 
-def cost_ratio(found: Speedup, baseline_price: float, other_price: float) -> Estimate:
+def cost_ratio(speedup: Speedup, baseline_price: float, other_price: float) -> Estimate:
     """How many times as much the job costs on the baseline as on the other; prices of an hour, in one currency."""
-    return Estimate(found.ratio, found.low, found.high).times(baseline_price / other_price)
+    return Estimate(speedup.ratio, speedup.low, speedup.high).times(baseline_price / other_price)
 
 
-def break_even_price(found: Speedup, baseline_price: float) -> Estimate:
+def break_even_price(speedup: Speedup, baseline_price: float) -> Estimate:
     """The price of an hour of the other at which the job costs the same on both; below it the other is cheaper."""
-    return Estimate(found.ratio, found.low, found.high).times(baseline_price)
+    return Estimate(speedup.ratio, speedup.low, speedup.high).times(baseline_price)

@@ -57,25 +57,25 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     if count < 3:
         return None
     sums, squares = list(accumulate(logs)), list(accumulate(value * value for value in logs))
-    tries = [_t(sums, squares, split) for split in range(1, count - 1)]
-    best = max(range(len(tries)), key=tries.__getitem__)
-    if tries[best] <= 0:
+    t_values = [_t(sums, squares, split) for split in range(1, count - 1)]
+    best = max(range(len(t_values)), key=t_values.__getitem__)
+    if t_values[best] <= 0:
         return None
     split = best + 1
     before, after = logs[:split], logs[split:]
-    later = fmean(after)
-    level = math.exp(later)
+    later_mean = fmean(after)
+    level = math.exp(later_mean)
     excess = fmean(math.exp(value) for value in logs) / level - 1
     # A slow stretch later on, of whatever cause, is no slow start.
-    slow_from_the_start = median(before[: -(-split // 2)]) - later > (fmean(before) - later) / 2
+    slow_from_the_start = median(before[: -(-split // 2)]) - later_mean > (fmean(before) - later_mean) / 2
     if excess < MATTERS or not slow_from_the_start:
         return None
     from scipy.special import stdtr
 
-    p = min(1.0, len(tries) * float(stdtr(count - 2, -tries[best])))
+    p = min(1.0, len(t_values) * float(stdtr(count - 2, -t_values[best])))
     if p > ALPHA:
         return None
-    return SlowStart(split / count, math.exp(fmean(before) - later), excess, p)
+    return SlowStart(split / count, math.exp(fmean(before) - later_mean), excess, p)
 
 
 def _batches(values: Sequence[float]) -> list[float]:
@@ -87,9 +87,9 @@ def _batches(values: Sequence[float]) -> list[float]:
 def _t(sums: Sequence[float], squares: Sequence[float], split: int) -> float:
     """Student's t of what lies before a split less what lies after it; with equal variances, from running sums."""
     count = len(sums)
-    rest = count - split
-    before, after = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / rest
-    spread = squares[-1] - split * before**2 - rest * after**2
+    after_count = count - split
+    before, after = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / after_count
+    spread = squares[-1] - split * before**2 - after_count * after**2
     # Times that are equal to the last digit have a spread of rounding alone.
     variance = max(spread, 1e-12) / (count - 2)
-    return (before - after) / math.sqrt(variance * (1 / split + 1 / rest))
+    return (before - after) / math.sqrt(variance * (1 / split + 1 / after_count))

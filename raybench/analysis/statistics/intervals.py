@@ -61,7 +61,10 @@ def welch(
     if min(len(first), len(second)) < 2:
         return Difference(value)
     floors = floor if isinstance(floor, tuple) else (floor, floor)
-    errors = [max(variance(side), least) / len(side) for side, least in zip((first, second), floors, strict=True)]
+    errors = [
+        max(variance(side), min_variance) / len(side)
+        for side, min_variance in zip((first, second), floors, strict=True)
+    ]
     error = sum(errors)
     if error == 0:
         return Difference(value, value, value, float(len(first) + len(second) - 2), 0.0)
@@ -97,12 +100,12 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
 
 def geometric_mean_ci(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
     """The geometric mean of numbers above 0 and the ends of its 95 % interval, which takes two of them."""
-    found = mean([math.log(value) for value in values])
-    if found is None:
+    estimate = mean([math.log(value) for value in values])
+    if estimate is None:
         return None, None, None
     # Two numbers far apart have an interval beyond what a float holds.
-    low, high = (None if end is None else math.exp(min(700.0, end)) for end in (found.low, found.high))
-    return math.exp(found.value), low, high
+    low, high = (None if end is None else math.exp(min(700.0, end)) for end in (estimate.low, estimate.high))
+    return math.exp(estimate.value), low, high
 
 
 def variance(values: Sequence[float]) -> float:

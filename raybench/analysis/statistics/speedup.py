@@ -72,7 +72,7 @@ def speedup(baseline: Sequence[float], other: Sequence[float]) -> Speedup | None
 
 
 def paired_or_welch(
-    baseline: Mapping[int, float], other: Mapping[int, float], beside: Sequence[Mapping[int, float]] = ()
+    baseline: Mapping[int, float], other: Mapping[int, float], neighbours: Sequence[Mapping[int, float]] = ()
 ) -> Speedup | None:
     """Compare two cells of a grid whose repeats ran in turn on one machine: pairs by repeat where that is right.
 
@@ -83,17 +83,17 @@ def paired_or_welch(
 
     Args:
         baseline, other: repeat and seconds.
-        beside: the same of the grid's other cells on that machine, or of its canaries; without them, or where the two
+        neighbours: the same of the grid's other cells on that machine, or of its canaries; without them, or where the two
             do not have the same repeats, nothing is paired.
     """
-    if set(baseline) != set(other) or not repeats_are_correlated(beside, set(baseline)):
+    if set(baseline) != set(other) or not repeats_are_correlated(neighbours, set(baseline)):
         return speedup(list(baseline.values()), list(other.values()))
     order = sorted(baseline)
     logs = _logs(*([cell[repeat] for repeat in order] for cell in (baseline, other)))
     return as_speedup(paired(logs[0], logs[1]), is_paired=True) if logs else None
 
 
-def repeats_are_correlated(beside: Sequence[Mapping[int, float]], asked: set[int]) -> bool:
+def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: set[int]) -> bool:
     """Whether repeats move several cells together by enough for pairs to be worth their degrees of freedom.
 
     From the two-way analysis of variance of the logarithms, cells by repeats: ρ is the part of a run's variance that
@@ -101,11 +101,11 @@ def repeats_are_correlated(beside: Sequence[Mapping[int, float]], asked: set[int
     t(2n − 2): for 3 repeats where ρ is above 0.58, for 10 above 0.14.
 
     Args:
-        beside: repeat and seconds of each of the other cells; one that lacks a repeat asked about is left aside.
-        asked: the repeats of the comparison.
+        neighbours: repeat and seconds of each of the other cells; one that lacks a repeat asked about is left aside.
+        repeats: the repeats of the comparison.
     """
-    count = len(asked)
-    table = _logs(*([cell[repeat] for repeat in sorted(asked)] for cell in beside if asked <= set(cell))) or []
+    count = len(repeats)
+    table = _logs(*([cell[repeat] for repeat in sorted(repeats)] for cell in neighbours if repeats <= set(cell))) or []
     cells = len(table)
     if count < LEAST_PAIRS or cells < 2:
         return False
@@ -125,9 +125,9 @@ def _logs(*sides: Sequence[float]) -> list[list[float]] | None:
     return [[math.log(seconds) for seconds in side] for side in sides] if usable else None
 
 
-def as_speedup(found: Difference | None, is_paired: bool = False) -> Speedup | None:
+def as_speedup(difference: Difference | None, is_paired: bool = False) -> Speedup | None:
     """A difference of logarithms as a ratio."""
-    if found is None:
+    if difference is None:
         return None
-    low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
-    return Speedup(math.exp(found.value), low, high, found.df, is_paired, found)
+    low, high = (None if end is None else math.exp(end) for end in (difference.low, difference.high))
+    return Speedup(math.exp(difference.value), low, high, difference.df, is_paired, difference)

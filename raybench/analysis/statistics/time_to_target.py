@@ -81,11 +81,11 @@ def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
 
 def _whole(attempt: Attempt) -> float | None:
     """Seconds of all the epochs that a run was given: those that it had and, where it stopped early, the rest."""
-    taken, each = timing.epochs(attempt), timing.steady(attempt)
-    asked = number_in(mapping_in(attempt.cell.get("settings")).get("epochs"))
-    if taken is None or each is None or asked is None:
-        return taken
-    return taken + max(0.0, asked - len(attempt.epochs)) * each
+    taken_s, epoch_s = timing.epochs(attempt), timing.steady(attempt)
+    planned_epochs = number_in(mapping_in(attempt.cell.get("settings")).get("epochs"))
+    if taken_s is None or epoch_s is None or planned_epochs is None:
+        return taken_s
+    return taken_s + max(0.0, planned_epochs - len(attempt.epochs)) * epoch_s
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
         return Expected(share, low, high, None, miss_low * _odds(high), None, 0, len(tries), censored)
     odds = _odds(share)
     seconds = fmean(hits) + odds * miss
-    hit = _ends(hits)
-    if hit is None:
+    hit_ends = _ends(hits)
+    if hit_ends is None:
         return Expected(share, low, high, seconds, None, None, 1, len(tries), censored)
-    below = math.hypot(fmean(hits) - hit[0], (odds - _odds(high)) * miss, odds * (miss - miss_low))
-    above = math.hypot(hit[1] - fmean(hits), (_odds(low) - odds) * miss, odds * (miss_high - miss))
+    below = math.hypot(fmean(hits) - hit_ends[0], (odds - _odds(high)) * miss, odds * (miss - miss_low))
+    above = math.hypot(hit_ends[1] - fmean(hits), (_odds(low) - odds) * miss, odds * (miss_high - miss))
     ends = max(0.0, seconds - below), seconds + above
     return Expected(share, low, high, seconds, *ends, len(hits), len(tries), censored)
 
@@ -177,13 +177,13 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
         interval = survival.confidence_interval(method="log-log")
     steps: list[SurvivalStep] = []
     for moment in sorted(set(hits)):
-        left, low, high = (float(each.evaluate(moment)) for each in (survival, interval.low, interval.high))
-        if left == 0:
+        share_left, low, high = (float(each.evaluate(moment)) for each in (survival, interval.low, interval.high))
+        if share_left == 0:
             # Greenwood's formula ends here. The step before it, or Wilson, says what is sure.
-            least = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
-            steps.append(SurvivalStep(moment, 1.0, least, 1.0))
+            share_low = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
+            steps.append(SurvivalStep(moment, 1.0, share_low, 1.0))
             break
-        steps.append(SurvivalStep(moment, 1 - left, 1 - high, 1 - low))
+        steps.append(SurvivalStep(moment, 1 - share_left, 1 - high, 1 - low))
     return steps
 
 
@@ -219,12 +219,12 @@ def epochs_equivalent(baseline: Sequence[float], other: Sequence[float], margin:
     Returns:
         True, False, or None where runs are too few to tell.
     """
-    found = _compare_epochs(baseline, other)
-    if found is None or found.low is None or found.high is None:
+    difference = _compare_epochs(baseline, other)
+    if difference is None or difference.low is None or difference.high is None:
         return None
-    if found.is_within(math.log1p(margin)):
+    if difference.is_within(math.log1p(margin)):
         return True
-    return None if found.low <= 0 <= found.high else False
+    return None if difference.low <= 0 <= difference.high else False
 
 
 def _compare_epochs(baseline: Sequence[float], other: Sequence[float]) -> intervals.Difference | None:
@@ -251,16 +251,16 @@ def compare_targets(
         learn_differently: whether a setting that bears on learning differs between the sides, such as the precision.
     """
     sides = [[each for each in side if each.reached] for side in (baseline, other)]
-    counted = [[each.epochs for each in side if each.epochs is not None] for side in sides]
-    epochs = as_speedup(_compare_epochs(counted[0], counted[1]))
-    same = epochs_equivalent(counted[0], counted[1])
-    fair = same is True or learn_differently
-    missed = any(len(hits) < len(side) for hits, side in zip(sides, (baseline, other), strict=True))
+    epoch_counts = [[each.epochs for each in side if each.epochs is not None] for side in sides]
+    epochs = as_speedup(_compare_epochs(epoch_counts[0], epoch_counts[1]))
+    same_epochs = epochs_equivalent(epoch_counts[0], epoch_counts[1])
+    fair = same_epochs is True or learn_differently
+    has_misses = any(len(hits) < len(side) for hits, side in zip(sides, (baseline, other), strict=True))
     seconds = None
     if fair and all(sides):
         times = [_times(side) for side in sides]
-        seconds = _with_restarts(baseline, other) if missed else speedup(times[0], times[1])
-    return TargetRatio(seconds, epochs, same, restarts=missed and seconds is not None)
+        seconds = _with_restarts(baseline, other) if has_misses else speedup(times[0], times[1])
+    return TargetRatio(seconds, epochs, same_epochs, restarts=has_misses and seconds is not None)
 
 
 def _times(tries: Sequence[TargetAttempt]) -> list[float]:
@@ -270,7 +270,7 @@ def _times(tries: Sequence[TargetAttempt]) -> list[float]:
         by_host.setdefault(each.host, []).append(each.seconds)
     if len(by_host) < 2:
         return [each.seconds for each in tries]
-    return [geometric_mean(some) for some in by_host.values()]
+    return [geometric_mean(host_seconds) for host_seconds in by_host.values()]
 
 
 def _with_restarts(baseline: Sequence[TargetAttempt], other: Sequence[TargetAttempt]) -> Speedup | None:
@@ -293,5 +293,9 @@ def _odds(share: float) -> float:
 
 def _ends(seconds: Sequence[float]) -> tuple[float, float] | None:
     """The interval of a mean time, which is not below 0; None where it has none."""
-    found = intervals.mean(seconds)
-    return None if found is None or found.low is None or found.high is None else (max(0.0, found.low), found.high)
+    estimate = intervals.mean(seconds)
+    return (
+        None
+        if estimate is None or estimate.low is None or estimate.high is None
+        else (max(0.0, estimate.low), estimate.high)
+    )

@@ -111,7 +111,7 @@ class RenderedFigure:
     svg: str
 
 
-def draw(name: str, standing: GridResults) -> Figure:
+def draw(name: str, results: GridResults) -> Figure:
     """One figure, for a notebook or to save as one likes.
 
     Raises:
@@ -119,10 +119,10 @@ def draw(name: str, standing: GridResults) -> Figure:
         LookupError: there is no figure of that name.
     """
     with styled(name):
-        return FIGURES[name].draw(standing)
+        return FIGURES[name].draw(results)
 
 
-def rendered_figures(standing: GridResults) -> tuple[list[RenderedFigure], dict[str, str]]:
+def rendered_figures(results: GridResults) -> tuple[list[RenderedFigure], dict[str, str]]:
     """Every figure that the grid has something for; and from the name of every other to why it is left out.
 
     No figure that fails takes the page with it.
@@ -131,7 +131,7 @@ def rendered_figures(standing: GridResults) -> tuple[list[RenderedFigure], dict[
     left_out: dict[str, str] = {}
     for name, kind in FIGURES.items():
         try:
-            drawn.append(RenderedFigure(name, kind.title, kind.says, svg(draw(name, standing), name)))
+            drawn.append(RenderedFigure(name, kind.title, kind.says, svg(draw(name, results), name)))
         except NoDataError as error:
             left_out[name] = str(error)
         except Exception as error:

@@ -65,17 +65,17 @@ class _Line:
     trouble: str
 
 
-def times(standing: GridResults) -> Figure:
+def times(results: GridResults) -> Figure:
     """Steady seconds an epoch of each cell: every run a ring, their geometric mean with its 95 % interval.
 
     Raises:
         NothingToShowError: no run has completed, or there are too many cells.
     """
     lines = []
-    for cell in _few(standing):
-        runs = [seconds for run in standing.completed(cell) if (seconds := timing.steady(run))]
-        troubles = render_phrase("run_troubles", standing.counts(cell))
-        lines.append(_Line(standing.label(cell), runs, *intervals.geometric_mean_ci(runs), troubles))
+    for cell in _few(results):
+        run_seconds = [seconds for run in results.completed(cell) if (seconds := timing.steady(run))]
+        troubles = render_phrase("run_troubles", results.counts(cell))
+        lines.append(_Line(results.label(cell), run_seconds, *intervals.geometric_mean_ci(run_seconds), troubles))
     if not any(line.runs for line in lines):
         raise NoDataError("no run has completed")
     figure = _intervals(lines)
@@ -83,22 +83,22 @@ def times(standing: GridResults) -> Figure:
     return figure
 
 
-def speedups(standing: GridResults) -> Figure:
+def speedups(results: GridResults) -> Figure:
     """How many times as fast each cell is as its baseline, with its 95 % interval.
 
     Raises:
         NothingToShowError: nothing is compared, or there are too many cells.
     """
-    rows = {row.cell_id: row for row in standing.rows}
+    rows = {row.cell_id: row for row in results.rows}
     lines = []
-    for cell in _few(standing):
+    for cell in _few(results):
         row = rows[cell.cell_id]
         if row.is_baseline:
             continue
-        found = row.speedup
-        value, low, high = (found.ratio, found.low, found.high) if found else (None, None, None)
+        speedup = row.speedup
+        value, low, high = (speedup.ratio, speedup.low, speedup.high) if speedup else (None, None, None)
         lines.append(
-            _Line(standing.label(cell), [], value, low, high, render_phrase("run_troubles", standing.counts(cell)))
+            _Line(results.label(cell), [], value, low, high, render_phrase("run_troubles", results.counts(cell)))
         )
     if not any(line.value for line in lines):
         raise NoDataError("no cell has a baseline to be compared with")
@@ -109,22 +109,24 @@ def speedups(standing: GridResults) -> Figure:
     return figure
 
 
-def ledger(standing: GridResults) -> Figure:
+def ledger(results: GridResults) -> Figure:
     """Where the wall time of each cell's processes went: the share of each section, mean over runs.
 
     Raises:
         NothingToShowError: no run has told where its time went, or there are too many cells.
     """
-    cells = _few(standing)
-    ledgers = [[run.ledger for run in standing.completed(cell) if run.ledger and run.wall] for cell in cells]
+    cells = _few(results)
+    ledgers = [[run.ledger for run in results.completed(cell) if run.ledger and run.wall] for cell in cells]
     if not any(ledgers):
         raise NoDataError("no run has completed")
-    seconds = [[fmean([one.get(name, 0.0) for one in mine] or [0.0]) for name in SECTIONS] for mine in ledgers]
-    whole = [sum(mine) for mine in seconds]
+    seconds = [
+        [fmean([run_ledger.get(name, 0.0) for run_ledger in entry] or [0.0]) for name in SECTIONS] for entry in ledgers
+    ]
+    totals = [sum(entry) for entry in seconds]
     figure, (panel, *_) = new_figure(LINE * len(cells) + 1.25)
-    left = [0.0] * len(cells)
+    offsets = [0.0] * len(cells)
     for name, (colour, hatch), times in zip(SECTIONS, _LOOKS, zip(*seconds, strict=True), strict=True):
-        shares = [100 * mine / every if every else 0.0 for mine, every in zip(times, whole, strict=True)]
+        shares = [100 * entry / total if total else 0.0 for entry, total in zip(times, totals, strict=True)]
         if max(shares) < 0.05:
             continue
         style: dict[str, Any] = {
@@ -134,45 +136,45 @@ def ledger(standing: GridResults) -> Figure:
             "edgecolor": "black",
             "linewidth": 0.5,
         }
-        panel.barh(range(len(cells)), shares, left=left, label=name, **style)
-        left = [before + share for before, share in zip(left, shares, strict=True)]
-    for place, (cell, every) in enumerate(zip(cells, whole, strict=True)):
-        if every:
-            panel.text(101, place, f"{digits(every)} s", va="center", fontsize=8.5)
+        panel.barh(range(len(cells)), shares, left=offsets, label=name, **style)
+        offsets = [offset + share for offset, share in zip(offsets, shares, strict=True)]
+    for place, (cell, total) in enumerate(zip(cells, totals, strict=True)):
+        if total:
+            panel.text(101, place, f"{digits(total)} s", va="center", fontsize=8.5)
         else:
             panel.text(
                 1,
                 place,
-                render_phrase("run_troubles", standing.counts(cell)),
+                render_phrase("run_troubles", results.counts(cell)),
                 va="center",
                 fontsize=8.5,
                 style="italic",
             )
-    _names(panel, [standing.label(cell) for cell in cells])
+    _names(panel, [results.label(cell) for cell in cells])
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of a run's wall time, % (right: all of it)", loc="right")
     legend(figure, *panel.get_legend_handles_labels(), handlelength=1.6, columnspacing=1.2)
     return figure
 
 
-def _few(standing: GridResults) -> Sequence[PlannedCell]:
-    if len(standing.cells) > MOST:
-        raise NoDataError(f"{len(standing.cells)} cells are more than one picture can show ({MOST})")
-    return standing.cells
+def _few(results: GridResults) -> Sequence[PlannedCell]:
+    if len(results.cells) > MOST:
+        raise NoDataError(f"{len(results.cells)} cells are more than one picture can show ({MOST})")
+    return results.cells
 
 
 def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
     """Lines from top to bottom, each with its runs, its value and its interval; an arrow where it leaves the page."""
     figure, (panel, *_) = new_figure(LINE * len(lines) + 0.75)
-    known = [value for line in lines for value in (*line.runs, line.value, around) if value]
+    values = [value for line in lines for value in (*line.runs, line.value, around) if value]
     # Two runs far apart have an interval that says nothing: it may triple the page, and no more.
-    spread = max(known) / min(known)
-    room = max(1.15, spread**0.5)
-    within = (min(known) / room, max(known) * room)
-    ends = [end for line in lines for end in (line.low, line.high) if end and within[0] < end < within[1]]
-    wide = log_where_wide(panel, [*known, *ends], times=6.0)
-    if not wide:
-        low, high = min([*known, *ends]), max([*known, *ends])
+    spread = max(values) / min(values)
+    margin = max(1.15, spread**0.5)
+    limits = (min(values) / margin, max(values) * margin)
+    ends = [end for line in lines for end in (line.low, line.high) if end and limits[0] < end < limits[1]]
+    is_log = log_where_wide(panel, [*values, *ends], times=6.0)
+    if not is_log:
+        low, high = min([*values, *ends]), max([*values, *ends])
         span = (high - low) or high
         panel.set_xlim(max(0.0, low - 0.12 * span) if low > 0.35 * high else 0.0, high + 0.12 * span)
     low, high = panel.get_xlim()
@@ -188,15 +190,15 @@ def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
             panel.plot([line.value], [place], marker, color="black", markersize=4.5)
         if line.trouble:
             # Where no number stands: at the left of one that lies in the right half.
-            left = line.value is None or panel.transData.transform((line.value, 0))[0] > _middle(panel)
-            where = 0.02 if left else 1.0
+            at_left = line.value is None or panel.transData.transform((line.value, 0))[0] > _middle(panel)
+            x = 0.02 if at_left else 1.0
             panel.text(
-                where,
+                x,
                 place,
                 line.trouble,
                 transform=panel.get_yaxis_transform(),
                 va="center",
-                ha="left" if left else "right",
+                ha="left" if at_left else "right",
                 style="italic",
                 fontsize=8.5,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75},

@@ -33,29 +33,31 @@ LINES = 6
 """Curves that can be told apart."""
 
 
-def time_and_cost(standing: GridResults) -> Figure:
+def time_and_cost(results: GridResults) -> Figure:
     """What a whole run takes and what it costs, a mark for each cell: left and down is better.
 
     Raises:
         NothingToShowError: no device has a price, or no run has completed.
     """
-    rows = {row.cell_id: row for row in standing.rows}
+    rows = {row.cell_id: row for row in results.rows}
     points = []
-    for cell in standing.cells:
-        totals = [seconds for run in standing.completed(cell) if (seconds := timing.total(run)) is not None]
+    for cell in results.cells:
+        totals = [seconds for run in results.completed(cell) if (seconds := timing.total(run)) is not None]
         price = rows[cell.cell_id].total_price
         if totals and price is not None:
             points.append((cell, median(totals), price))
-    if not any(cell.price_per_hour is not None for cell in standing.cells):
+    if not any(cell.price_per_hour is not None for cell in results.cells):
         raise NoDataError("no device of the grid has a price_per_hour")
     if not points:
         raise NoDataError("no run on a device with a price has completed")
     figure, (panel, *_) = new_figure(3.3)
-    every = devices(standing)
-    for device, (colour, marker, _) in zip(every, marks(len(every)), strict=True):
-        mine = [(x, y) for cell, x, y in points if str(cell.axes.get("device")) == device]
-        if mine:
-            panel.plot(*zip(*mine, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2)
+    device_names = devices(results)
+    for device, (colour, marker, _) in zip(device_names, marks(len(device_names)), strict=True):
+        device_points = [(x, y) for cell, x, y in points if str(cell.axes.get("device")) == device]
+        if device_points:
+            panel.plot(
+                *zip(*device_points, strict=True), marker, color=colour, label=device, markersize=6, mfc="none", mew=1.2
+            )
     log_where_wide(panel, [x for _, x, _ in points])
     prices = [price for *_, price in points]
     if min(prices) > 0:
@@ -68,7 +70,7 @@ def time_and_cost(standing: GridResults) -> Figure:
     panel.set_ylabel("price of a run (unit of price_per_hour)")
     if len(panel.lines) > 1:
         legend(figure, *panel.get_legend_handles_labels())
-    label_points(figure, panel, [(fitted(standing.label(cell), 24), x, y) for cell, x, y in fastest_first])
+    label_points(figure, panel, [(fitted(results.label(cell), 24), x, y) for cell, x, y in fastest_first])
     return figure
 
 
@@ -94,7 +96,7 @@ class _Side:
         return fmean(process.once for process in self.processes) / self.steady
 
 
-def crossover(standing: GridResults) -> Figure:
+def crossover(results: GridResults) -> Figure:
     """Times as fast as the baseline, by the length of the job, with the 95 % interval as a band.
 
     What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
@@ -102,63 +104,63 @@ def crossover(standing: GridResults) -> Figure:
     Raises:
         NothingToShowError: nothing is compared, or no run has completed.
     """
-    pairs = _pairs(standing)
+    pairs = _pairs(results)
     if not pairs:
         raise NoDataError("no cell has a baseline to be compared with")
     figure, (panel, *_) = new_figure(3.2)
     longest = max(100.0, 30 * max(side.settled for _, *sides in pairs for side in sides))
     lengths = [longest ** (place / 60) for place in range(61)]
     panel.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    every = [1.0]
+    heights = [1.0]
     curves = [[speedup(base.seconds(n), other.seconds(n)) for n in lengths] for _, base, other in pairs]
-    ratios = [[each.ratio for each in found if each] for found in curves]
-    known = [1.0, *chain(*ratios)]
+    ratios = [[each.ratio for each in speedups if each] for speedups in curves]
+    ratio_values = [1.0, *chain(*ratios)]
     # As far as an interval may stretch the page: two runs far apart have one that says nothing.
-    room = max(1.15, (max(known) / min(known)) ** 0.5)
-    page = (min(known) / room, max(known) * room)
-    every = list(known)
-    for (cell, *_), look, found, mine in zip(
-        pairs, styles_by_label(standing, [cell for cell, *_ in pairs]), curves, ratios, strict=True
+    room = max(1.15, (max(ratio_values) / min(ratio_values)) ** 0.5)
+    page = (min(ratio_values) / room, max(ratio_values) * room)
+    heights = list(ratio_values)
+    for (cell, *_), look, speedups, curve_ratios in zip(
+        pairs, styles_by_label(results, [cell for cell, *_ in pairs]), curves, ratios, strict=True
     ):
         colour, marker, dash = look
         style: dict[str, Any] = {"color": colour, "linestyle": dash}
-        marked: dict[str, Any] = {"marker": marker, "markevery": 15, "markersize": 4, "linewidth": 1.3}
-        panel.plot(lengths, mine, label=standing.label(cell), **style, **marked)
-        ends = [(each.low, each.high) for each in found if each and each.low is not None and each.high is not None]
+        marker_style: dict[str, Any] = {"marker": marker, "markevery": 15, "markersize": 4, "linewidth": 1.3}
+        panel.plot(lengths, curve_ratios, label=results.label(cell), **style, **marker_style)
+        ends = [(each.low, each.high) for each in speedups if each and each.low is not None and each.high is not None]
         if len(ends) == len(lengths) and (page[0] < ends[-1][0] or ends[-1][1] < page[1]):
             low, high = zip(*ends, strict=True)
             panel.fill_between(lengths, low, high, color=colour, alpha=0.1, linewidth=0)
             for edge in (low, high):
                 panel.plot(lengths, edge, linewidth=0.5, **style)
-            every += [end for end in (*low, *high) if page[0] < end < page[1]]
+            heights += [end for end in (*low, *high) if page[0] < end < page[1]]
     log(panel, 1, longest)
-    if not log_where_wide(panel, every, "y"):
-        room = 0.1 * ((max(every) - min(every)) or 1.0)
-        panel.set_ylim(max(0.0, min(every) - room), max(every) + room)
+    if not log_where_wide(panel, heights, "y"):
+        room = 0.1 * ((max(heights) - min(heights)) or 1.0)
+        panel.set_ylim(max(0.0, min(heights) - room), max(heights) + room)
     panel.set_xlabel("length of the job, epochs", loc="right")
     panel.set_ylabel("times as fast (×)")
     legend(figure, *panel.get_legend_handles_labels(), handlelength=3.2)
     return figure
 
 
-def _pairs(standing: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
+def _pairs(results: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
     """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
-    sides = [_side(standing, cell) for cell in standing.cells]
-    found: list[tuple[PlannedCell, _Side, _Side]] = []
-    for number, origin in enumerate(baseline_indices(standing.cells, standing.compared_with)):
-        cell, mine = standing.cells[number], sides[number]
+    sides = [_side(results, cell) for cell in results.cells]
+    pairs: list[tuple[PlannedCell, _Side, _Side]] = []
+    for number, origin in enumerate(baseline_indices(results.cells, results.compared_with)):
+        cell, own_side = results.cells[number], sides[number]
         base = sides[origin] if origin is not None and origin != number else None
-        if mine and base and not cell.aa_of:
-            found.append((cell, base, mine))
-    if len(found) <= LINES:
-        return found
+        if own_side and base and not cell.aa_of:
+            pairs.append((cell, base, own_side))
+    if len(pairs) <= LINES:
+        return pairs
     best: dict[str, tuple[PlannedCell, _Side, _Side]] = {}
-    for pair in sorted(found, key=lambda pair: pair[2].steady):
+    for pair in sorted(pairs, key=lambda pair: pair[2].steady):
         best.setdefault(str(pair[0].axes.get("device")), pair)
     return list(best.values())[:LINES]
 
 
-def _side(standing: GridResults, cell: PlannedCell) -> _Side | None:
-    processes = run_costs_of(standing.completed(cell))
-    steps = standing.steps(cell)
+def _side(results: GridResults, cell: PlannedCell) -> _Side | None:
+    processes = run_costs_of(results.completed(cell))
+    steps = results.steps(cell)
     return _Side(processes, steps) if processes and steps else None

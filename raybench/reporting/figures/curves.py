@@ -36,7 +36,7 @@ Panel = tuple[str, list[tuple[str, PlannedCell]]]
 Curve = tuple[Sequence[float], Sequence[float]]
 
 
-def accuracy_by_epoch(standing: GridResults) -> Figure:
+def accuracy_by_epoch(results: GridResults) -> Figure:
     """The metric after each epoch: the mean of the runs of a cell as a line, where they are several their range.
 
     Devices stand in panels of their own, so that settings can be told apart on each.
@@ -44,10 +44,10 @@ def accuracy_by_epoch(standing: GridResults) -> Figure:
     Raises:
         NothingToShowError: no run has told of the metric, or there are too many cells.
     """
-    return _curves(standing, _by_epoch, "epoch", lines_of=("weight_decay", "batch_size"))
+    return _curves(results, _by_epoch, "epoch", lines_of=("weight_decay", "batch_size"))
 
 
-def accuracy_by_time(standing: GridResults) -> Figure:
+def accuracy_by_time(results: GridResults) -> Figure:
     """The metric over training time (compile + train + waiting for input, without evaluation), by device.
 
     Devices stand in one panel, one for each setting: that is the race.
@@ -55,47 +55,47 @@ def accuracy_by_time(standing: GridResults) -> Figure:
     Raises:
         NothingToShowError: no run has told of the metric, or there are too many cells.
     """
-    return _curves(standing, _by_time, "training time, s", lines_of=("device", "framework"))
+    return _curves(results, _by_time, "training time, s", lines_of=("device", "framework"))
 
 
 def _by_epoch(run: Attempt, metric: str) -> Curve:
-    told = [(epoch.epoch, epoch.metrics[metric]) for epoch in run.epochs if metric in epoch.metrics]
-    return [float(number) for number, _ in told], [value for _, value in told]
+    points = [(epoch.epoch, epoch.metrics[metric]) for epoch in run.epochs if metric in epoch.metrics]
+    return [float(number) for number, _ in points], [value for _, value in points]
 
 
 def _by_time(run: Attempt, metric: str) -> Curve:
-    spent = accumulate(map(epoch_seconds, run.epochs))
-    told = [(at, epoch.metrics[metric]) for at, epoch in zip(spent, run.epochs, strict=True) if metric in epoch.metrics]
-    return [at for at, _ in told], [value for _, value in told]
+    elapsed = accumulate(map(epoch_seconds, run.epochs))
+    points = [
+        (at, epoch.metrics[metric]) for at, epoch in zip(elapsed, run.epochs, strict=True) if metric in epoch.metrics
+    ]
+    return [at for at, _ in points], [value for _, value in points]
 
 
-def _curves(
-    standing: GridResults, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]
-) -> Figure:
-    if not any(len(curve(run, standing.metric)[0]) for cell in standing.cells for run in standing.runs(cell)):
-        raise NoDataError(f"no run has told of {standing.metric}")
-    groups = _panels(standing, lines_of)
+def _curves(results: GridResults, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]) -> Figure:
+    if not any(len(curve(run, results.metric)[0]) for cell in results.cells for run in results.runs(cell)):
+        raise NoDataError(f"no run has told of {results.metric}")
+    groups = _panels(results, lines_of)
     if len(groups) > PANELS:
-        groups = _best(standing, together="device" in lines_of)
+        groups = _best(results, together="device" in lines_of)
     columns = 1 if len(groups) == 1 else 2
     rows = -(-len(groups) // columns)
     figure, panels = new_figure(2.9 if columns == 1 else 2.1 * rows + 0.5, rows, columns, sharex=True, sharey=True)
-    first: dict[str, PlannedCell] = {}
+    first_cells: dict[str, PlannedCell] = {}
     for _, cells in groups:
         for name, cell in cells:
-            first.setdefault(name, cell)
-    look = dict(zip(first, styles_by_label(standing, list(first.values())), strict=True))
-    reached: list[float] = []
-    heads = 1
+            first_cells.setdefault(name, cell)
+    look = dict(zip(first_cells, styles_by_label(results, list(first_cells.values())), strict=True))
+    xs: list[float] = []
+    max_lines = 1
     for panel, (title, cells) in zip(panels, groups, strict=False):
         for name, cell in cells:
-            reached += _draw(panel, standing, cell, look[name], name, curve)
-        told = [fitted(title), *_trouble(standing, cells)]
-        heads = max(heads, len(told))
-        panel.set_title("\n".join(filter(None, told)), loc="left", fontsize=8)
-        if standing.target:
-            bound = standing.target.at_least if standing.target.at_least is not None else standing.target.at_most
-            if standing.target.metric == standing.metric and bound is not None:
+            xs += _draw(panel, results, cell, look[name], name, curve)
+        title_lines = [fitted(title), *_trouble(results, cells)]
+        max_lines = max(max_lines, len(title_lines))
+        panel.set_title("\n".join(filter(None, title_lines)), loc="left", fontsize=8)
+        if results.target:
+            bound = results.target.at_least if results.target.at_least is not None else results.target.at_most
+            if results.target.metric == results.metric and bound is not None:
                 panel.axhline(bound, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     for number, panel in enumerate(panels):
         panel.set_visible(number < len(groups))
@@ -105,11 +105,11 @@ def _curves(
 
         panels[0].xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     else:
-        log_where_wide(panels[0], reached, times=12.0)
-    if heads > 1:
-        figure.set_figheight(figure.get_figheight() + HEAD * (heads - 1) * rows)
+        log_where_wide(panels[0], xs, times=12.0)
+    if max_lines > 1:
+        figure.set_figheight(figure.get_figheight() + HEAD * (max_lines - 1) * rows)
     figure.supxlabel(unit, fontsize=9.5)
-    figure.supylabel(standing.metric, fontsize=9.5)
+    figure.supylabel(results.metric, fontsize=9.5)
     handles, names = _legend(panels)
     if len(names) > 1:
         legend(figure, handles, names)
@@ -118,7 +118,7 @@ def _curves(
 
 def _draw(
     panel: Axes,
-    standing: GridResults,
+    results: GridResults,
     cell: PlannedCell,
     look: tuple[str, str, Any],
     name: str,
@@ -126,20 +126,20 @@ def _draw(
 ) -> list[float]:
     """One cell's line, with a cross where a run ended that did not complete. Returns where its points lie on x."""
     colour, marker, dash = look
-    completed = standing.completed(cell)
-    curves = [found for run in completed if len((found := curve(run, standing.metric))[0])]
+    completed = results.completed(cell)
+    curves = [run_curve for run in completed if len((run_curve := curve(run, results.metric))[0])]
     points: list[float] = []
     if curves:
-        long = min(len(xs) for xs, _ in curves)
-        x = [fmean(xs[place] for xs, _ in curves) for place in range(long)]
-        y = [[ys[place] for _, ys in curves] for place in range(long)]
+        length = min(len(xs) for xs, _ in curves)
+        x = [fmean(xs[place] for xs, _ in curves) for place in range(length)]
+        y = [[ys[place] for _, ys in curves] for place in range(length)]
         style = {"color": colour, "linestyle": dash, "marker": marker, "markersize": 3.5, "linewidth": 1.2}
-        panel.plot(x, [fmean(ys) for ys in y], label=name, markevery=max(1, long // 8), **style)
+        panel.plot(x, [fmean(ys) for ys in y], label=name, markevery=max(1, length // 8), **style)
         if len(curves) > 1:
             panel.fill_between(x, [min(ys) for ys in y], [max(ys) for ys in y], color=colour, alpha=0.15, linewidth=0)
         points += x
-    for run in standing.runs(cell):
-        xs, ys = curve(run, standing.metric)
+    for run in results.runs(cell):
+        xs, ys = curve(run, results.metric)
         if run not in completed and len(xs):
             panel.plot(xs, ys, color=colour, linestyle=dash, linewidth=0.7)
             panel.plot(xs[-1:], ys[-1:], "x", color=colour, markersize=6)
@@ -147,53 +147,69 @@ def _draw(
     return points
 
 
-def _trouble(standing: GridResults, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
+def _trouble(results: GridResults, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
     """What has no line, or not of all its runs, and why: a line each, above the panel, where no curve is."""
-    words = [(name, render_phrase("run_troubles", standing.counts(cell))) for name, cell in cells]
-    told = [f"{fitted(name or 'runs', 20)}: {trouble}" for name, trouble in words if trouble]
-    return [*told[:3], *([f"and {len(told) - 3} more"] if len(told) > 3 else [])]
+    troubles = [(name, render_phrase("run_troubles", results.counts(cell))) for name, cell in cells]
+    lines = [f"{fitted(name or 'runs', 20)}: {trouble}" for name, trouble in troubles if trouble]
+    return [*lines[:3], *([f"and {len(lines) - 3} more"] if len(lines) > 3 else [])]
 
 
-def _panels(standing: GridResults, lines_of: Sequence[str]) -> list[Panel]:
+def _panels(results: GridResults, lines_of: Sequence[str]) -> list[Panel]:
     """Panels with the lines in each: lines are the axes that are wanted as such, as far as a panel can hold them.
 
     Where all cells are few enough, they stand in one panel.
     """
-    axes = standing.axes
-    chosen: list[str] = []
+    axes = results.axes
+    line_axes: list[str] = []
     total = prod(len(values) for values in axes.values())
     for axis in list(axes) if total <= LINES else [*lines_of, *reversed(axes)]:
-        if axis in axes and axis not in chosen and len(axes[axis]) * prod(len(axes[a]) for a in chosen) <= LINES:
-            chosen.append(axis)
-    others = [axis for axis in axes if axis not in chosen]
-    found: dict[str, list[tuple[str, PlannedCell]]] = {}
-    for cell in standing.cells:
-        title = " ".join(axis_label(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
-        found.setdefault(title, []).append((standing.label(cell, without=others) or format_value(cell.cell_id), cell))
-    return list(found.items())
+        if axis in axes and axis not in line_axes and len(axes[axis]) * prod(len(axes[a]) for a in line_axes) <= LINES:
+            line_axes.append(axis)
+    panel_axes = [axis for axis in axes if axis not in line_axes]
+    panels: dict[str, list[tuple[str, PlannedCell]]] = {}
+    for cell in results.cells:
+        title = " ".join(axis_label(axis, cell.axes[axis]) for axis in panel_axes if axis in cell.axes)
+        panels.setdefault(title, []).append(
+            (results.label(cell, without=panel_axes) or format_value(cell.cell_id), cell)
+        )
+    return list(panels.items())
 
 
-def _best(standing: GridResults, together: bool) -> list[Panel]:
+def _best(results: GridResults, together: bool) -> list[Panel]:
     """The cells that ended best: so many of each device in a panel of its own, or the best of each in one panel."""
-    ended = {cell.cell_id: [run.metric(standing.metric) for run in standing.completed(cell)] for cell in standing.cells}
-    known = {name: fmean(found) for name, values in ended.items() if (found := [v for v in values if v is not None])}
-    sign = 1 if standing.less_is_better else -1
-    best = sorted((c for c in standing.cells if c.cell_id in known), key=lambda cell: sign * known[cell.cell_id])
+    final_values = {
+        cell.cell_id: [run.metric(results.metric) for run in results.completed(cell)] for cell in results.cells
+    }
+    means = {
+        name: fmean(numbers)
+        for name, values in final_values.items()
+        if (numbers := [v for v in values if v is not None])
+    }
+    sign = 1 if results.less_is_better else -1
+    best = sorted((c for c in results.cells if c.cell_id in means), key=lambda cell: sign * means[cell.cell_id])
     devices: dict[str, list[PlannedCell]] = {}
     for cell in best:
         devices.setdefault(str(cell.axes.get("device", "")), []).append(cell)
     if together:
-        return [("the best of each device", [(standing.label(mine[0]), mine[0]) for mine in devices.values()][:LINES])]
+        return [
+            (
+                "the best of each device",
+                [(results.label(device_cells[0]), device_cells[0]) for device_cells in devices.values()][:LINES],
+            )
+        ]
     return [
-        (f"{device}: the best {LINES}", [(standing.label(cell, without=("device",)), cell) for cell in mine[:LINES]])
-        for device, mine in sorted(devices.items())
+        (
+            f"{device}: the best {LINES}",
+            [(results.label(cell, without=("device",)), cell) for cell in device_cells[:LINES]],
+        )
+        for device, device_cells in sorted(devices.items())
     ]
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:
     """Each line once, in the order in which the panels have them."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    return list(found.values()), list(found)
+            handles.setdefault(name, handle)
+    return list(handles.values()), list(handles)

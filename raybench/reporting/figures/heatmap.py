@@ -46,7 +46,7 @@ class _Side:
         return [place + 0.5 for place in range(len(words))], words
 
 
-def accuracy_map(standing: GridResults) -> Figure:
+def accuracy_map(results: GridResults) -> Figure:
     """The last epoch's metric by batch size and weight decay, a panel for each device, with ± its standard deviation.
 
     What ran out of memory, diverged, was skipped or has not run is hatched and says so; what the grid does not ask for
@@ -55,20 +55,20 @@ def accuracy_map(standing: GridResults) -> Figure:
     Raises:
         NothingToShowError: neither varies, no run has completed, or there are too many cells.
     """
-    batches, decays = standing.axes.get(BATCH), standing.axes.get(DECAY)
+    batches, decays = results.axes.get(BATCH), results.axes.get(DECAY)
     if not batches and not decays:
         raise NoDataError("neither batch size nor weight decay varies")
-    values = {cell.cell_id: standing.values(cell) for cell in standing.cells}
-    every = [fmean(found) for found in values.values() if found]
-    if not every:
-        raise NoDataError(f"no completed run has told of {standing.metric}")
-    others = [axis for axis in standing.axes if axis not in (BATCH, DECAY)]
+    values = {cell.cell_id: results.values(cell) for cell in results.cells}
+    means = [fmean(numbers) for numbers in values.values() if numbers]
+    if not means:
+        raise NoDataError(f"no completed run has told of {results.metric}")
+    panel_axes = [axis for axis in results.axes if axis not in (BATCH, DECAY)]
     panels: dict[str, list[PlannedCell]] = {}
-    for cell in standing.cells:
+    for cell in results.cells:
         if not cell.aa_of and cell.axes:
-            title = " ".join(axis_label(axis, cell.axes[axis]) for axis in others if axis in cell.axes)
+            title = " ".join(axis_label(axis, cell.axes[axis]) for axis in panel_axes if axis in cell.axes)
             panels.setdefault(title, []).append(cell)
-    rows, columns = _side(standing, BATCH, "batch size"), _side(standing, DECAY, "weight decay λ")
+    rows, columns = _side(results, BATCH, "batch size"), _side(results, DECAY, "weight decay λ")
     if len(columns.values) > COLUMNS:
         rows, columns = columns, rows
     if len(panels) > PANELS or len(columns.values) > COLUMNS or len(rows.values) > ROWS:
@@ -76,9 +76,9 @@ def accuracy_map(standing: GridResults) -> Figure:
     across = 2 if len(columns.values) <= 2 and len(panels) > 1 else 1
     down = -(-len(panels) // across)
     figure, axes = new_figure(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)
-    scale = (min(every), max(every) if max(every) > min(every) else min(every) + 1e-9)
+    scale = (min(means), max(means) if max(means) > min(means) else min(means) + 1e-9)
     for panel, (title, cells) in zip(axes, panels.items(), strict=False):
-        _map(panel, standing, cells, values, rows, columns, scale)
+        _map(panel, results, cells, values, rows, columns, scale)
         panel.set_title(fitted(title, 26 if across > 1 else 56), loc="left")
     for panel in axes[len(panels) :]:
         panel.set_visible(False)
@@ -89,7 +89,7 @@ def accuracy_map(standing: GridResults) -> Figure:
 
 def _map(
     panel: Axes,
-    standing: GridResults,
+    results: GridResults,
     cells: Sequence[PlannedCell],
     values: dict[str, list[float]],
     rows: _Side,
@@ -102,25 +102,25 @@ def _map(
     greys = colormaps["Greys"]
     for cell in cells:
         place = columns.place(cell), rows.place(cell)
-        found = values[cell.cell_id]
-        share = (fmean(found) - scale[0]) / (scale[1] - scale[0]) if found else 0.0
+        numbers = values[cell.cell_id]
+        share = (fmean(numbers) - scale[0]) / (scale[1] - scale[0]) if numbers else 0.0
         box: dict[str, Any] = {
-            "facecolor": greys(0.05 + DARKEST * share) if found else "white",
+            "facecolor": greys(0.05 + DARKEST * share) if numbers else "white",
             "edgecolor": "black",
             "linewidth": 0.6,
         }
-        panel.add_patch(Rectangle(place, 1, 1, hatch="" if found else TROUBLE, **box))
-        words = _words(found) if found else render_phrase("run_troubles", standing.counts(cell)) or "–"
-        more = f"\n{trouble}" if found and (trouble := render_phrase("run_troubles", standing.counts(cell))) else ""
+        panel.add_patch(Rectangle(place, 1, 1, hatch="" if numbers else TROUBLE, **box))
+        words = _words(numbers) if numbers else render_phrase("run_troubles", results.counts(cell)) or "–"
+        suffix = f"\n{trouble}" if numbers and (trouble := render_phrase("run_troubles", results.counts(cell))) else ""
         panel.text(
             place[0] + 0.5,
             place[1] + 0.5,
-            words + more,
+            words + suffix,
             ha="center",
             va="center",
-            fontsize=8.5 if not more else 7,
+            fontsize=8.5 if not suffix else 7,
             linespacing=1.05,
-            bbox=None if found else {"facecolor": "white", "edgecolor": "none", "pad": 1.2},
+            bbox=None if numbers else {"facecolor": "white", "edgecolor": "none", "pad": 1.2},
         )
     panel.set_xlim(0, len(columns.values))
     panel.set_ylim(len(rows.values), 0)
@@ -130,13 +130,13 @@ def _map(
     panel.spines[:].set_visible(False)
 
 
-def _side(standing: GridResults, axis: str, label: str) -> _Side:
+def _side(results: GridResults, axis: str, label: str) -> _Side:
     """A side of a map, sorted where its values are numbers; without a label where it does not vary."""
-    values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in standing.cells if cell.axes))
+    values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in results.cells if cell.axes))
     ordered = sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
-    return _Side(axis, ordered, label if axis in standing.axes else "")
+    return _Side(axis, ordered, label if axis in results.axes else "")
 
 
-def _words(found: Sequence[float]) -> str:
-    more = f" ±{stdev(found):.3f}".replace("±0.", "±.") if len(found) > 1 else ""
-    return f"{fmean(found):.3f}{more}"
+def _words(numbers: Sequence[float]) -> str:
+    deviation = f" ±{stdev(numbers):.3f}".replace("±0.", "±.") if len(numbers) > 1 else ""
+    return f"{fmean(numbers):.3f}{deviation}"

@@ -65,18 +65,20 @@ def styled(salt: str) -> Iterator[None]:
     from matplotlib import rcParamsDefault
 
     # The backend is no business of ours: figures here are made and saved without one.
-    plain: dict[str, Any] = {name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")}
-    settings: Any = {**plain, **LETTERS, "svg.hashsalt": salt}
+    defaults: dict[str, Any] = {
+        name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")
+    }
+    settings: Any = {**defaults, **LETTERS, "svg.hashsalt": salt}
     with mpl.rc_context(settings):
         yield
 
 
-def new_figure(height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, list[Axes]]:
+def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
     """A figure of so many inches in height, and its panels row by row; it belongs to nobody but who asks for it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, **how)
+    panels = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, list(panels.ravel())
 
 
@@ -99,7 +101,7 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
     return page.getvalue()
 
 
-def _save(figure: Figure, page: IO[Any], **how: Any) -> None:
+def _save(figure: Figure, page: IO[Any], **options: Any) -> None:
     """Save a figure; of a person's names what no font can draw becomes a space, or a box without a word."""
     from matplotlib.text import Text
 
@@ -110,25 +112,25 @@ def _save(figure: Figure, page: IO[Any], **how: Any) -> None:
             text.set_text(shown)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
-        figure.savefig(page, **how)
+        figure.savefig(page, **options)
 
 
 def marks(number: int) -> list[tuple[str, str, Any]]:
     """A colour, a marker and a dash for each of so many lines; no two of the first thirty are alike without colour."""
-    found = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
-    return list(islice(found, number))
+    styles = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
+    return list(islice(styles, number))
 
 
-def fitted(name: str, most: int = 34) -> str:
+def fitted(name: str, max_length: int = 34) -> str:
     """A name no longer than a figure has room for: what is left out lies before its end, which tells cells apart.
 
     Args:
-        most: letters.
+        max_length: letters.
     """
-    if len(name) <= most:
+    if len(name) <= max_length:
         return name
-    tail = most * 2 // 5
-    return f"{name[: most - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+    tail = max_length * 2 // 5
+    return f"{name[: max_length - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
 
 
 def log_where_wide(panel: Axes, values: Sequence[float], which: str = "x", times: float = 8.0) -> bool:
@@ -165,17 +167,17 @@ def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float,
     to_page = panel.transData.transform
     marks_at = [to_page((x, y)) for _, x, y in points]
     begin, end = (float(panel.transAxes.transform((share, 0))[0]) for share in (0, 1))
-    taken: list[tuple[float, float, float]] = []
+    boxes: list[tuple[float, float, float]] = []
     for (name, x, y), (at_x, at_y) in zip(points, marks_at, strict=True):
-        wide = LETTER * len(name)
-        for left in (at_x + GAP, at_x - GAP - wide):
-            inside = left > begin and left + wide < end
-            box = (left, left + wide, at_y)
+        width = LETTER * len(name)
+        for left in (at_x + GAP, at_x - GAP - width):
+            inside = left > begin and left + width < end
+            box = (left, left + width, at_y)
             free = all(
                 abs(at_y - mark_y) > 7 or not box[0] - MARK < mark_x < box[1] + MARK for mark_x, mark_y in marks_at
             )
-            if inside and free and all(abs(at_y - b[2]) > 10 or b[1] < box[0] or box[1] < b[0] for b in taken):
-                taken.append(box)
+            if inside and free and all(abs(at_y - b[2]) > 10 or b[1] < box[0] or box[1] < b[0] for b in boxes):
+                boxes.append(box)
                 ha = "left" if left > at_x else "right"
                 shift = (GAP if left > at_x else -GAP, 0)
                 panel.annotate(name, (x, y), xytext=shift, textcoords="offset pixels", ha=ha, va="center", fontsize=7.5)
@@ -190,11 +192,11 @@ ROWS, ROW = 2, 0.18
 """Rows of a legend for which a figure has room, and inches for each further one."""
 
 
-def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **how: Any) -> None:
+def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **options: Any) -> None:
     """A legend above the panels, in as many columns as its names leave room for."""
     names = list(map(fitted, names))
     columns = max(1, min(len(names), int(60 / (max(map(len, names)) + 8))))
-    more = -(-len(names) // columns) - ROWS
-    if more > 0:
-        figure.set_figheight(figure.get_figheight() + more * ROW)
-    figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False, **how)
+    extra_rows = -(-len(names) // columns) - ROWS
+    if extra_rows > 0:
+        figure.set_figheight(figure.get_figheight() + extra_rows * ROW)
+    figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False, **options)
