@@ -125,12 +125,12 @@ class Outcome:
         """
         if self.interrupted:
             return 130
-        ends = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
-        ends |= set(self.ended.values())
-        if any(status.is_failure for status in map(TrialStatus.parse, ends) if status):
+        statuses = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
+        statuses |= set(self.ended.values())
+        if any(status.is_failure for status in map(TrialStatus.parse, statuses) if status):
             return 1
-        ran = bool(ends - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
-        return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not ran) else 0
+        any_ran = bool(statuses - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
+        return 3 if any(cell.skip for cell in self.plan.cells) and (self.strict or not any_ran) else 0
 
 
 def run_grid(
@@ -203,12 +203,12 @@ class _Session:
             self._renew()
             return
         with Journal(self._folder / JOURNAL) as journal:
-            begun, writable = events.now(), True
-            on_this_machine = not any(node.address for node in self._plan.nodes)
+            started_at, writable = events.now(), True
+            is_local = not any(node.address for node in self._plan.nodes)
 
-            def tell(words: str) -> None:
-                self._warnings.append(words)
-                view.warn(words)
+            def tell(message: str) -> None:
+                self._warnings.append(message)
+                view.warn(message)
 
             load = executor.host_load()  # before anything of our own starts
             view.begin(self._plan, todo, list(self._known.values()))
@@ -223,7 +223,7 @@ class _Session:
             writer = self._tracker.open(
                 self._plan.spec.name,
                 self._folder,
-                executions.execution_name(begun),
+                executions.execution_name(started_at),
                 self._known.values(),
                 self._executions,
                 warn=self._warnings.append,
@@ -233,10 +233,10 @@ class _Session:
             def job(placement: AssignedWork) -> Job:
                 if placement.work.check:
                     view.checking(describe(placement.work))
-                made = make_job(self._plan, placement, self._folder, self._root)
-                label = {**made.labels, "label": self._label(placement.work.trial)}
-                made = replace(made, labels=label, host_busy=self._busy)
-                return self._evidence.complete(made, placement.work, self._folder)
+                new_job = make_job(self._plan, placement, self._folder, self._root)
+                label = {**new_job.labels, "label": self._label(placement.work.trial)}
+                new_job = replace(new_job, labels=label, host_busy=self._busy)
+                return self._evidence.complete(new_job, placement.work, self._folder)
 
             def sink(event: Event) -> None:
                 journal.append(event)
@@ -247,7 +247,7 @@ class _Session:
                 writer.put(event)
                 view.event(event)
                 error = event.get("error") or {}
-                if event.get("status") == TrialStatus.LOST and error.get("disk_full") and on_this_machine:
+                if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
                     raise JournalError(f"{event['trial']}: {error['message']}")  # tried again, it would end the same
 
             try:
@@ -262,58 +262,58 @@ class _Session:
                 raise
             finally:
                 try:
-                    self._close(journal if writable else None, writer, view, begun)
+                    self._close(journal if writable else None, writer, view, started_at)
                 finally:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
-    def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, begun: str) -> None:
+    def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, started_at: str) -> None:
         """Keep what this execution comes to, where there is room for it, and bring MLflow up to date."""
         try:
             if journal:
-                summary = self._summary(begun)
+                summary = self._summary(started_at)
                 executions.write_execution(journal, summary)
                 self._keep_page(summary.files)
                 writer.put_summary(summary)
         except OSError as error:
             raise JournalError(f"{self._folder}: {error.strerror or error}") from error
         finally:
-            words = f"bringing MLflow up to date, for at most {PATIENCE:.0f} s"
-            writer.close(progress=lambda left: view.end(f"{words}: {left} left"))
+            message = f"bringing MLflow up to date, for at most {PATIENCE:.0f} s"
+            writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""
-        told = latest(self._known.values())
+        known_attempts = latest(self._known.values())
         return [
             events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
             for trial in self._plan.trials
-            if trial.cell.skip and trial.trial_id not in told
+            if trial.cell.skip and trial.trial_id not in known_attempts
         ]
 
     def _label(self, trial: Trial) -> str:
         """The label of a trial; with the settings in which its cell differs if earlier runs of another share it."""
         label, cell = self._plan.label(trial), trial.cell
         cells = self._labelled.get(without_repeat(label), {})
-        others = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
-        return extended(label, differences(cell.cell_id, cell.content, others)) if others else label
+        other_contents = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
+        return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
 
     def _wanted(self) -> GridRequest:
         """What the plan asks for; secrets in the grid file and the password of a store are taken out."""
-        wanted = request_of(self._plan)
+        request = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
-        text = reduce(redact_text, filter(None, uris), mask_yaml(wanted.text))
-        return replace(wanted, text=text, description=mask(wanted.description))
+        text = reduce(redact_text, filter(None, uris), mask_yaml(request.text))
+        return replace(request, text=text, description=mask(request.description))
 
     def _report(self) -> Report:
         """The grid as it stands now, from its journal."""
         history = list(read_journal(self._folder / JOURNAL))
         return from_journal(self._plan.spec.name, history, self._wanted(), self._warnings)
 
-    def _summary(self, begun: str) -> Summary:
+    def _summary(self, started_at: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
         from raybench.reporting.comparison_table import text
 
         report = self._report()
-        found, rows = report.standing.latest, report.standing.rows
+        attempts, rows = report.standing.latest, report.standing.rows
         plan = [
             {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
             for t in self._plan.trials
@@ -325,11 +325,11 @@ class _Session:
             "comparison.json": [asdict(row) for row in rows],
             "decay_proofs.json": [event for _, event in self._proved()],
         }
-        ends = [found[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in found]
+        statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
         texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
-        name = executions.execution_name(begun)
-        return Summary(name, texts, Counter(ends), begun, events.now(), interrupted=self._interrupted)
+        name = executions.execution_name(started_at)
+        return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
     def _files(self, report: Report) -> dict[str, str]:
         """The report's files; that a figure cannot be drawn must not take the summary with it."""
@@ -341,9 +341,9 @@ class _Session:
             self._warnings.append(f"no report was made: {type(error).__name__}: {error}")
             return {}
 
-    def _keep_page(self, made: Mapping[str, str]) -> None:
+    def _keep_page(self, files: Mapping[str, str]) -> None:
         try:
-            write_page(self._folder, made)
+            write_page(self._folder, files)
         except OSError as error:
             self._warnings.append(f"no page was written: {error}")
 
@@ -368,11 +368,11 @@ class _Session:
     def outcome(self) -> Outcome:
         """The grid as it stands now, from its journal."""
         report = self._report()
-        found = report.standing.latest
-        own = {trial.trial_id: found[trial.trial_id] for trial in self._plan.trials if trial.trial_id in found}
+        latest = report.standing.latest
+        planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
         return Outcome(
             plan=self._plan,
-            latest=own,
+            latest=planned,
             report=report,
             ran=self._ran,
             ended=self._ended,

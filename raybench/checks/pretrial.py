@@ -32,7 +32,7 @@ class PretrialChecks:
         canaries: of whether the machines stay the same.
     """
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self.proofs, self.rooflines, self.canaries = proofs.DecayChecks(), rooflines.Rooflines(), schedule.Canaries()
         self._kinds: dict[str, proofs.DecayChecks | rooflines.Rooflines | schedule.Canaries] = {
             decay.NAME: self.proofs,
@@ -40,7 +40,7 @@ class PretrialChecks:
             measure.NAME: self.canaries,
         }
         self._over: dict[str, int] = {}
-        for event in told:
+        for event in events:
             self.take(event)
 
     def take(self, event: Event) -> None:

@@ -25,8 +25,8 @@ def list_data() -> None:
 
     root = datasets.data_root()
     table = Table(title=f"data in {root}", title_justify="left", box=None, pad_edge=False)
-    for head in ("name", "state", "digest", "official", "what it is"):
-        table.add_column(head)
+    for title in ("name", "state", "digest", "official", "what it is"):
+        table.add_column(title)
     for name in datasets.names():
         dataset = datasets.get(name)
         status = dataset.status(root)

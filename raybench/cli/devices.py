@@ -30,8 +30,8 @@ def command(address: str | None) -> None:
     console = page()
     for node in nodes:
         table = Table(title=f"{node.name}, Python {node.python}", title_justify="left", box=None, pad_edge=False)
-        for head in ("kind", "model"):
-            table.add_column(head)
+        for column in ("kind", "model"):
+            table.add_column(column)
         table.add_column("count", justify="right")
         table.add_column("memory", justify="right")
         table.add_column("driver")
@@ -40,13 +40,13 @@ def command(address: str | None) -> None:
             table.add_row(entry.kind, entry.model, str(entry.count), memory, entry.driver or "–")
         console.print(table)
         console.print(f"ready: {_frameworks(node.packages) or 'no framework is installed'}")
-        for name, found in node.environments.items():
-            if not found.problem:
-                console.print(f"environment {name}: {_frameworks(found.packages)}, Python {found.version}")
+        for name, interpreter in node.environments.items():
+            if not interpreter.problem:
+                console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")
     table = Table("kind", "device", "frameworks", "here", "status", box=None, pad_edge=False)
     for kind in KINDS.values():
-        here = "yes" if any(node.find(kind.name) for node in nodes) else "no"
-        table.add_row(kind.name, kind.label, ", ".join(kind.adapters), here, kind.status.replace("`", ""))
+        present = "yes" if any(node.find(kind.name) for node in nodes) else "no"
+        table.add_row(kind.name, kind.label, ", ".join(kind.adapters), present, kind.status.replace("`", ""))
     console.print()
     console.print(table)
 
@@ -55,5 +55,5 @@ def _frameworks(packages: Mapping[str, str]) -> str:
     """The frameworks among packages, with their versions."""
     from raybench.engines import PACKAGES
 
-    there = [package for package in dict.fromkeys(PACKAGES.values()) if package in packages]
-    return ", ".join(f"{package} {packages[package]}" for package in there)
+    installed = [package for package in dict.fromkeys(PACKAGES.values()) if package in packages]
+    return ", ".join(f"{package} {packages[package]}" for package in installed)

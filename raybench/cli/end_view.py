@@ -49,8 +49,8 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     for attempt in troubled[:MOST]:
         console.print(_trouble(attempt, outcome), soft_wrap=True)
     if len(troubled) > MOST:
-        more = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
-        console.print(more, soft_wrap=True)
+        remainder = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
+        console.print(remainder, soft_wrap=True)
     show_caveats(outcome.report, console)
     console.print()
     for line in _next(outcome):
@@ -59,34 +59,34 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
 
 def _trouble(attempt: Attempt, outcome: Outcome) -> str:
     folder = attempt_folder(outcome.folder, attempt.trial, attempt.attempt)
-    words = ""
+    trouble_text = ""
     if attempt.error:
-        where = attempt.error.get("where")
-        words = f": {trouble(attempt.status, attempt.error)}" + (f" ({where})" if where else "")
-    return f"{attempt.status:<9} {attempt.label or attempt.trial}{words}\n          {folder}"
+        place = attempt.error.get("where")
+        trouble_text = f": {trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else "")
+    return f"{attempt.status:<9} {attempt.label or attempt.trial}{trouble_text}\n          {folder}"
 
 
 def _next(outcome: Outcome) -> list[str]:
     if outcome.ran:
-        ran = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now"
+        summary = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now"
     elif outcome.interrupted:
-        ran = "stopped before a trial had ended"
+        summary = "stopped before a trial had ended"
     else:
-        ran = "nothing was left to run"
+        summary = "nothing was left to run"
     page = outcome.folder / HTML
     lines = [f"report: {page}"] if page.is_file() else []
-    lines.append(f"{ran}; journal: {outcome.journal}")
+    lines.append(f"{summary}; journal: {outcome.journal}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"look at the runs: {_look(outcome.store, outcome.folder.parent)}")
     if outcome.plan.spec.smoke:
         lines.append("these are no results of the grid: that is the same command without --smoke")
     if outcome.interrupted:
         lines.append("the same command goes on where this one was stopped")
-    mendable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
-    retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in mendable})
+    retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
+    retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
-        again = " ".join(f"--retry {status}" for status in retried)
-        lines.append(f"once that is mended: the same command with {again}")
+        retry_options = " ".join(f"--retry {status}" for status in retried)
+        lines.append(f"once that is mended: the same command with {retry_options}")
     return lines
 
 

@@ -28,14 +28,14 @@ def list_environments() -> None:
     from raybench.environments import RECIPES, environment_status, environments_root
 
     table = Table(box=None, pad_edge=False)
-    for head in ("name", "state", "python", "versions", "size", "what it is for"):
-        table.add_column(head)
+    for title in ("name", "state", "python", "versions", "size", "what it is for"):
+        table.add_column(title)
     for name, recipe in RECIPES.items():
-        built = environment_status(name)
-        state = f"{built.state}: {built.reason}" if built.reason else built.state
-        versions = ", ".join(f"{package} {version}" for package, version in built.packages.items())
-        size = gigabytes(built.size) if built.size else "–"
-        table.add_row(name, state, built.version or "–", versions or "–", size, recipe.purpose)
+        env = environment_status(name)
+        state = f"{env.state}: {env.reason}" if env.reason else env.state
+        versions = ", ".join(f"{package} {version}" for package, version in env.packages.items())
+        size = gigabytes(env.size) if env.size else "–"
+        table.add_row(name, state, env.version or "–", versions or "–", size, recipe.purpose)
     console = page()
     console.print(f"environments in {environments_root()}", soft_wrap=True)
     console.print(table)
@@ -52,15 +52,15 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
     from raybench.environments import environment_status
     from raybench.environments.build import create
 
-    for built in [environment_status(name) for name in names]:  # nothing is built where one name is wrong
-        if built.state == "ready" and not rebuild:
-            say(f"{built.recipe.name}: ready in {built.folder}")
+    for env in [environment_status(name) for name in names]:  # nothing is built where one name is wrong
+        if env.state == "ready" and not rebuild:
+            say(f"{env.recipe.name}: ready in {env.folder}")
             continue
-        begun = time.monotonic()
-        with _Progress(f"building {built.recipe.name}") as progress:
-            built = create(built.recipe.name, progress.tell, rebuild)
-        took = time.monotonic() - begun
-        say(f"{built.recipe.name}: built in {took:.0f} s, {gigabytes(built.size)}, in {built.folder}")
+        start_s = time.monotonic()
+        with _Progress(f"building {env.recipe.name}") as progress:
+            env = create(env.recipe.name, progress.tell, rebuild)
+        elapsed_s = time.monotonic() - start_s
+        say(f"{env.recipe.name}: built in {elapsed_s:.0f} s, {gigabytes(env.size)}, in {env.folder}")
 
 
 LINE_EVERY = 15.0
@@ -104,8 +104,8 @@ class _Progress:
         if not self._console.is_terminal and step != self._now.partition(":")[0]:
             say(line, err=True)
         self._now = line
-        room = max(20, self._console.width - len(self._title) - 15)
-        self._bar.update(self._task, now=escape(line if len(line) <= room else f"{line[: room - 1]}…"))
+        width = max(20, self._console.width - len(self._title) - 15)
+        self._bar.update(self._task, now=escape(line if len(line) <= width else f"{line[: width - 1]}…"))
 
     def __exit__(self, *_: object) -> None:
         self._over.set()

@@ -13,8 +13,8 @@ from raybench.core.files import PACKAGE
 def shipped_grids() -> Path:
     """The folder of the shipped grids: inside the installed package, or beside it in a checkout."""
     package = PACKAGE
-    inside = package / "grids"
-    return inside if inside.is_dir() else package.parent / "grids"
+    grids = package / "grids"
+    return grids if grids.is_dir() else package.parent / "grids"
 
 
 @click.command("init", epilog="Example: raybench init benchmarks/grids")
@@ -30,12 +30,12 @@ def command(folder: Path, force: bool) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for source in sorted(shipped_grids().glob("*.yaml")):
-            goal = folder / source.name
-            if goal.exists() and not force:
-                say(f"kept     {goal}")
+            target = folder / source.name
+            if target.exists() and not force:
+                say(f"kept     {target}")
                 continue
-            goal.write_bytes(source.read_bytes())
-            say(f"written  {goal}")
+            target.write_bytes(source.read_bytes())
+            say(f"written  {target}")
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     say(f"Next: raybench grid {folder / 'quickstart.yaml'}")

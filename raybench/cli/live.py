@@ -44,12 +44,12 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
     if seconds < 9.95:
         return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    minutes = round(whole / 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
+    minutes = round(rounded / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
@@ -70,8 +70,8 @@ def left(seconds: float | None) -> str:
 def first_line(error: Mapping[str, Any]) -> str:
     """An error in one line: its type and the first line of its message, `ValueError: the batch is empty`."""
     lines = str(error.get("message") or "").strip().splitlines()
-    words = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
-    return words if len(words) <= LONGEST_LINE else f"{words[: LONGEST_LINE - 1]}…"
+    line = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -138,9 +138,9 @@ class Display:
         self._waiting = {work.trial.trial_id: work for work in todo}
         self._estimator = Estimator(done)
         self._began = time.monotonic()
-        already = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
-        words = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
-        self._console.print(words + (f", {already} done before" if already else ""))
+        done_before = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
+        headline = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
+        self._console.print(headline + (f", {done_before} done before" if done_before else ""))
         cuts = smoke_cuts(cell.content for cell in plan.cells)
         for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
             self._console.print(line, style="dim", soft_wrap=True)
@@ -223,21 +223,21 @@ class Display:
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
-        told = self._events.pop(trial)
+        events = self._events.pop(trial)
         self._ended.add(trial)
-        for attempt in attempts(told).values():
+        for attempt in attempts(events).values():
             self._estimator.learn(attempt)
         label = running.label if running else trial
-        what = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
+        error_text = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
         quality = f"  {running.quality}" if running and running.quality else ""
-        wall = f"  {duration(event['wall'])}" if event["wall"] else ""
-        mark = MARKS.get(event["status"], "[yellow]![/]")
-        plain = f"{event['status']:<10} {label}{wall}{quality}{what}"
+        wall_text = f"  {duration(event['wall'])}" if event["wall"] else ""
+        symbol = MARKS.get(event["status"], "[yellow]![/]")
+        line = f"{event['status']:<10} {label}{wall_text}{quality}{error_text}"
         if self._live:
-            self._console.print(Text.assemble(Text.from_markup(mark), " ", plain))
+            self._console.print(Text.assemble(Text.from_markup(symbol), " ", line))
         else:
-            still = f", {self.time_left()}" if self._waiting or self._running else ""
-            self._line(f"{plain}  ({len(self._ended)}/{self._total}{still})")
+            remaining = f", {self.time_left()}" if self._waiting or self._running else ""
+            self._line(f"{line}  ({len(self._ended)}/{self._total}{remaining})")
 
     def _line(self, text: str) -> None:
         if not self._live:
@@ -246,11 +246,11 @@ class Display:
 
     def seconds_left(self) -> float | None:
         """Seconds until the grid is done, from like cells of this grid or of earlier ones; None where none is known."""
-        known = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
-        said = [seconds for seconds in known if seconds is not None]
-        if self._waiting and not said:
+        estimates = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
+        known_s = [seconds for seconds in estimates if seconds is not None]
+        if self._waiting and not known_s:
             return None
-        seconds = sum(said) * len(known) / max(1, len(said))
+        seconds = sum(known_s) * len(estimates) / max(1, len(known_s))
         now = time.monotonic()
         for running in self._running.values():
             if running.ahead is None:
@@ -263,25 +263,25 @@ class Display:
         return left(self.seconds_left())
 
     def _draw(self) -> RenderableType:
-        head = Table.grid(padding=(0, 1))
-        passed = rough(time.monotonic() - self._began)
-        begun = sum(running.epoch / running.epochs for running in self._running.values())
-        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + begun, width=30)
-        ahead = f", {self.time_left()}" if self._waiting or self._running else ""
-        head.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{passed} so far{ahead}")
-        rows: list[RenderableType] = [head]
-        wide = max((len(running.label) for running in self._running.values()), default=0)
-        rows += [self._row(running, wide) for running in self._running.values()]
+        header = Table.grid(padding=(0, 1))
+        elapsed = rough(time.monotonic() - self._began)
+        partial = sum(running.epoch / running.epochs for running in self._running.values())
+        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=30)
+        remaining = f", {self.time_left()}" if self._waiting or self._running else ""
+        header.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{elapsed} so far{remaining}")
+        rows: list[RenderableType] = [header]
+        label_width = max((len(running.label) for running in self._running.values()), default=0)
+        rows += [self._row(running, label_width) for running in self._running.values()]
         if self._phase:
             rows.append(Text(self._phase, style="dim"))
         if self._busy:
             rows.append(Text(self._busy, style="yellow", no_wrap=True, overflow="ellipsis"))
         return Group(*rows)
 
-    def _row(self, running: _Running, wide: int) -> Text:
+    def _row(self, running: _Running, label_width: int) -> Text:
         """One line for one trial; the device comes last, since on a narrow terminal the end is cut off."""
-        turn = running.spinner.render(self._console.get_time())
-        assert isinstance(turn, Text)
-        label = (running.label.ljust(wide), "bold")
-        words = (turn, " ", label, f"  {running.words()}  ", (running.device, "dim"))
-        return Text.assemble(*words, no_wrap=True, overflow="ellipsis")
+        spinner = running.spinner.render(self._console.get_time())
+        assert isinstance(spinner, Text)
+        label = (running.label.ljust(label_width), "bold")
+        segments = (spinner, " ", label, f"  {running.words()}  ", (running.device, "dim"))
+        return Text.assemble(*segments, no_wrap=True, overflow="ellipsis")

@@ -22,32 +22,32 @@ def show(outcome: BatchOutcome, console: Console | None = None) -> None:
     from rich.table import Table
 
     console = console or page()
-    names = list(dict.fromkeys(name for found in outcome.found for name in found.about))
+    names = list(dict.fromkeys(name for result in outcome.found for name in result.about))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in names:
         table.add_column(name, overflow="fold")
-    for head in ("largest that fits", "peak", "smallest that does not"):
-        table.add_column(head, justify="right")
+    for title in ("largest that fits", "peak", "smallest that does not"):
+        table.add_column(title, justify="right")
     table.add_column("because", overflow="fold")
-    for found in outcome.found:
-        about = [format_value(found.about[name]) if name in found.about else NOTHING for name in names]
-        table.add_row(*about, *_cells(found))
+    for result in outcome.found:
+        values = [format_value(result.about[name]) if name in result.about else NOTHING for name in names]
+        table.add_row(*values, *_cells(result))
     if outcome.found:
         console.print(table)
     for reason in outcome.skipped:
         console.print(f"skipped: {reason}", soft_wrap=True, markup=False)
 
 
-def _cells(found: MaxBatchResult) -> tuple[str, str, str, str]:
-    best, worst = found.search.best, found.search.worst
-    fits = str(best.batch) if best else "none" if worst else NOTHING
+def _cells(result: MaxBatchResult) -> tuple[str, str, str, str]:
+    best, worst = result.search.best, result.search.worst
+    largest = str(best.batch) if best else "none" if worst else NOTHING
     peak = size(best.peak) if best and best.peak else NOTHING
-    too_much = str(worst.batch) if worst else NOTHING
-    if found.error:
-        return fits, peak, too_much, f"stopped: {found.error}"
+    smallest_failing = str(worst.batch) if worst else NOTHING
+    if result.error:
+        return largest, peak, smallest_failing, f"stopped: {result.error}"
     if worst is None:
-        return fits, peak, too_much, "all there is to train on" if best else "too few examples to train on"
+        return largest, peak, smallest_failing, "all there is to train on" if best else "too few examples to train on"
     if worst.why == "Timeout":
-        return fits, peak, too_much, "it took too long"
+        return largest, peak, smallest_failing, "it took too long"
     sizes = {"asked_bytes": worst.asked, "peak_bytes": worst.peak, "limit_bytes": worst.limit}
-    return fits, peak, too_much, format_bytes(sizes) or "memory ran out"
+    return largest, peak, smallest_failing, format_bytes(sizes) or "memory ran out"

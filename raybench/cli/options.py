@@ -69,21 +69,21 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
     for entry in spec.include:
         for name, value in entry.items():
             axes[name] = [*axes.get(name, []), value]
-    found = []
+    pairs = []
     for text in texts:
         axis, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not axis:
             raise UsageError(f"--where {text}: say AXIS=VALUE, such as --where device=cpu")
         if axis not in axes:
-            near = get_close_matches(axis, axes, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(axes)}"
+            matches = get_close_matches(axis, axes, n=1)
+            hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(axes)}"
             raise UsageError(f"--where {text}: {spec.name} has no axis {axis}; {hint}")
-        meant = [format_value(known) for known in axes[axis] if is_written(value, known)]
-        if not meant and spec.axes.get(axis) != "available":
-            there = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
-            raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {there}")
-        found.append((axis, meant[0] if meant else value))
-    return found
+        axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
+        if not axis_values and spec.axes.get(axis) != "available":
+            choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
+            raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {choices}")
+        pairs.append((axis, axis_values[0] if axis_values else value))
+    return pairs
 
 
 def all_changes(texts: tuple[str, ...], repeats: int | None) -> list[str]:

@@ -67,7 +67,7 @@ def command(
 
     datasets.ensure(read_reference(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
-        found = run_parity(
+        parity = run_parity(
             workload,
             [name.strip() for name in frameworks.split(",")] if frameworks else [],
             _named("--environment", "FRAMEWORK=NAME", "torch_xla=xla", environments),
@@ -75,8 +75,8 @@ def command(
             tell,
             {name: _value(name, text) for name, text in _named("--model", "NAME=VALUE", "side=32", choices).items()},
         )
-    _print_json(found) if as_json else _print_tables(found)
-    return SAME if found.same else DIFFERENT
+    _print_json(parity) if as_json else _print_tables(parity)
+    return SAME if parity.same else DIFFERENT
 
 
 def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict[str, str]:
@@ -87,13 +87,13 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
     """
     from raybench.errors import UsageError
 
-    found = {}
+    values = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise UsageError(f"{option} {text}: say {form}, such as {option} {example}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _value(name: str, text: str) -> Any:
@@ -103,16 +103,16 @@ def _value(name: str, text: str) -> Any:
     return read_yaml(text, f"--model {name}=…", lines=False).value
 
 
-def _print_tables(found: Parity) -> None:
+def _print_tables(parity: Parity) -> None:
     from rich.table import Table
 
     from raybench.cli.console import page
 
     console = page()
-    for pair in found.pairs:
+    for pair in parity.pairs:
         verdict = "the same" if pair.same else "not the same"
-        who = f"{found.workload}: {pair.framework} against {found.reference}, batches of {found.batch_size}"
-        console.print(f"{who}: {verdict}", style="italic", soft_wrap=True)
+        header = f"{parity.workload}: {pair.framework} against {parity.reference}, batches of {parity.batch_size}"
+        console.print(f"{header}: {verdict}", style="italic", soft_wrap=True)
         table = Table(box=None, pad_edge=False)
         table.add_column("what")
         table.add_column("difference", justify="right")
@@ -123,13 +123,13 @@ def _print_tables(found: Parity) -> None:
             difference = "–" if line.difference is None else f"{line.difference:.2g}"
             table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
         console.print(table)
-    for framework, environment in found.environments.items():
+    for framework, environment in parity.environments.items():
         say(f"{framework} is not installed beside raybench: it ran in environment {environment}", err=True)
-    for framework, reason in found.missing.items():
+    for framework, reason in parity.missing.items():
         say(f"{framework}: not compared: {reason}", err=True)
 
 
-def _print_json(found: Parity) -> None:
+def _print_json(parity: Parity) -> None:
     import json
     from dataclasses import asdict
 
@@ -139,6 +139,6 @@ def _print_json(found: Parity) -> None:
             "same": pair.same,
             "lines": [asdict(line) | {"same": line.same} for line in pair.lines],
         }
-        for pair in found.pairs
+        for pair in parity.pairs
     ]
-    say(json.dumps(asdict(found) | {"same": found.same, "pairs": pairs}, indent=2, ensure_ascii=False))
+    say(json.dumps(asdict(parity) | {"same": parity.same, "pairs": pairs}, indent=2, ensure_ascii=False))

@@ -72,15 +72,15 @@ def command(
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
-    known = load_attempts(grid_folder(results, spec.name) / JOURNAL)
-    done = latest(known.values())
-    todo = missing_work(plan, known.values(), Options(results))
-    estimator = Estimator(known.values())
+    attempts = load_attempts(grid_folder(results, spec.name) / JOURNAL)
+    done = latest(attempts.values())
+    todo = missing_work(plan, attempts.values(), Options(results))
+    estimator = Estimator(attempts.values())
     if order:
-        shown = todo if everything else todo[:SHOWN]
-        for number, work in enumerate(shown, 1):
+        listed = todo if everything else todo[:SHOWN]
+        for number, work in enumerate(listed, 1):
             say(f"{number:>6}  {work.trial.trial_id}  {plan.label(work.trial)}")
-        _say_more(len(todo) - len(shown), "trials")
+        _say_more(len(todo) - len(listed), "trials")
     else:
         _show_cells(plan, done, todo, estimator, everything)
     cuts = smoke_cuts(cell.content for cell in plan.cells)
@@ -106,21 +106,21 @@ def _show_cells(
     from raybench.planning.plan import format_value
 
     cells = plan.cells if everything else plan.cells[:SHOWN]
-    ends: dict[str, Counter[str]] = {}
-    waiting = {work.trial.trial_id for work in todo}
+    status_counts: dict[str, Counter[str]] = {}
+    pending = {work.trial.trial_id for work in todo}
     for trial in plan.trials:
-        attempt = None if trial.trial_id in waiting else done.get(trial.trial_id)
-        ends.setdefault(trial.cell.cell_id, Counter())[str(attempt.status) if attempt else "to run"] += 1
+        attempt = None if trial.trial_id in pending else done.get(trial.trial_id)
+        status_counts.setdefault(trial.cell.cell_id, Counter())[str(attempt.status) if attempt else "to run"] += 1
     axes = list(dict.fromkeys(axis for cell in cells for axis in cell.axes))  # include may add some
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True)
     for axis in axes:
         table.add_column(Text(axis), overflow="fold")
-    for head in ("takes", "trials", "one takes"):
-        table.add_column(head)
+    for title in ("takes", "trials", "one takes"):
+        table.add_column(title)
     for cell in cells:
-        counted = ", ".join(f"{count} {status}" for status, count in sorted(ends[cell.cell_id].items()))
-        state = Text("skipped", style="yellow") if cell.skip else Text(counted)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(status_counts[cell.cell_id].items()))
+        state = Text("skipped", style="yellow") if cell.skip else Text(counts)
         seconds = None if cell.skip else estimator.seconds(cell.content)
         table.add_row(
             cell.cell_id,
@@ -133,21 +133,21 @@ def _show_cells(
     _say_more(len(plan.cells) - len(cells), "cells")
 
 
-def _say_more(count: int, what: str) -> None:
+def _say_more(count: int, noun: str) -> None:
     if count:
-        say(f"… and {count:,} more {what}: --all shows them")
+        say(f"… and {count:,} more {noun}: --all shows them")
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _takes(cell: Cell) -> str:
     assert cell.fit is not None
     accelerators = f"{cell.fit.accelerators} × {cell.fit.hardware.model}, " if cell.fit.accelerators else ""
-    made, replicas = cell.fit.replication, cell.content["device"]["replicas"]
-    how = f", {_many(replicas, 'replica')} {HOW[made.form]}" if made.form else ""
-    return f"{accelerators}{_many(cell.fit.cpus, 'core')}{how}"
+    replication, replicas = cell.fit.replication, cell.content["device"]["replicas"]
+    replicas_text = f", {_many(replicas, 'replica')} {HOW[replication.form]}" if replication.form else ""
+    return f"{accelerators}{_many(cell.fit.cpus, 'core')}{replicas_text}"
 
 
 def _show_totals(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> None:
@@ -159,15 +159,15 @@ def _show_totals(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> 
         f"{plan.spec.name}: {_many(len(plan.cells), 'cell')} × {_many(plan.spec.repeats, 'repeat')} = "
         f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped"
     )
-    each = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]
-    known = [(cell, seconds) for cell, seconds in each if seconds is not None]
-    if not known:
+    estimates = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]
+    timed = [(cell, seconds) for cell, seconds in estimates if seconds is not None]
+    if not timed:
         if todo:
             say("How long it will take is not known: nothing like it has been run yet.")
         return
-    seconds = sum(s for _, s in known)
-    of = "" if len(known) == len(todo) else f" for the {len(known):,} of them like earlier ones"
-    say(f"About {duration(seconds)}{of}, one after another on each device.")
-    priced = [(cell.price_per_hour, s) for cell, s in known if cell.price_per_hour]
+    seconds = sum(cell_s for _, cell_s in timed)
+    coverage = "" if len(timed) == len(todo) else f" for the {len(timed):,} of them like earlier ones"
+    say(f"About {duration(seconds)}{coverage}, one after another on each device.")
+    priced = [(cell.price_per_hour, cell_s) for cell, cell_s in timed if cell.price_per_hour]
     if priced:
-        say(f"About {sum(price * s / 3600 for price, s in priced):.2f} in the price's currency.")
+        say(f"About {sum(price * cell_s / 3600 for price, cell_s in priced):.2f} in the price's currency.")

@@ -20,23 +20,23 @@ def show_published(report: PublishedReport, console: Console | None = None) -> N
     """Print what a source reported, what that comes to, and what to keep in mind."""
     from rich.text import Text
 
-    console, of = console or page(), report.publication
+    console, publication = console or page(), report.publication
     for paragraph in report.verdict:
         console.print(Text(" ").join(map(worded, paragraph)))
     show_sections(report.sections, console)
     console.print()
-    console.print(f"source: {of.source}")
-    console.print(f"workload: {of.workload}")
-    console.print(f"protocol: {of.protocol}")
-    for caveat in of.caveats:
+    console.print(f"source: {publication.source}")
+    console.print(f"workload: {publication.workload}")
+    console.print(f"protocol: {publication.protocol}")
+    for caveat in publication.caveats:
         console.print(f"caveat: {caveat}", style="yellow")
 
 
-def show_names(there: Mapping[str, Publication]) -> None:
+def show_names(publications: Mapping[str, Publication]) -> None:
     """Print what published results there are, a line each."""
     from rich.table import Table
 
-    made = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, one in there.items():
-        made.add_row(f"published:{name}", one.source)
-    page().print(made)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, publication in publications.items():
+        table.add_row(f"published:{name}", publication.source)
+    page().print(table)

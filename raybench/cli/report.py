@@ -73,11 +73,11 @@ def command(
 
     with reading(f"reading {redact(source)}") as progress:
         report = build.from_source(source, results, everything, smoke, grid, baseline, progress)
-    made = build.files(report) if html else {}
+    files = build.files(report) if html else {}
     if html:
-        _write(html, made[build.HTML])
+        _write(html, files[build.HTML])
     if data:
-        _write(data, made.get(build.DATA) or build.text(as_json(report)))
+        _write(data, files.get(build.DATA) or build.text(as_json(report)))
     if not {html, data} & {Path("-")}:
         from raybench.cli.report_view import show_report
 
@@ -114,20 +114,20 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
 
 
 def _say_written(*files: Path | None) -> None:
-    for written in filter(None, files):
-        say(f"written: {written}")
+    for path in filter(None, files):
+        say(f"written: {path}")
 
 
-def _write(to: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     """Write a file, or to the terminal.
 
     Raises:
         UsageError: it cannot be written.
     """
-    if to == Path("-"):
+    if path == Path("-"):
         say(text, nl=False)
         return
     try:
-        to.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{to}: cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

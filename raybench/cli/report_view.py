@@ -36,20 +36,20 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
     """Print what the grid comes to."""
     from rich.text import Text
 
-    whole = full or len(report.verdict) <= IN_FULL
-    told = report.verdict if full else report.verdict[:MOST]
-    shown = [paragraph if whole else _beginning(paragraph) for paragraph in told]
-    for paragraph in shown:
+    in_full = full or len(report.verdict) <= IN_FULL
+    paragraphs = report.verdict if full else report.verdict[:MOST]
+    shortened = [paragraph if in_full else _beginning(paragraph) for paragraph in paragraphs]
+    for paragraph in shortened:
         console.print(Text(" ").join(map(worded, paragraph)))
-    more = sum(map(len, report.verdict)) - sum(map(len, shown))
-    if more:
-        words = f"… and {more} sentence{'s' if more > 1 else ''} more on the page, and with `raybench report --full`"
-        console.print(words, style="dim")
+    hidden = sum(map(len, report.verdict)) - sum(map(len, shortened))
+    if hidden:
+        rest = f"… and {hidden} sentence{'s' if hidden > 1 else ''} more on the page, and with `raybench report --full`"
+        console.print(rest, style="dim")
 
 
 def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
     """Its first facts and, wherever it is one of them, that a ratio may not be the hardware's."""
-    return [*paragraph[:FIRST], *(each for each in paragraph[FIRST:] if isinstance(each, HardwareCaveatFact))]
+    return [*paragraph[:FIRST], *(fact for fact in paragraph[FIRST:] if isinstance(fact, HardwareCaveatFact))]
 
 
 def show_sections(sections: Iterable[ReportTable], console: Console) -> None:
@@ -66,12 +66,12 @@ def table(section: ReportTable) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in section.shown:
-        made.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+        view.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
     for record in section.records:
-        made.add_row(*(Text(text) for _, text in section.cells(record)))
-    return made
+        view.add_row(*(Text(text) for _, text in section.cells(record)))
+    return view
 
 
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
@@ -92,8 +92,8 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     if full:
         show_sections(report.sections, console)
         console.print()
-        for each in report.deciding:
-            console.print(worded(each))
+        for fact in report.deciding:
+            console.print(worded(fact))
     show_caveats(report, console, full)
     for trouble in report.troubles if full else report.troubles[:MOST]:
         error = f": {trouble['error']}" if trouble["error"] else ""
@@ -102,15 +102,15 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
 
 def caption(report: Report) -> str:
     """What the table's numbers are."""
-    standing = report.standing
-    asked = {cell.repeats for cell in standing.cells} or {1}
-    repeats, upto = max(asked), "up to " if len(asked) > 1 else ""
-    each = "one run each: no interval" if repeats == 1 else f"{upto}{repeats} runs each, least and most in brackets"
-    means = ("", "") if repeats == 1 else (", geometric mean over runs", ", mean")
-    speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in standing.rows) else ""
-    smoke = "smoke run, no results; " if standing.smoke else ""
-    what = f"s/epoch: median steady epoch{means[0]}; {standing.metric}: last epoch{means[1]}"
-    return f"{smoke}{standing.workload}; {what}; {each}{speed}."
+    results = report.standing
+    repeat_counts = {cell.repeats for cell in results.cells} or {1}
+    repeats, prefix = max(repeat_counts), "up to " if len(repeat_counts) > 1 else ""
+    runs = "one run each: no interval" if repeats == 1 else f"{prefix}{repeats} runs each, least and most in brackets"
+    mean_notes = ("", "") if repeats == 1 else (", geometric mean over runs", ", mean")
+    speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in results.rows) else ""
+    smoke = "smoke run, no results; " if results.smoke else ""
+    columns = f"s/epoch: median steady epoch{mean_notes[0]}; {results.metric}: last epoch{mean_notes[1]}"
+    return f"{smoke}{results.workload}; {columns}; {runs}{speed}."
 
 
 def worded(fact: Fact) -> Text:

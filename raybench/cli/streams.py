@@ -72,7 +72,7 @@ def _open_closed() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
 
-def _text(raw: _Lenient, before: TextIO | None) -> TextIO:
-    encoding = before.encoding if before else "utf-8"
-    line_buffering = bool(before and before.line_buffering)
+def _text(raw: _Lenient, stream: TextIO | None) -> TextIO:
+    encoding = stream.encoding if stream else "utf-8"
+    line_buffering = bool(stream and stream.line_buffering)
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, "raybench.plain", line_buffering=line_buffering)

@@ -30,16 +30,16 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     from raybench.tracking.store import resolve
     from raybench.tracking.sync import sync
 
-    there = grids_in(results)
-    unknown = [name for name in grids if name not in there]
-    if unknown or not there:
-        what = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
-        near = get_close_matches(unknown[0], there, n=1) if unknown else []
-        has = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(there)}" if there else ""
-        raise UsageError(f"{what} in {results}{has}")
+    recorded = grids_in(results)
+    unknown = [name for name in grids if name not in recorded]
+    if unknown or not recorded:
+        problem = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
+        matches = get_close_matches(unknown[0], recorded, n=1) if unknown else []
+        hint = f"; did you mean {matches[0]}?" if matches else f"; it has {', '.join(recorded)}" if recorded else ""
+        raise UsageError(f"{problem} in {results}{hint}")
     store = resolve(results, tracking_uri)
     with locked(results, "raybench sync"):
-        for name in grids or there:
+        for name in grids or recorded:
             recover_history(results / name / JOURNAL)
             report = sync(results / name / JOURNAL, store, name)
             say(f"{name}: {report}")

@@ -94,10 +94,10 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
         environment["MLFLOW_DEFAULT_ARTIFACT_ROOT"] = store.artifacts
     # One worker is enough for one person, and each of MLflow's four takes seconds of a core and 200 MB to start.
     arguments = ["server", "--host", host, "--port", str(port), "--workers", "1"]
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         if login:
             arguments += ["--app-name", "basic-auth"]
-            environment |= _one_user(kept.enter_context(closing(Scratch())).path, password)
+            environment |= _one_user(stack.enter_context(closing(Scratch())).path, password)
             for name in ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD"):  # before the file's
                 environment.pop(name, None)
         return _serve([sys.executable, "-P", "-m", "mlflow", *arguments], environment)
@@ -128,8 +128,8 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
     In a session of its own: where Ctrl-C reaches both MLflow and the web server that MLflow passes it on to, the
     latter takes the second one as haste and ends with a traceback.
     """
-    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    for signum in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(signum, lambda number, _: sys.exit(128 + number))
     server = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         return 1 if server.wait() else 0
@@ -142,8 +142,8 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
 
 def _print_tables(server: str, password: str) -> None:
     """Print the address of each grid's table of runs, as soon as the server answers."""
-    end = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < end:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
         with suppress(OSError, ValueError):  # it does not answer yet
             for line in tables(server, _experiments(server, password)):
                 say(line)
@@ -158,9 +158,9 @@ def _experiments(server: str, password: str) -> list[dict[str, Any]]:
     Raises:
         OSError, ValueError: it does not answer as MLflow does.
     """
-    asked = json.dumps({"max_results": 100, "order_by": ["last_update_time DESC"]}).encode()
+    body = json.dumps({"max_results": 100, "order_by": ["last_update_time DESC"]}).encode()
     address = f"{server.replace('//0.0.0.0:', '//127.0.0.1:')}/ajax-api/2.0/mlflow/experiments/search"
-    request = urllib.request.Request(address, asked, {"Content-Type": "application/json"})  # noqa: S310
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310
     if password:
         request.add_header("Authorization", f"Basic {b64encode(f'{USER}:{password}'.encode()).decode()}")
     with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 — our own server
@@ -169,10 +169,10 @@ def _experiments(server: str, password: str) -> list[dict[str, Any]]:
 
 def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lines with the address of each grid's table of runs, in the columns of its saved view."""
-    mine = [each for each in experiments if any(tag["key"] == SAVED_VIEW for tag in each.get("tags", ()))]
+    grids = [entry for entry in experiments if any(tag["key"] == SAVED_VIEW for tag in entry.get("tags", ()))]
     query = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
-    lines = [f"{each['name']}: {server}/#/experiments/{each['experiment_id']}/runs?{query}" for each in mine[:MOST]]
-    return [*lines, *([f"and {len(mine) - MOST} more"] if len(mine) > MOST else [])]
+    lines = [f"{entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{query}" for entry in grids[:MOST]]
+    return [*lines, *([f"and {len(grids) - MOST} more"] if len(grids) > MOST else [])]
 
 
 def in_a_browser(store: Store) -> str:
@@ -187,10 +187,10 @@ def _check_free(host: str, port: int) -> None:
         UsageError: nothing can listen there.
     """
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
+            probe.bind(socket_address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UsageError(f"port {port} is in use: name another with --port {port % 65535 + 1}") from None

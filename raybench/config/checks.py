@@ -48,13 +48,13 @@ def wrong_settings(settings: Mapping[str, Any]) -> list[str]:
     try:
         Settings.model_validate(dict(settings))
     except ValidationError as error:
-        found = []
+        messages = []
         for detail in error.errors(include_url=False):
             path = path_of(detail["loc"], settings, missing=detail["type"] == "missing")
-            at = ("overrides", 0, "set", *path)  # where a grid file has settings and nothing else
-            message = message_of(detail["type"], at, detail["input"], detail.get("ctx", {}), detail["msg"])
-            found.append(f"{dotted(path)}: {message}")
-        return found
+            grid_path = ("overrides", 0, "set", *path)  # where a grid file has settings and nothing else
+            message = message_of(detail["type"], grid_path, detail["input"], detail.get("ctx", {}), detail["msg"])
+            messages.append(f"{dotted(path)}: {message}")
+        return messages
     return []
 
 
@@ -66,13 +66,13 @@ def _problem(document: Document, path: Path, message: str, key: bool = False) ->
 def _without(data: dict[str, Any], invalid: Iterable[Path]) -> dict[str, Any]:
     """The data without what is wrong; lists keep their length, so that what is left keeps its path."""
     empty: dict[str | int, Any] = {"include": {}, "exclude": {}, "overrides": {"when": {}, "set": {}}}
-    rest = copy.deepcopy(data)
+    cleaned = copy.deepcopy(data)
     for path in invalid:
-        section = rest.get(str(path[0]))
+        section = cleaned.get(str(path[0]))
         if len(path) == 2 and isinstance(section, list) and path[0] in empty:
             section[int(path[1])] = empty[path[0]]
         elif len(path) == 2 and isinstance(section, dict) and path[0] in ("axes", "devices", "baseline"):
             section.pop(path[1], None)
         else:
-            rest.pop(str(path[0]), None)
-    return {"name": "unnamed", "workload": "unknown"} | rest
+            cleaned.pop(str(path[0]), None)
+    return {"name": "unnamed", "workload": "unknown"} | cleaned

@@ -23,19 +23,19 @@ MOST_TRIALS = 1_000_000
 """Trials of one grid: as many as can be planned in minutes."""
 
 
-def findings(spec: GridSpec, written: Mapping[str, Any], invalid: Set[Path], base: Folder) -> Iterator[Finding]:
+def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: Folder) -> Iterator[Finding]:
     """Everything that does not fit together, with the path of the offending value.
 
     Args:
         spec: the grid, without the invalid parts.
-        written: the file's data.
+        raw: the file's data.
         invalid: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
         base: the folder of the file.
     """
-    yield from _twice(spec, written)
-    if not _misspelt("devices", written, invalid):
-        yield from _devices(spec, written)
-    if not _misspelt("axes", written, invalid):
+    yield from _twice(spec, raw)
+    if not _misspelt("devices", raw, invalid):
+        yield from _devices(spec, raw)
+    if not _misspelt("axes", raw, invalid):
         yield from _rules(spec, invalid)
     too_many = too_many_trials(spec)
     if too_many:
@@ -43,7 +43,7 @@ def findings(spec: GridSpec, written: Mapping[str, Any], invalid: Set[Path], bas
     metric = unknown_metric(spec, base)
     if metric:
         yield ("target", "metric"), metric
-    if spec.stop_at_target and "target" not in written and not _misspelt("target", written, invalid):
+    if spec.stop_at_target and "target" not in raw and not _misspelt("target", raw, invalid):
         yield ("stop_at_target",), "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}"
 
 
@@ -59,9 +59,9 @@ def too_many_trials(spec: GridSpec) -> str | None:
     if trials <= MOST_TRIALS:
         return None
     factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
-    more = f" + {included:,} of include" if included else ""
+    plus = f" + {included:,} of include" if included else ""
     return (
-        f"{trials:,} trials ({factors}{more}; {spec.repeats:,} repeats), and a grid has at most {MOST_TRIALS:,}; "
+        f"{trials:,} trials ({factors}{plus}; {spec.repeats:,} repeats), and a grid has at most {MOST_TRIALS:,}; "
         "use fewer values or repeats"
     )
 
@@ -72,28 +72,32 @@ def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
         names = metric_names(spec.workload, base) if spec.target else ()
     except (WorkloadError, OSError):
         return None  # a workload that cannot be read is an error of its own
-    known = [f"{split}/{name}" for split in ("val", "train") for name in (*names, "loss")]
-    if not names or not spec.target or spec.target.metric in known:
+    metrics = [f"{split}/{name}" for split in ("val", "train") for name in (*names, "loss")]
+    if not names or not spec.target or spec.target.metric in metrics:
         return None
     split, _, name = spec.target.metric[:100].rpartition("/")
-    near = get_close_matches(name, [*names, "loss"], 1, 0.5)
-    hint = f"did you mean {split if split == 'train' else 'val'}/{near[0]}?" if near else f"it has {', '.join(known)}"
+    matches = get_close_matches(name, [*names, "loss"], 1, 0.5)
+    hint = (
+        f"did you mean {split if split == 'train' else 'val'}/{matches[0]}?"
+        if matches
+        else f"it has {', '.join(metrics)}"
+    )
     return f"{cut(spec.workload)} has no {cut(repr(spec.target.metric))}; {hint}"
 
 
-def _misspelt(section: str, written: Mapping[str, Any], invalid: Set[Path]) -> bool:
+def _misspelt(section: str, raw: Mapping[str, Any], invalid: Set[Path]) -> bool:
     """Whether an unknown key of the file may well be this section, which is not there."""
-    return section not in written and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in invalid)
+    return section not in raw and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in invalid)
 
 
-def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
-    axes = written.get("axes")
+def _twice(spec: GridSpec, raw: Mapping[str, Any]) -> Iterator[Finding]:
+    axes = raw.get("axes")
     for name in Settings.model_fields:
-        if isinstance(axes, Mapping) and name in axes and name in written:
+        if isinstance(axes, Mapping) and name in axes and name in raw:
             yield (name,), "on the axis and fixed: say it once"
     for name in AFTERWARDS & spec.axes.keys():
-        words = f"{name} changes no training, so it is no axis; write `{name}: {spec.axes[name][0]}` beside axes"
-        yield ("axes", name), words
+        message = f"{name} changes no training, so it is no axis; write `{name}: {spec.axes[name][0]}` beside axes"
+        yield ("axes", name), message
     for name, values in spec.axes.items():
         seen: set[str] = set()
         for index, value in enumerate(values if isinstance(values, list) else ()):
@@ -102,22 +106,22 @@ def _twice(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
             seen.add(repr(value))
 
 
-def _devices(spec: GridSpec, written: Mapping[str, Any]) -> Iterator[Finding]:
-    declared = written.get("devices", {})
+def _devices(spec: GridSpec, raw: Mapping[str, Any]) -> Iterator[Finding]:
+    declared = raw.get("devices", {})
     if not isinstance(declared, Mapping):
         return
     axis = spec.axes.get("device")
-    used: list[tuple[Path, str]] = []
+    references: list[tuple[Path, str]] = []
     if isinstance(axis, list):
-        used += [(("axes", "device", index), name) for index, name in enumerate(axis)]
+        references += [(("axes", "device", index), name) for index, name in enumerate(axis)]
     for index, entry in enumerate(spec.include):
         if "device" in entry:
-            used.append((("include", index, "device"), entry["device"]))
-    for path, name in used:
+            references.append((("include", index, "device"), entry["device"]))
+    for path, name in references:
         if name not in declared and name not in KINDS:
-            near = nearest(name, declared) or ("" if device_alias(name) else nearest(name.lower(), KINDS))
+            hint = nearest(name, declared) or ("" if device_alias(name) else nearest(name.lower(), KINDS))
             declare = f"; declare it, such as devices: {{gpu: {{kind: cuda}}}}, or use a kind: {', '.join(KINDS)}"
-            yield path, f"unknown device {cut(repr(name))}{near or declare}"
+            yield path, f"unknown device {cut(repr(name))}{hint or declare}"
 
 
 def _rules(spec: GridSpec, invalid: Set[Path]) -> Iterator[Finding]:
@@ -158,21 +162,21 @@ class _Axes:
             for included, table in ((False, self._axes), (True, self._more))
         }
 
-    def check(self, at: Path, rule: Mapping[str, Sequence[Any]], included: bool) -> Iterator[Finding]:
-        there, keys = (self._more if included else self._axes), self._keys[included]
-        for name, wanted in rule.items():
+    def check(self, rule_path: Path, rule: Mapping[str, Sequence[Any]], included: bool) -> Iterator[Finding]:
+        axes, keys = (self._more if included else self._axes), self._keys[included]
+        for name, values in rule.items():
             if self._invalid and name not in self._axes:
                 continue
-            if name not in there:
+            if name not in axes:
                 if not (included and self._include_invalid):
-                    yield (*at, name), f"{name} is no axis of this grid; its axes are {', '.join(there)}"
+                    yield (*rule_path, name), f"{name} is no axis of this grid; its axes are {', '.join(axes)}"
                 continue
-            for index, value in enumerate(wanted):
+            for index, value in enumerate(values):
                 if repr(value) not in keys[name] and not (included and self._include_invalid):
-                    place = (*at, name, index) if len(wanted) > 1 else (*at, name)
-                    yield place, f"{cut(flow(value))} is not on the axis {name} ({_listed(there[name])})"
+                    path = (*rule_path, name, index) if len(values) > 1 else (*rule_path, name)
+                    yield path, f"{cut(flow(value))} is not on the axis {name} ({_listed(axes[name])})"
 
 
 def _listed(values: Sequence[Any]) -> str:
-    shown = ", ".join(map(flow, values[:8]))
-    return f"{shown}, …" if len(values) > 8 else shown
+    text = ", ".join(map(flow, values[:8]))
+    return f"{text}, …" if len(values) > 8 else text

@@ -89,15 +89,15 @@ def _change(document: Document, change: str) -> None:
         document.problems.extend(error.problems)
         return
     for depth in range(1, len(path)):
-        around = path[:depth]
+        prefix = path[:depth]
         parent = document.value
-        for step in around[:-1]:
+        for step in prefix[:-1]:
             parent = parent[step]
-        inner = parent.get(around[-1])
-        if inner is None:
-            document.put(around, read_yaml("{}", label, lines=False))
-        elif not isinstance(inner, dict):
-            problem = f"{dotted(around)} is no map to put {path[depth]} in; set {dotted(around)} as a whole"
+        child = parent.get(prefix[-1])
+        if child is None:
+            document.put(prefix, read_yaml("{}", label, lines=False))
+        elif not isinstance(child, dict):
+            problem = f"{dotted(prefix)} is no map to put {path[depth]} in; set {dotted(prefix)} as a whole"
             document.problems.append(Problem(label, 0, 0, dotted(path), problem))
             return
     document.put(path, part)

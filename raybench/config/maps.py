@@ -52,8 +52,8 @@ def one_or_several(value: Any, is_list: bool) -> Any:
         is_list: one value is itself a list; then only a list of lists is several of them.
     """
 
-    def meant(given: Any) -> str:
-        several = isinstance(given, list) and (not is_list or (given and all(isinstance(item, list) for item in given)))
+    def meant(raw: Any) -> str:
+        several = isinstance(raw, list) and (not is_list or (raw and all(isinstance(item, list) for item in raw)))
         return "<several>" if several else "<one>"
 
     alone: Callable[[Any], list[Any]] = lambda one: [one]  # noqa: E731
@@ -83,9 +83,9 @@ def _map_of(title: str, doc: str, device: Any, convert: Callable[[Any, bool], An
         kind = value_type(name)
         is_list = get_origin(getattr(kind, "__origin__", kind)) is list
         fields[name] = Annotated[convert(kind, is_list), about(declared.description, examples)]
-    made = TypedDict(title, fields, total=False)  # type: ignore[misc]
-    made.__doc__ = doc
-    return with_config(v.STRICT)(made)
+    map_type = TypedDict(title, fields, total=False)  # type: ignore[misc]
+    map_type.__doc__ = doc
+    return with_config(v.STRICT)(map_type)
 
 
 def _as_written(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:

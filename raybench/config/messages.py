@@ -88,10 +88,10 @@ def given(value: Any) -> str:
     return cut(flow(value))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean batch_size?` where there is something near, else nothing."""
-    near = get_close_matches(name[:100], list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    matches = get_close_matches(name[:100], list(choices), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
@@ -126,14 +126,14 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "literal_error":
             return _no_choice(re.findall(r"'([^']*)'", context["expected"]), value)
         case "wanted":
-            words = fallback
+            expected = fallback
         case _ if kind in _EXPECTED:
-            words = _EXPECTED[kind].format(**context)
+            expected = _EXPECTED[kind].format(**context)
         case _:
             return fallback
     if kind == "list_type" and isinstance(value, dict):
-        words += " (each entry begins with '- ')"
-    return f"wanted {words}{_example(path) if words == _MAP else ''}, not {given(value)}"
+        expected += " (each entry begins with '- ')"
+    return f"wanted {expected}{_example(path) if expected == _MAP else ''}, not {given(value)}"
 
 
 def _example(path: Path) -> str:
@@ -167,33 +167,33 @@ def device_alias(name: str) -> str | None:
 def _no_choice(choices: list[str], value: Any) -> str:
     if not isinstance(value, str):
         return f"wanted one of {', '.join(choices)}, not {given(value)}"
-    plain = value.lower()
-    meant = plain if plain in choices else MEANT.get(plain) or device_alias(plain)
-    near = f"; did you mean {meant}?" if meant in choices else nearest(plain, choices)
-    return f"{cut(repr(value))} is not one of {', '.join(choices)}{near}"
+    lowered = value.lower()
+    choice = lowered if lowered in choices else MEANT.get(lowered) or device_alias(lowered)
+    hint = f"; did you mean {choice}?" if choice in choices else nearest(lowered, choices)
+    return f"{cut(repr(value))} is not one of {', '.join(choices)}{hint}"
 
 
 def _unknown(path: Path) -> str:
-    *around, name = path
-    known = known_keys(tuple(around))
+    *parents, name = path
+    keys = known_keys(tuple(parents))
     key = str(name)
-    if key == "device" and not around:
+    if key == "device" and not parents:
         return "devices are chosen on an axis: write axes: {device: [cpu, cuda]}"
-    if key in ("dataset", "data") and not around:
+    if key in ("dataset", "data") and not parents:
         return "the data set belongs to the workload; `raybench data list` lists them"
     if key in ("gpus", "num_gpus", "accelerators"):
         return "accelerators belong to a device: write devices: {gpu: {kind: cuda, count: 2}}"
-    if key in _SHORT_FOR and _SHORT_FOR[key] in known:
+    if key in _SHORT_FOR and _SHORT_FOR[key] in keys:
         return f"unknown setting; did you mean {_SHORT_FOR[key]}?"
-    if around and key in GridSpec.model_fields:
+    if parents and key in GridSpec.model_fields:
         return "cannot stand here; it belongs at the top level of the file"
-    near = nearest(key, known)
-    if not near and not around and key in DeviceProfile.model_fields:
+    hint = nearest(key, keys)
+    if not hint and not parents and key in DeviceProfile.model_fields:
         return "cannot stand here; it belongs to a device, under devices"
-    word = "unknown setting" if len(known) > 10 else "unknown name"
-    if near:
-        return f"{word}{near}"
-    return f"{word}; `raybench schema` lists them all" if len(known) > 12 else f"{word}; known here: {', '.join(known)}"
+    label = "unknown setting" if len(keys) > 10 else "unknown name"
+    if hint:
+        return f"{label}{hint}"
+    return f"{label}; `raybench schema` lists them all" if len(keys) > 12 else f"{label}; known here: {', '.join(keys)}"
 
 
 def known_keys(path: Path) -> list[str]:
@@ -220,4 +220,4 @@ def known_keys(path: Path) -> list[str]:
         "lookahead": (SlowWeights,),
         "examples": (Examples,),
     }
-    return list(dict.fromkeys(key for one in maps.get(names[-1], ()) for key in one.__annotations__))
+    return list(dict.fromkeys(key for model in maps.get(names[-1], ()) for key in model.__annotations__))

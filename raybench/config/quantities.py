@@ -18,7 +18,7 @@ _BYTES = TypeAdapter(ByteSize)
 def _seconds(value: float | str) -> float:
     if isinstance(value, str):
         return float(
-            sum(int(part[:-1]) * {"h": 3600, "m": 60, "s": 1}[part[-1]] for part in re.findall(r"\d+.", value))
+            sum(int(token[:-1]) * {"h": 3600, "m": 60, "s": 1}[token[-1]] for token in re.findall(r"\d+.", value))
         )
     return value
 

@@ -50,11 +50,11 @@ def plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
         return line + 1, row.index("\t") + 1, "tabs are not allowed for indentation; use spaces"
     if row[column : column + 1] == "\t":
         return line + 1, column + 1, "a tab is not allowed here; use spaces"
-    for known, words in _AT_THE_OPENING:
-        if known in problem and (begin := error.context_mark) is not None:
-            before = "in this line" if begin.line == line else f"before line {line + 1}"
-            return begin.line + 1, begin.column + 1, words.format(before=before)
-    for known, words in _WHERE_FOUND:
-        if known in problem:
-            return line + 1, column + 1, words
+    for fragment, template in _AT_THE_OPENING:
+        if fragment in problem and (mark := error.context_mark) is not None:
+            before = "in this line" if mark.line == line else f"before line {line + 1}"
+            return mark.line + 1, mark.column + 1, template.format(before=before)
+    for fragment, template in _WHERE_FOUND:
+        if fragment in problem:
+            return line + 1, column + 1, template
     return line + 1, column + 1, f"not valid YAML: {problem}"

@@ -251,8 +251,8 @@ class Exponential(TypedDict):
 
 def _schedule_meant(value: Any) -> str | None:
     if isinstance(value, dict):
-        near = get_close_matches(str(value.get("name"))[:100], ("piecewise_linear", "exponential"), n=1)
-        return f"<{near[0]}>" if near else None
+        matches = get_close_matches(str(value.get("name"))[:100], ("piecewise_linear", "exponential"), n=1)
+        return f"<{matches[0]}>" if matches else None
     return "<constant>" if value == "constant" else None
 
 

@@ -62,15 +62,15 @@ class Document:
     def put(self, path: Path, part: Document) -> None:
         """Put another document's value at a path whose surroundings are there."""
         for places in (self.keys, self.values):
-            for old in [known for known in places if known[: len(path)] == path]:
+            for old in [existing for existing in places if existing[: len(path)] == path]:
                 del places[old]
         parent = self.value
         for step in path[:-1]:
             parent = parent[step]
         parent[path[-1]] = part.value
         self.keys[path] = part.values[()]
-        self.keys |= {path + below: place for below, place in part.keys.items()}
-        self.values |= {path + below: place for below, place in part.values.items()}
+        self.keys |= {path + subpath: place for subpath, place in part.keys.items()}
+        self.values |= {path + subpath: place for subpath, place in part.values.items()}
         self.problems += part.problems
 
 
@@ -80,8 +80,8 @@ def dotted(path: Path) -> str:
 
 
 def _printable(key: str) -> str:
-    shown = key if key.isprintable() else repr(key)
-    return shown if len(shown) <= 60 else f"{shown[:59]}…"
+    text = key if key.isprintable() else repr(key)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def read_yaml(text: str, file: str, lines: bool = True) -> Document:
@@ -189,22 +189,22 @@ class _Reader:
             if not isinstance(name, yaml.ScalarNode) or name.tag:
                 raise self._fatal(place, path, "a key must be plain text, such as batch_size")
             key = self._text_of(name, path)
-            at = (*path, key)
+            key_path = (*path, key)
             if key == "<<":
                 self._problem(place, path, "merge keys (<<) are not supported; write the lines out")
             elif key in pairs:
-                first = f" (first on line {self._result.keys[at].line})" if self._lines else ""
-                self._problem(place, at, f"given twice{first}; keep one")
+                note = f" (first on line {self._result.keys[key_path].line})" if self._lines else ""
+                self._problem(place, key_path, f"given twice{note}; keep one")
             else:
-                self._result.keys[at] = place
-                pairs[key] = self._value(value, at)
+                self._result.keys[key_path] = place
+                pairs[key] = self._value(value, key_path)
         return pairs
 
     def _text_of(self, node: yaml.ScalarNode, path: Path) -> str:
         """A scalar's text, without what only an escape can bring into it, and no path, program or file can hold."""
         text = str(node.value)
-        if wrong := _IMPOSSIBLE.search(text):
-            character = f"the character U+{ord(wrong[0]):04X}"
+        if match := _IMPOSSIBLE.search(text):
+            character = f"the character U+{ord(match[0]):04X}"
             raise self._fatal(self._mark(node), path, f"{character} is not allowed; write the text without escapes")
         return text
 

@@ -21,15 +21,15 @@ def append(fd: int, data: bytes) -> None:
     Raises:
         OSError: it cannot be written, say because the disk is full.
     """
-    before, done = os.fstat(fd).st_size, 0
+    size_before, done = os.fstat(fd).st_size, 0
     try:
         while done < len(data):
             done += os.write(fd, data[done:])
     except OSError:
         with suppress(OSError):
             # Unless somebody else has written behind it.
-            if os.fstat(fd).st_size == before + done:
-                os.ftruncate(fd, before)
+            if os.fstat(fd).st_size == size_before + done:
+                os.ftruncate(fd, size_before)
         raise
 
 
@@ -52,9 +52,9 @@ def write_atomic(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    made, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(made, "w", encoding="utf-8") as file:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
         umask = os.umask(0)
         os.umask(umask)

@@ -83,13 +83,13 @@ class Ledger:
             processor: of processor time; where nobody counted it, as large a part of what the source has of it in
                 this epoch as the wall time is.
         """
-        moved = min(max(nanoseconds, 0), self._spent[source])
+        amount = min(max(nanoseconds, 0), self._spent[source])
         if processor is None:
             spent = self._spent[source] - self._spent_before[source]
             used = self._used[source] - self._used_before[source]
-            processor = used * moved // spent if spent else 0
-        self._spent[source] -= moved
-        self._spent[target] += moved
+            processor = used * amount // spent if spent else 0
+        self._spent[source] -= amount
+        self._spent[target] += amount
         used = min(max(processor, 0), self._used[source])
         self._used[source] -= used
         self._used[target] += used

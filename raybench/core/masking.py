@@ -43,7 +43,7 @@ def mask(tree: Any) -> Any:
             for name, value in tree.items()
         }
     if isinstance(tree, list):
-        return [mask(each) for each in tree]
+        return [mask(item) for item in tree]
     return redact(tree) if isinstance(tree, str) and "://" in tree else tree
 
 
@@ -53,10 +53,10 @@ def mask_yaml(text: str) -> str:
         root = yaml.compose(text, yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         return ""  # what cannot be read may hold anything
-    found = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root, False)}
-    for (begin, end), value in sorted(found.items(), reverse=True):
-        anchor, _, space = _NODE.fullmatch(text[begin:end]).groups("")  # type: ignore[union-attr]
-        text = f"{text[:begin]}{anchor}{json.dumps(value)}{space}{text[end:]}"
+    secrets = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root, False)}
+    for (start, end), value in sorted(secrets.items(), reverse=True):
+        anchor, _, space = _NODE.fullmatch(text[start:end]).groups("")  # type: ignore[union-attr]
+        text = f"{text[:start]}{anchor}{json.dumps(value)}{space}{text[end:]}"
     return _COMMENT_USER.sub(f"{HIDDEN}@", text)  # in comments, too
 
 
@@ -68,12 +68,12 @@ def _secrets(node: Any, inside: bool) -> Iterator[tuple[Any, str]]:
         inside: whether it is a value of `env_vars`.
     """
     if isinstance(node, yaml.ScalarNode):
-        shown = HIDDEN if inside else redact(node.value) if "://" in node.value else node.value
-        if shown != node.value:
-            yield node, shown
+        masked = HIDDEN if inside else redact(node.value) if "://" in node.value else node.value
+        if masked != node.value:
+            yield node, masked
     elif isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            yield from _secrets(each, inside)
+        for item in node.value:
+            yield from _secrets(item, inside)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield from _secrets(value, inside or key.value == VARIABLES)

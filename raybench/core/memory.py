@@ -41,9 +41,9 @@ class OutOfMemory(Exception):
         known: what `describe` made of it.
     """
 
-    def __init__(self, message: str, known: Mapping[str, int]) -> None:
+    def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
         super().__init__(message)
-        self.known = known
+        self.known = sizes
 
 
 def looks_like_oom(text: str, limited: bool = False) -> bool:
@@ -52,21 +52,21 @@ def looks_like_oom(text: str, limited: bool = False) -> bool:
     Args:
         limited: whether the process had a limit.
     """
-    small = text.lower()
-    return any(sign in small for sign in (*SIGNS, *(SIGNS_UNDER_A_LIMIT if limited else ())))
+    lowered = text.lower()
+    return any(sign in lowered for sign in (*SIGNS, *(SIGNS_UNDER_A_LIMIT if limited else ())))
 
 
-def _amount(found: re.Match[str]) -> int:
+def _amount(match: re.Match[str]) -> int:
     """`2.00 GiB`, `1.2G`, `256.00 MB`: frameworks count in powers of 1024, whatever they call them."""
-    return round(float(found[1]) * 2.0 ** (10 * UNITS.index(found[2] or " ")))
+    return round(float(match[1]) * 2.0 ** (10 * UNITS.index(match[2] or " ")))
 
 
-def _whole(found: re.Match[str]) -> int:
-    return int(found[1])
+def _whole(match: re.Match[str]) -> int:
+    return int(match[1])
 
 
-def _tensor(found: re.Match[str]) -> int:
-    return math.prod(map(int, filter(None, found[1].split(",")))) * SIZES.get(found[2], 1)
+def _tensor(match: re.Match[str]) -> int:
+    return math.prod(map(int, filter(None, match[1].split(",")))) * SIZES.get(match[2], 1)
 
 
 _AMOUNT = r"([\d.]+) ?([KMGTPE]?)i?(?:B|bytes)?\b"
@@ -85,14 +85,14 @@ ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
 
 def asked_bytes(text: str) -> int | None:
     """The allocation that failed, where an error's message or a dead process's output tells it: the last one told."""
-    told = ((found.start(), read(found)) for pattern, read in ASKED for found in re.finditer(pattern, text))
-    return max(told, default=(0, None))[1]
+    allocations = ((match.start(), parse(match)) for pattern, parse in ASKED for match in re.finditer(pattern, text))
+    return max(allocations, default=(0, None))[1]
 
 
 def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:
     """What is known of memory that ran out, in bytes: `asked_bytes`, `peak_bytes`, `limit_bytes`."""
-    known = {"asked_bytes": asked_bytes(text), "peak_bytes": peak, "limit_bytes": limit}
-    return {name: value for name, value in known.items() if value}
+    sizes = {"asked_bytes": asked_bytes(text), "peak_bytes": peak, "limit_bytes": limit}
+    return {name: value for name, value in sizes.items() if value}
 
 
 def limit(bytes_: int) -> None:

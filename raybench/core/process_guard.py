@@ -17,10 +17,10 @@ from typing import NoReturn
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
+def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel to send this process a signal when its parent goes (Linux; `watch` serves everywhere)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
@@ -54,20 +54,20 @@ def guard(lifeline: int, last: Callable[[], object]) -> None:
         last: what is done when all have ended.
     """
     adopt_orphans()
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake)
-    before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    own = os.getpid()
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    signal.set_wakeup_fd(wakeup_write)
+    old_handler = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    own_pid = os.getpid()
     child = os.fork()
     if child:
-        _stay(child, lifeline, woken, last)
+        _stay(child, lifeline, wakeup_read, last)
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, before)
-    os.close(woken)
-    os.close(wake)
+    signal.signal(signal.SIGCHLD, old_handler)
+    os.close(wakeup_read)
+    os.close(wakeup_write)
 
-    def end(number: int, frame: object) -> NoReturn:
+    def end(signum: int, frame: object) -> NoReturn:
         end_children()
         with suppress(Exception):
             last()
@@ -75,22 +75,22 @@ def guard(lifeline: int, last: Callable[[], object]) -> None:
 
     signal.signal(signal.SIGTERM, end)
     die_with_parent(signal.SIGTERM)
-    if os.getppid() != own:  # it was killed before the kernel was asked
+    if os.getppid() != own_pid:  # it was killed before the kernel was asked
         os._exit(1)
 
 
-def _stay(child: int, lifeline: int, woken: int, last: Callable[[], object]) -> NoReturn:
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)  # the end of the child's output is the end of the child
+def _stay(child: int, lifeline: int, wakeup_read: int, last: Callable[[], object]) -> NoReturn:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)  # the end of the child's output is the end of the child
     poll = select.poll()
     poll.register(lifeline, 0)
-    poll.register(woken, select.POLLIN)
+    poll.register(wakeup_read, select.POLLIN)
     code = None
     while code is None:
         ready = {descriptor for descriptor, _ in poll.poll()}
         if lifeline in ready:
             break
-        os.read(woken, 1 << 12)
+        os.read(wakeup_read, 1 << 12)
         code = _reap(child)
     end_children()
     with suppress(Exception):
@@ -101,21 +101,21 @@ def _stay(child: int, lifeline: int, woken: int, last: Callable[[], object]) -> 
 def _reap(child: int) -> int | None:
     """Take note of every child that has ended; the exit code of the one that is named, if it has."""
     with suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            if ended[0] == child:
-                return os.waitstatus_to_exitcode(ended[1])
+        while (result := os.waitpid(-1, os.WNOHANG))[0]:
+            if result[0] == child:
+                return os.waitstatus_to_exitcode(result[1])
     return None
 
 
 def children() -> set[int]:
     """The processes whose parent this one is, where /proc tells."""
-    own, found = str(os.getpid()), set()
+    own_pid, pids = str(os.getpid()), set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
             # The second field, a name, may hold anything.
-            if stat.read_text(errors="replace").rpartition(") ")[2].split()[1] == own:
-                found.add(int(stat.parent.name))
-    return found
+            if stat.read_text(errors="replace").rpartition(") ")[2].split()[1] == own_pid:
+                pids.add(int(stat.parent.name))
+    return pids
 
 
 def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:
@@ -132,10 +132,10 @@ def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:
                 pass
         except ChildProcessError:
             return
-        left = children().difference(spare)
-        if not left:
+        remaining = children().difference(spare)
+        if not remaining:
             return
-        for process in left:
+        for process in remaining:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.002)

@@ -27,8 +27,8 @@ class Rank:
         """Its contiguous part of what is divided evenly; where there is less than one for each, they share."""
         if 0 < len(values) < self.count:
             return [values[self.number % len(values)]]
-        each = len(values) // self.count
-        return values[self.number * each : (self.number + 1) * each]
+        size = len(values) // self.count
+        return values[self.number * size : (self.number + 1) * size]
 
 
 _here = Rank()

@@ -440,13 +440,13 @@ class Settings:
         use has its default.
         """
         values = {
-            one.name: one.canonical_value(resolved[one.name])
-            for one in TRAINING.values()
-            if resolved.get(one.name) is not None and one.applies_to(resolved.get("optimizer", "sgd"))
+            setting.name: setting.canonical_value(resolved[setting.name])
+            for setting in TRAINING.values()
+            if resolved.get(setting.name) is not None and setting.applies_to(resolved.get("optimizer", "sgd"))
         }
-        made = cls(**values)
-        object.__setattr__(made, "nesterov", made.nesterov and made.momentum > 0)
-        return made
+        settings = cls(**values)
+        object.__setattr__(settings, "nesterov", settings.nesterov and settings.momentum > 0)
+        return settings
 
     def only(self, names: Collection[str]) -> Settings:
         """The same with the settings of these names alone; the others are `MISSING`."""
@@ -455,41 +455,45 @@ class Settings:
     @property
     def optimizer_settings(self) -> dict[str, Any]:
         """The optimiser's `name` and its own settings, as plain values."""
-        own = (one for one in TRAINING.values() if one.optimizers and one.applies_to(self.optimizer))
-        values = {"name": self.optimizer} | {one.name: _plain(getattr(self, one.name)) for one in own}
+        own_settings = (
+            setting for setting in TRAINING.values() if setting.optimizers and setting.applies_to(self.optimizer)
+        )
+        values = {"name": self.optimizer} | {
+            setting.name: _plain(getattr(self, setting.name)) for setting in own_settings
+        }
         return {name: value for name, value in values.items() if value is not MISSING}
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they are in the JSON of a cell, with the optimiser's own in a map."""
         optimizer = self.optimizer_settings
-        made: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
-        for one in TRAINING.values():
-            value = getattr(self, one.name)
-            if len(one.path) == 1 and value is not MISSING and not (one.optional and value == one.default):
-                made[one.name] = _plain(value)
-        return made | dict(self.further)
+        tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
+        for setting in TRAINING.values():
+            value = getattr(self, setting.name)
+            if len(setting.path) == 1 and value is not MISSING and not (setting.optional and value == setting.default):
+                tree[setting.name] = _plain(value)
+        return tree | dict(self.further)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any], **more: Any) -> Self:
+    def from_json(cls, tree: Mapping[str, Any], **overrides: Any) -> Self:
         """The settings in the JSON of a cell; one that is not there, or not of its type, is `MISSING`.
 
         Args:
-            told: what `to_json` made, or a source of results that leaves something out.
+            tree: what `to_json` made, or a source of results that leaves something out.
             more: further fields of a subclass.
         """
-        optimizer = told.get("optimizer")
-        within: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
-        name = within.get("name")
+        optimizer = tree.get("optimizer")
+        nested: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
+        name = nested.get("name")
         values: dict[str, Any] = {}
-        for one in TRAINING.values():
-            place = told if len(one.path) == 1 else within
-            value = place.get(one.path[-1], MISSING)
+        for setting in TRAINING.values():
+            source = tree if len(setting.path) == 1 else nested
+            value = source.get(setting.path[-1], MISSING)
             if value is not MISSING:
-                values[one.name] = _typed(value) if is_of_type(value, one.type) else MISSING
-            elif not one.optional and (not isinstance(name, str) or one.applies_to(name)):
-                values[one.name] = MISSING
-        further = {name: value for name, value in told.items() if name not in TRAINING}
-        return cls(**values, **more, further=further)
+                values[setting.name] = _typed(value) if is_of_type(value, setting.type) else MISSING
+            elif not setting.optional and (not isinstance(name, str) or setting.applies_to(name)):
+                values[setting.name] = MISSING
+        further = {name: value for name, value in tree.items() if name not in TRAINING}
+        return cls(**values, **overrides, further=further)
 
 
 @dataclass(frozen=True)
@@ -590,12 +594,12 @@ def _declared(cls: type) -> tuple[Setting, ...]:
     types = get_type_hints(cls)
     return tuple(
         Setting(
-            name=one.name,
-            type=types[one.name],
-            **{**one.metadata, "label": one.metadata["label"] or one.name.replace("_", " ")},
+            name=entry.name,
+            type=types[entry.name],
+            **{**entry.metadata, "label": entry.metadata["label"] or entry.name.replace("_", " ")},
         )
-        for one in fields(cls)
-        if one.metadata
+        for entry in fields(cls)
+        if entry.metadata
     )
 
 
@@ -613,7 +617,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 def affecting(effect: Effect) -> frozenset[str]:
     """The names of the settings that have this effect."""
-    return frozenset(name for name, one in SETTINGS.items() if effect in one.affects)
+    return frozenset(name for name, setting in SETTINGS.items() if effect in setting.affects)
 
 
 def label(name: str) -> str:

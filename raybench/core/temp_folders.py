@@ -81,8 +81,8 @@ def _has_room(folder: str) -> bool:
     except OSError:
         return False
     # Some file systems do not count inodes.
-    room = disk.f_bavail * disk.f_frsize >= ROOM and (not disk.f_files or disk.f_favail >= INODES)
-    return room and os.access(folder, os.W_OK | os.X_OK)
+    enough = disk.f_bavail * disk.f_frsize >= ROOM and (not disk.f_files or disk.f_favail >= INODES)
+    return enough and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _make(folder: str) -> tuple[Path, int]:
@@ -101,8 +101,8 @@ def sweep() -> None:
     folders = {tempfile.gettempdir(), *OTHERS}
     for path in (path for folder in folders for path in Path(folder).glob(f"{PREFIX}*")):
         try:
-            found = path.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            info = path.lstat()
+            if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
                 continue
             lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
         except OSError:

@@ -31,7 +31,7 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
     # Not pooch.Untar: it takes all members whose path begins with one of the names, bounds nothing, follows links on
     # Python 3.11, and decompresses the archive anew for each name.
     missing = {file.path: file for file in files}
-    taken: dict[str, Path] = {}
+    unpacked: dict[str, Path] = {}
     size = 0
     try:
         with tarfile.open(archive) as tar:
@@ -40,10 +40,10 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
                 if size > limit:
                     raise DataError(f"{archive.name} unpacks to more than the {limit:,} bytes expected")
                 if file := missing.pop(member.name, None):
-                    taken[file.path] = folder / f"{len(taken)}.part"
-                    _take(tar, member, file, taken[file.path])
+                    unpacked[file.path] = folder / f"{len(unpacked)}.part"
+                    _take(tar, member, file, unpacked[file.path])
                 if not missing:
-                    return taken
+                    return unpacked
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno:  # the disk's, not the archive's
             raise
@@ -51,14 +51,14 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
     raise DataError(f"{archive.name} lacks {', '.join(sorted(missing))}")
 
 
-def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile, goal: Path) -> None:
+def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile, target: Path) -> None:
     content = tar.extractfile(member) if member.isreg() else None  # a link would be followed
     if content is None:
         raise DataError(f"{member.name} in the archive is not a regular file")
     if member.size != file.size:
         raise DataError(f"{member.name} in the archive has {member.size:,} bytes where {file.size:,} are expected")
-    with content, goal.open("wb") as out:
-        shutil.copyfileobj(content, out)
-    algorithm, official = file.checksum.split(":")
-    if hash_file(goal, algorithm) != official:
+    with content, target.open("wb") as output:
+        shutil.copyfileobj(content, output)
+    algorithm, expected = file.checksum.split(":")
+    if hash_file(target, algorithm) != expected:
         raise DataError(f"{member.name} in the archive is not the official file")

@@ -59,36 +59,36 @@ class Data:
 
     def __post_init__(self) -> None:
         for name in ("train", "val"):
-            given = getattr(self, name)
-            if not isinstance(given, Split):
-                raise TypeError(f"Data({name}=…) takes a raybench.Split of inputs and targets, not a {_name(given)}")
+            split = getattr(self, name)
+            if not isinstance(split, Split):
+                raise TypeError(f"Data({name}=…) takes a raybench.Split of inputs and targets, not a {_name(split)}")
 
 
-def _array(name: str, given: Any) -> Array:
+def _array(name: str, value: Any) -> Array:
     """An array as it is, also one that is made as it is read (see `raybench.datasets.scenes`); else made an array."""
     import numpy as np
 
-    if isinstance(given, np.ndarray) or _is_lazy(given):
-        found: Array = given
-    elif hasattr(given, "__array__") or isinstance(given, (list, tuple)):
+    if isinstance(value, np.ndarray) or _is_lazy(value):
+        array: Array = value
+    elif hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         try:
-            found = np.asarray(given)
+            array = np.asarray(value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"Split({name}=…) cannot be made an array: {error}") from error
     else:
-        raise TypeError(f"Split({name}=…) takes an array with the examples along its first axis, not a {_name(given)}")
-    if found.dtype.kind not in "biuf" or not found.shape:
-        raise TypeError(f"Split({name}=…) takes an array of numbers, not one of shape {found.shape} and {found.dtype}")
-    return found
+        raise TypeError(f"Split({name}=…) takes an array with the examples along its first axis, not a {_name(value)}")
+    if array.dtype.kind not in "biuf" or not array.shape:
+        raise TypeError(f"Split({name}=…) takes an array of numbers, not one of shape {array.shape} and {array.dtype}")
+    return array
 
 
-def _is_lazy(given: Any) -> bool:
+def _is_lazy(value: Any) -> bool:
     """Whether it is of raybench's own, such as scenes that are made as they are read."""
-    return type(given).__module__.startswith("raybench.")
+    return type(value).__module__.startswith("raybench.")
 
 
-def _name(given: Any) -> str:
-    kind = type(given)
+def _name(value: Any) -> str:
+    kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.split('.')[0]} {kind.__name__}"
 
 

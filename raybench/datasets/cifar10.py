@@ -44,7 +44,7 @@ def _split(folder: Path, files: tuple[DataFile, ...]) -> Split:
 
     pictures = np.empty((len(files) * EXAMPLES, 32, 32, 3), np.uint8)
     classes = np.empty(len(pictures), np.int64)
-    for place, file in enumerate(files):
+    for index, file in enumerate(files):
         path = folder / file.path
         raw = np.fromfile(path, np.uint8)
         if raw.size != file.size:
@@ -52,9 +52,9 @@ def _split(folder: Path, files: tuple[DataFile, ...]) -> Split:
         records = raw.reshape(EXAMPLES, RECORD)
         if records[:, 0].max() > 9:
             raise DataError(f"{path}: a class of {records[:, 0].max()} where 0 to 9 are expected")
-        here = slice(place * EXAMPLES, (place + 1) * EXAMPLES)
-        classes[here] = records[:, 0]
-        pictures[here] = records[:, 1:].reshape(EXAMPLES, 3, 32, 32).transpose(0, 2, 3, 1)
+        rows = slice(index * EXAMPLES, (index + 1) * EXAMPLES)
+        classes[rows] = records[:, 0]
+        pictures[rows] = records[:, 1:].reshape(EXAMPLES, 3, 32, 32).transpose(0, 2, 3, 1)
     return Split(pictures, classes)
 
 

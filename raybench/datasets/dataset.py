@@ -32,14 +32,14 @@ class DataFile:
     checksum: str
     size_may_differ: bool = False
 
-    def is_official(self, at: Path, digests: Digests) -> bool:
-        """Whether the file at `at` has the official checksum."""
-        algorithm, official = self.checksum.split(":")
-        return digests.of(at, algorithm) == official
+    def is_official(self, path: Path, digests: Digests) -> bool:
+        """Whether the file at `path` has the official checksum."""
+        algorithm, expected = self.checksum.split(":")
+        return digests.of(path, algorithm) == expected
 
-    def is_damaged(self, at: Path) -> bool:
-        """Whether the size alone tells that the file at `at` cannot be read."""
-        size = at.stat().st_size
+    def is_damaged(self, path: Path) -> bool:
+        """Whether the size alone tells that the file at `path` cannot be read."""
+        size = path.stat().st_size
         return size == 0 or (size != self.size and not self.size_may_differ)
 
 
@@ -141,14 +141,14 @@ class DataSet:
             return DataStatus("ready", self._made(), official=True)
         folder = self.locate(root)
         try:
-            there = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
-            missing = tuple(file.path for file in self.files if file not in there)
-            damaged = tuple(file.path for file, at in there.items() if file.is_damaged(at))
+            present = {file: folder / file.path for file in self.files if (folder / file.path).is_file()}
+            missing = tuple(file.path for file in self.files if file not in present)
+            damaged = tuple(file.path for file, path in present.items() if file.is_damaged(path))
             if missing or damaged:
-                return DataStatus("incomplete" if there else "missing", missing=missing, damaged=damaged)
+                return DataStatus("incomplete" if present else "missing", missing=missing, damaged=damaged)
             with Digests() as digests:
-                digest = digest_of([digests.of(at) for at in there.values()])
-                unofficial = tuple(file.path for file, at in there.items() if not file.is_official(at, digests))
+                digest = digest_of([digests.of(path) for path in present.values()])
+                unofficial = tuple(file.path for file, path in present.items() if not file.is_official(path, digests))
         except OSError as error:
             raise DataError(f"{self.name}: cannot read {error.filename}: {error.strerror}") from None
         return DataStatus("ready", digest, official=not unofficial, unofficial=unofficial)
@@ -165,8 +165,10 @@ class DataSet:
         folder = self.locate(root)
         missing = [file.path for file in self.files if not (folder / file.path).is_file()]
         if missing:
-            mend = self.hint or f"fetch it with `raybench data fetch {self.name}`, or set RAYBENCH_DATA to where it is"
-            raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {mend}")
+            advice = (
+                self.hint or f"fetch it with `raybench data fetch {self.name}`, or set RAYBENCH_DATA to where it is"
+            )
+            raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {advice}")
         try:
             return self.read(folder)
         except OSError as error:

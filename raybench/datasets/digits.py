@@ -22,8 +22,8 @@ VAL = 360
 def locate(root: Path) -> Path:
     """The folder inside the installed scikit-learn, found without importing it (that would take a second)."""
     spec = find_spec("sklearn")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(places[0], "datasets", "data") if places else root / "digits"
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(folders[0], "datasets", "data") if folders else root / "digits"
 
 
 def read(folder: Path) -> Data:

@@ -64,18 +64,18 @@ def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
     sources = [source for source in dataset.sources if set(missing) & set(source.files)]
     total, done = sum(source.size for source in sources), 0
     for source in sources:
-        before = done
+        bytes_before = done
 
-        def report(size: int, before: int = before) -> None:
-            progress(before + size, total)
+        def report(size: int, bytes_before: int = bytes_before) -> None:
+            progress(bytes_before + size, total)
 
         with tempfile.TemporaryDirectory(prefix=f".{dataset.name}-", dir=root) as folder:
             try:
                 file = _download(dataset, source, root, Path(folder), report)
-                inside = [each for each in dataset.files if each.path in source.files]
-                limit = SLACK * sum(each.size for each in inside) + (1 << 20)
-                inside = [each for each in inside if each.path in missing]
-                files = unpack(file, inside, file.parent, limit) if source.is_archive else {source.files[0]: file}
+                members = [member for member in dataset.files if member.path in source.files]
+                limit = SLACK * sum(member.size for member in members) + (1 << 20)
+                members = [member for member in members if member.path in missing]
+                files = unpack(file, members, file.parent, limit) if source.is_archive else {source.files[0]: file}
             except DataError as error:
                 raise DataError(f"{dataset.name}: {error}") from None
             for path, temporary in files.items():
@@ -157,10 +157,10 @@ class _Bounded:
         """Do nothing: pooch asks for it after every chunk."""
 
 
-def _install(temporary: Path, goal: Path) -> None:
+def _install(temporary: Path, target: Path) -> None:
     """Give a whole file its name, once its bytes are on disk."""
-    goal.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     with temporary.open("r+b") as file:
         os.fsync(file.fileno())
-    if not goal.exists():  # another program may have put one there meanwhile
-        temporary.replace(goal)
+    if not target.exists():  # another program may have put one there meanwhile
+        temporary.replace(target)

@@ -16,8 +16,8 @@ def user_path(text: str) -> Path:
 
 def data_root() -> Path:
     """The folder that holds the data sets: RAYBENCH_DATA, else `data` in the user's cache folder."""
-    named = os.environ.get("RAYBENCH_DATA")
-    return user_path(named).absolute() if named else user_cache() / "data"
+    setting = os.environ.get("RAYBENCH_DATA")
+    return user_path(setting).absolute() if setting else user_cache() / "data"
 
 
 def user_cache() -> Path:

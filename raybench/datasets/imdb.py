@@ -79,8 +79,8 @@ def last_tokens(split: Split, words: int, tokens: int) -> Split:
     """
     import numpy as np
 
-    kept = split.inputs[:, -tokens:].astype(np.int32)
-    return Split(np.where(kept < words, kept, UNKNOWN), split.targets)
+    ids = split.inputs[:, -tokens:].astype(np.int32)
+    return Split(np.where(ids < words, ids, UNKNOWN), split.targets)
 
 
 def prepared(data: Data, words: int, tokens: int) -> Data:
@@ -100,14 +100,14 @@ def read(folder: Path) -> Data:
     archive = folder / ARCHIVE
     with Digests() as digests:
         cache = folder / f".imdb-{digests.of(archive)[:16]}-{LONGEST}.npz"
-    found = _cached(cache)
-    if found is None:
+    arrays = _cached(cache)
+    if arrays is None:
         texts = read_texts(archive)
         ranked = vocabulary(texts["train"])
         numbers = {word: rank + OFFSET for rank, word in enumerate(ranked[:NUMBERED], 1)}
-        found = {half: _numbered(texts[half], numbers) for half in ("train", "test")}
-        _keep(cache, found | {"vocabulary": vocabulary_digest(ranked)})
-    return Data(*(Split(found[half], _classes()) for half in ("train", "test")))
+        arrays = {name: _numbered(texts[name], numbers) for name in ("train", "test")}
+        _keep(cache, arrays | {"vocabulary": vocabulary_digest(ranked)})
+    return Data(*(Split(arrays[name], _classes()) for name in ("train", "test")))
 
 
 def read_texts(archive: Path) -> Texts:
@@ -117,12 +117,12 @@ def read_texts(archive: Path) -> Texts:
         DataError: the archive is damaged, or lacks a review.
     """
     texts: Texts = {"train": [[]] * REVIEWS, "test": [[]] * REVIEWS}
-    seen = 0
-    for half, place, text in _members(archive):
-        texts[half][place] = words_of(text)
-        seen += 1
-    if seen != 2 * REVIEWS:
-        raise DataError(f"{archive}: damaged: {seen:,} labelled reviews where {2 * REVIEWS:,} are expected")
+    count = 0
+    for split, index, text in _members(archive):
+        texts[split][index] = words_of(text)
+        count += 1
+    if count != 2 * REVIEWS:
+        raise DataError(f"{archive}: damaged: {count:,} labelled reviews where {2 * REVIEWS:,} are expected")
     return texts
 
 
@@ -130,14 +130,14 @@ def _members(archive: Path) -> Iterator[tuple[str, int, str]]:
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
-                found = _MEMBER.fullmatch(member.name)
-                opened = tar.extractfile(member) if found and member.isreg() else None
-                if found and opened:
-                    half, kind, number = found.groups()
-                    place = 2 * int(number) + (kind == "pos")
-                    if place >= REVIEWS:
+                match = _MEMBER.fullmatch(member.name)
+                file = tar.extractfile(member) if match and member.isreg() else None
+                if match and file:
+                    split, kind, number = match.groups()
+                    index = 2 * int(number) + (kind == "pos")
+                    if index >= REVIEWS:
                         raise DataError(f"{archive}: {member.name}: a review too many")
-                    yield half, place, opened.read().decode("utf-8")
+                    yield split, index, file.read().decode("utf-8")
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{archive}: damaged: {error}") from None
 
@@ -145,14 +145,14 @@ def _members(archive: Path) -> Iterator[tuple[str, int, str]]:
 def _numbered(reviews: list[list[str]], numbers: Mapping[str, int]) -> Array:
     import numpy as np
 
-    out = np.zeros((len(reviews), LONGEST), np.uint16)
-    get = numbers.get
-    for row, words in zip(out, reviews, strict=True):
-        last = [get(word, UNKNOWN) for word in words[-LONGEST:]]
+    table = np.zeros((len(reviews), LONGEST), np.uint16)
+    number_of = numbers.get
+    for row, words in zip(table, reviews, strict=True):
+        ids = [number_of(word, UNKNOWN) for word in words[-LONGEST:]]
         if len(words) < LONGEST:
-            last.insert(0, START)
-        row[LONGEST - len(last) :] = last
-    return out
+            ids.insert(0, START)
+        row[LONGEST - len(ids) :] = ids
+    return table
 
 
 def _classes() -> Array:
@@ -165,11 +165,11 @@ def _cached(path: Path) -> dict[str, Any] | None:
     """What `_keep` wrote; None where there is nothing that can be read."""
     import numpy as np
 
-    damaged = (OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
-    with suppress(*damaged), np.load(path, allow_pickle=False) as file:
-        found = {half: file[half] for half in ("train", "test")}
-        if all(values.shape == (REVIEWS, LONGEST) for values in found.values()):
-            return found
+    errors = (OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
+    with suppress(*errors), np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in ("train", "test")}
+        if all(values.shape == (REVIEWS, LONGEST) for values in arrays.values()):
+            return arrays
     return None
 
 

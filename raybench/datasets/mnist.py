@@ -63,19 +63,19 @@ def _idx(path: Path, shape: tuple[int, ...]) -> Array:
     import numpy as np
 
     header = bytes((0, 0, UNSIGNED_BYTE, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
-    wanted = int(np.prod(shape))
+    size = int(np.prod(shape))
     try:
         with gzip.open(path, "rb") as file:
-            found = file.read(len(header))
-            values = file.read(wanted)
-            more = file.read(1)
+            start = file.read(len(header))
+            values = file.read(size)
+            extra = file.read(1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: damaged: {error}") from None
-    if found != header:
-        raise DataError(f"{path}: not an idx file of {'×'.join(map(str, shape))} bytes: its header is {found.hex(' ')}")
-    if len(values) < wanted or more:
-        held = "more" if more else f"{len(values):,}"
-        raise DataError(f"{path}: its header promises {wanted:,} values, and it holds {held}")
+    if start != header:
+        raise DataError(f"{path}: not an idx file of {'×'.join(map(str, shape))} bytes: its header is {start.hex(' ')}")
+    if len(values) < size or extra:
+        content = "more" if extra else f"{len(values):,}"
+        raise DataError(f"{path}: its header promises {size:,} values, and it holds {content}")
     return np.frombuffer(bytearray(values), np.uint8).reshape(shape)  # over bytes it would be read-only
 
 

@@ -34,12 +34,12 @@ def uniform(numbers: Array, draws: int = _DRAWS) -> Array:
     import numpy as np
 
     counter = numbers.astype(np.uint64)[:, None] * np.uint64(draws) + np.arange(1, draws + 1, dtype=np.uint64)
-    mixed: Any = counter * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    drawn: Array = (mixed >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)
-    return drawn
+    bits: Any = counter * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    values: Array = (bits >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)
+    return values
 
 
 def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
@@ -57,54 +57,54 @@ def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
 
     draws = uniform(numbers)
     count = len(draws)
-    across = np.linspace(-1.0, 1.0, side, dtype=np.float32)
-    rows, columns = across[None, :, None], across[None, None, :]
+    xs = np.linspace(-1.0, 1.0, side, dtype=np.float32)
+    rows, columns = xs[None, :, None], xs[None, None, :]
     pictures = np.empty((count, side, side, 6), np.uint8)
-    pictures[..., :3] = _background(draws, across)
+    pictures[..., :3] = _background(draws, xs)
     pictures[..., 3:] = pictures[..., :3]
     targets = np.zeros((count, 2, side, side), np.uint8)
     # The plane lies between 170 and 255, every shape between 20 and 150: nothing of it is before a shape.
     lowest = 170 + 40 * draws[:, 6, None]
-    targets[:, 1] = np.rint(lowest + (255 - lowest) * (1 - across) / 2)[:, :, None]
-    many = 1 + np.floor(draws[:, 7] * SHAPES)
+    targets[:, 1] = np.rint(lowest + (255 - lowest) * (1 - xs) / 2)[:, :, None]
+    shape_counts = 1 + np.floor(draws[:, 7] * SHAPES)
     # The farthest first: the nearer ones are painted over it.
     depths = -np.sort(-(20 + 130 * draws[:, 8 : 8 + SHAPES]), axis=1)
     for shape in range(SHAPES):
-        own = draws[:, 11 + 7 * shape : 18 + 7 * shape]
-        inside = _inside(own, rows, columns) & (shape < many)[:, None, None]
+        shape_draws = draws[:, 11 + 7 * shape : 18 + 7 * shape]
+        mask = _inside(shape_draws, rows, columns) & (shape < shape_counts)[:, None, None]
         colour = np.rint(255 * uniform(numbers + (np.uint64(1) << np.uint64(40)) * np.uint64(shape + 1), 3))
-        np.copyto(pictures[..., 3:], colour.astype(np.uint8)[:, None, None, :], where=inside[..., None])
-        targets[:, 0][inside] = 255
-        np.copyto(targets[:, 1], np.rint(depths[:, shape]).astype(np.uint8)[:, None, None], where=inside)
+        np.copyto(pictures[..., 3:], colour.astype(np.uint8)[:, None, None, :], where=mask[..., None])
+        targets[:, 0][mask] = 255
+        np.copyto(targets[:, 1], np.rint(depths[:, shape]).astype(np.uint8)[:, None, None], where=mask)
     return pictures, targets
 
 
-def _background(draws: Array, across: Array) -> Array:
+def _background(draws: Array, xs: Array) -> Array:
     """Two colours that run into one another from left to right, under waves: float [N, side, side, 3], 0 to 255."""
     import numpy as np
 
-    part = (across + 1) / 2
+    blend = (xs + 1) / 2
     left, right = draws[:, None, 0:3], draws[:, None, 3:6]
-    colours = 30 + 195 * (left + (right - left) * part[None, :, None])
-    waves = (np.sin(across * (3 + 20 * draws[:, place, None]) + 6 * draws[:, place + 1, None]) for place in (29, 30))
+    colours = 30 + 195 * (left + (right - left) * blend[None, :, None])
+    waves = (np.sin(xs * (3 + 20 * draws[:, index, None]) + 6 * draws[:, index + 1, None]) for index in (29, 30))
     high, wide = waves
-    found: Array = colours[:, None] + (30 * high[:, :, None] * wide[:, None, :])[..., None]
-    return found
+    background: Array = colours[:, None] + (30 * high[:, :, None] * wide[:, None, :])[..., None]
+    return background
 
 
-def _inside(own: Array, rows: Array, columns: Array) -> Array:
+def _inside(shape_draws: Array, rows: Array, columns: Array) -> Array:
     """Where a shape is, [N, side, side], from its seven draws: place, size, turn and kind."""
     import numpy as np
 
-    own = own[:, :, None, None]
-    x, y = columns - (1.2 * own[:, 0] - 0.6), rows - (1.2 * own[:, 1] - 0.6)
-    width, height, turn = 0.15 + 0.35 * own[:, 2], 0.15 + 0.35 * own[:, 3], np.pi * own[:, 4]
+    shape_draws = shape_draws[:, :, None, None]
+    x, y = columns - (1.2 * shape_draws[:, 0] - 0.6), rows - (1.2 * shape_draws[:, 1] - 0.6)
+    width, height, turn = 0.15 + 0.35 * shape_draws[:, 2], 0.15 + 0.35 * shape_draws[:, 3], np.pi * shape_draws[:, 4]
     along, aside = np.cos(turn), np.sin(turn)
     u, v = (along * x + aside * y) / width, (along * y - aside * x) / height
     u *= u
     v *= v
-    inside: Array = np.where(own[:, 5] < 0.5, u + v, np.maximum(u, v)) < 1
-    return inside
+    mask: Array = np.where(shape_draws[:, 5] < 0.5, u + v, np.maximum(u, v)) < 1
+    return mask
 
 
 class Scenes:
@@ -133,30 +133,30 @@ class Scenes:
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, places: Any) -> Any:
+    def __getitem__(self, indices: Any) -> Any:
         import numpy as np
 
-        if isinstance(places, slice):
-            start, stop, step = places.indices(self._count)
+        if isinstance(indices, slice):
+            start, stop, step = indices.indices(self._count)
             if step != 1:
                 return self[np.arange(start, stop, step)]
             return Scenes(self._part, self._first + start, max(0, stop - start), self._side, self._seen)
-        places = np.asarray(places)
-        wanted = (self._first + places % self._count).astype(np.uint64)
-        last = self._seen[0]
-        if last is None or not np.array_equal(last[0], wanted):
-            parts = [render(wanted[at : at + AT_ONCE], self._side) for at in range(0, len(wanted), AT_ONCE)]
-            last = (wanted, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-            self._seen[0] = last
-        return last[1 + self._part]
+        indices = np.asarray(indices)
+        numbers = (self._first + indices % self._count).astype(np.uint64)
+        cached = self._seen[0]
+        if cached is None or not np.array_equal(cached[0], numbers):
+            batches = [render(numbers[i : i + AT_ONCE], self._side) for i in range(0, len(numbers), AT_ONCE)]
+            cached = (numbers, *(np.concatenate(arrays) for arrays in zip(*batches, strict=True)))
+            self._seen[0] = cached
+        return cached[1 + self._part]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         import numpy as np
 
         out = np.empty(self.shape, dtype or self.dtype)
-        for at in range(0, self._count, AT_ONCE):
-            here = np.arange(self._first + at, self._first + min(at + AT_ONCE, self._count), dtype=np.uint64)
-            out[at : at + AT_ONCE] = render(here, self._side)[self._part]
+        for start in range(0, self._count, AT_ONCE):
+            numbers = np.arange(self._first + start, self._first + min(start + AT_ONCE, self._count), dtype=np.uint64)
+            out[start : start + AT_ONCE] = render(numbers, self._side)[self._part]
         return out
 
 

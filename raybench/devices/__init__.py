@@ -41,8 +41,8 @@ def missing_precision(kind: str, precision: str) -> str | None:
     """The reason if a kind cannot compute in a precision; None if it can, or if the kind is not known."""
     if kind not in KINDS or precision in KINDS[kind].precisions:
         return None
-    able = [other.name for other in KINDS.values() if precision in other.precisions]
-    return f"precision {precision} is not available on {kind}, only on {', '.join(able)}"
+    kinds = [entry.name for entry in KINDS.values() if precision in entry.precisions]
+    return f"precision {precision} is not available on {kind}, only on {', '.join(kinds)}"
 
 
 def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
@@ -72,8 +72,8 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
         LookupError: no such adapter in this release.
     """
     if framework not in frameworks(kind):
-        known = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
-        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {known}")
+        choices = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
+        raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {choices}")
     module, name = KINDS[kind].adapters[framework].split(":")
     device: Device = getattr(import_module(module), name)(assignment)
     device.kind = kind
@@ -82,8 +82,8 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
 
 def probe() -> list[Hardware]:
     """The host and the accelerators of this node that `ACCELERATORS` admits, read without loading a framework."""
-    admitted = os.environ.get(ACCELERATORS)
-    names = KINDS if admitted is None else ("cpu", *(name.strip().lower() for name in admitted.split(",")))
+    setting = os.environ.get(ACCELERATORS)
+    names = KINDS if setting is None else ("cpu", *(name.strip().lower() for name in setting.split(",")))
     return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]
 
 

@@ -27,10 +27,10 @@ def probe() -> list[Hardware]:
     fields = "index,name,memory.total,driver_version"
     command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    return parse_nvidia_smi(asked.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return parse_nvidia_smi(completed.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
@@ -40,17 +40,17 @@ def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
         text: lines of "index, name, memory in MiB, driver version".
         visible: the value of CUDA_VISIBLE_DEVICES, None where it is unset.
     """
-    wanted = None if visible is None else {part.strip() for part in visible.split(",") if part.strip()}
-    by_numbers = wanted is not None and all(part.isdigit() for part in wanted)
-    found: dict[str, Hardware] = {}
+    visible_ids = None if visible is None else {part.strip() for part in visible.split(",") if part.strip()}
+    by_numbers = visible_ids is not None and all(part.isdigit() for part in visible_ids)
+    by_model: dict[str, Hardware] = {}
     for row in csv.reader(io.StringIO(text), skipinitialspace=True):
-        if len(row) != 4 or (by_numbers and wanted is not None and row[0] not in wanted):
+        if len(row) != 4 or (by_numbers and visible_ids is not None and row[0] not in visible_ids):
             continue
         index, name, memory, driver = row
-        ids = (*(found[name].ids if name in found else ()), index)
+        ids = (*(by_model[name].ids if name in by_model else ()), index)
         size = int(memory) * MIB if memory.isdigit() else None
-        found[name] = Hardware("cuda", name, len(ids), size, driver, ids)
-    return list(found.values())
+        by_model[name] = Hardware("cuda", name, len(ids), size, driver, ids)
+    return list(by_model.values())
 
 
 KIND = DeviceKind(
@@ -71,13 +71,13 @@ class Nvidia(Host):
 
     def hide_others(self) -> None:
         """Show only the assigned GPUs; where none is named, those the caller already sees."""
-        kept = os.environ.get("CUDA_VISIBLE_DEVICES")
+        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
         super().hide_others()
-        shown = ",".join(self.assignment.visible) or kept
-        if shown is None:
+        devices = ",".join(self.assignment.visible) or inherited
+        if devices is None:
             del os.environ["CUDA_VISIBLE_DEVICES"]
         else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = shown
+            os.environ["CUDA_VISIBLE_DEVICES"] = devices
 
 
 class Cuda(Nvidia, TorchHost):

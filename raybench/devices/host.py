@@ -16,26 +16,26 @@ from raybench.devices.base import Assignment, Hardware
 
 def usable_cores() -> list[int]:
     """The cores this process may run on: its affinity, cut to the cgroup's quota where one is set."""
-    known = hasattr(os, "sched_getaffinity")
-    cores = sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = sorted(os.sched_getaffinity(0)) if has_affinity else list(range(os.cpu_count() or 1))
     return cores[: max(1, _cgroup_quota(len(cores)))]
 
 
-def _cgroup_quota(most: int) -> int:
-    """Whole cores that the cgroup's CPU bandwidth allows; `most` where there is no limit."""
+def _cgroup_quota(cores: int) -> int:
+    """Whole cores that the cgroup's CPU bandwidth allows; `cores` where there is no limit."""
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return most if quota == "max" else min(most, -(-int(quota) // int(period)))
+        return cores if quota == "max" else min(cores, -(-int(quota) // int(period)))
     except (OSError, ValueError):
-        return most
+        return cores
 
 
 def model_name() -> str:
     """The processor as its maker calls it, or the architecture where nothing says more."""
     try:
-        found = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        if found:
-            return " ".join(found.group(1).split())
+        match = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if match:
+            return " ".join(match.group(1).split())
     except OSError:
         pass
     return _sysctl("machdep.cpu.brand_string") or platform.processor() or platform.machine()
@@ -45,8 +45,8 @@ def _sysctl(name: str) -> str:
     """What macOS says of itself under a name; empty where it says nothing, and on any other system."""
     if platform.system() != "Darwin":
         return ""
-    asked = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
-    return asked.stdout.strip()
+    completed = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
+    return completed.stdout.strip()
 
 
 def boot_id() -> str:
@@ -76,36 +76,38 @@ def memory_now() -> tuple[int, int]:
     Both are 0 where the system does not say. A cgroup's page cache counts as what can be had, as the node's does.
     """
     try:
-        told = Path("/proc/meminfo").read_text()
+        meminfo = Path("/proc/meminfo").read_text()
     except OSError:
         return 0, 0
-    free, total = (_count(rf"^{name}:\s*(\d+) kB", told) * 1024 for name in ("MemAvailable", "MemTotal"))
+    free, total = (_count(rf"^{name}:\s*(\d+) kB", meminfo) * 1024 for name in ("MemAvailable", "MemTotal"))
     try:
-        most, used, parts = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
-        limit = int(most)  # "max" where there is none
-        cache = _count(r"^inactive_file (\d+)", parts) + _count(r"^active_file (\d+)", parts)
-        return max(0, min(free, limit - int(used) + cache)), min(total, limit)
+        limit_text, usage_text, stat_text = (
+            Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat")
+        )
+        limit = int(limit_text)  # "max" where there is none
+        cache = _count(r"^inactive_file (\d+)", stat_text) + _count(r"^active_file (\d+)", stat_text)
+        return max(0, min(free, limit - int(usage_text) + cache)), min(total, limit)
     except (OSError, ValueError):
         return free, total
 
 
 def _count(pattern: str, text: str) -> int:
-    found = re.search(pattern, text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
+    match = re.search(pattern, text, re.MULTILINE)
+    return int(match.group(1)) if match else 0
 
 
 def peak_resident() -> int:
     """The most bytes this process has held in memory (VmHWM; its ru_maxrss elsewhere)."""
     try:
-        found = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        if found:
-            return int(found.group(1)) * 1024
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        if match:
+            return int(match.group(1)) * 1024
     except OSError:
         pass
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if platform.system() == "Darwin" else most * 1024
+    max_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max_rss if platform.system() == "Darwin" else max_rss * 1024
 
 
 def thread_waiting() -> str:

@@ -47,8 +47,8 @@ class TensorFlowHost(Host):
         super().open(precision)
         if self.assignment.devices > 1:
             (host,) = tf.config.list_physical_devices("CPU")
-            parts = [tf.config.LogicalDeviceConfiguration() for _ in range(self.assignment.devices)]
-            tf.config.set_logical_device_configuration(host, parts)
+            configurations = [tf.config.LogicalDeviceConfiguration() for _ in range(self.assignment.devices)]
+            tf.config.set_logical_device_configuration(host, configurations)
 
     def set_threads(self, count: int) -> None:
         """Threads inside an operation, and operations side by side."""
@@ -118,9 +118,9 @@ class Cuda(cuda.Nvidia, Asynchronous):
         if not gpus:
             raise RuntimeError(f"tensorflow {tf.__version__} sees no GPU (a build without CUDA, or no driver)")
         self.set_threads(self.assignment.threads)
-        used = gpus[: self.assignment.devices]
-        tf.config.set_visible_devices(used, "GPU")
-        for gpu in used:
+        selected = gpus[: self.assignment.devices]
+        tf.config.set_visible_devices(selected, "GPU")
+        for gpu in selected:
             tf.config.experimental.set_memory_growth(gpu, True)
         tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
@@ -128,8 +128,8 @@ class Cuda(cuda.Nvidia, Asynchronous):
         """The most bytes TensorFlow's allocator has held, of the GPU that held most."""
         import tensorflow as tf
 
-        used = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
-        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in used)
+        gpus = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
+        return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in gpus)
 
     def describe(self) -> Hardware:
         """The first visible GPU, as the driver tells of it, and how many the trial computes on."""
@@ -137,8 +137,8 @@ class Cuda(cuda.Nvidia, Asynchronous):
 
         gpu = tf.config.get_visible_devices("GPU")[0]
         name = tf.config.experimental.get_device_details(gpu).get("device_name", "")
-        found = next((entry for entry in cuda.probe() if entry.model == name), None)
-        memory, driver = (found.memory_bytes, found.driver) if found else (None, None)
+        hardware = next((entry for entry in cuda.probe() if entry.model == name), None)
+        memory, driver = (hardware.memory_bytes, hardware.driver) if hardware else (None, None)
         return Hardware(self.kind, name, self.assignment.devices, memory, driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
@@ -193,5 +193,5 @@ class Tpu(Asynchronous):
         """The chips of this host, and how many cores of theirs the trial computes on."""
         from raybench.devices import probe
 
-        found = next(entry for entry in probe() if entry.kind == self.kind)
-        return replace(found, count=self.assignment.devices)
+        hardware = next(entry for entry in probe() if entry.kind == self.kind)
+        return replace(hardware, count=self.assignment.devices)

@@ -61,19 +61,22 @@ def probe(root: Path = Path("/")) -> list[Hardware]:
     v4 its file is `/dev/accelN`, later `/dev/vfio/GROUP`.
     """
     text = os.environ.get("TPU_VISIBLE_CHIPS")
-    wanted = None if text is None else {part.strip() for part in text.split(",") if part.strip()}
-    found: dict[str, list[str]] = {}
-    known: dict[str, Generation] = {}
+    visible = None if text is None else {part.strip() for part in text.split(",") if part.strip()}
+    by_model: dict[str, list[str]] = {}
+    generations: dict[str, Generation] = {}
     number = 0
     for chip in sorted(root.glob("sys/bus/pci/devices/*")):
         generation = _generation(chip)
         if generation is None:
             continue
         identity, number = str(number), number + 1
-        if _has_file(chip, identity, root) and (wanted is None or identity in wanted):
-            known[generation.model] = generation
-            found.setdefault(generation.model, []).append(identity)
-    return [Hardware("tpu", model, len(ids), known[model].memory_bytes, ids=tuple(ids)) for model, ids in found.items()]
+        if _has_file(chip, identity, root) and (visible is None or identity in visible):
+            generations[generation.model] = generation
+            by_model.setdefault(generation.model, []).append(identity)
+    return [
+        Hardware("tpu", model, len(ids), generations[model].memory_bytes, ids=tuple(ids))
+        for model, ids in by_model.items()
+    ]
 
 
 def _generation(chip: Path) -> Generation | None:
@@ -114,9 +117,9 @@ KIND = DeviceKind(
 def explain(error: BaseException) -> str | None:
     """What libtpu's refusal to open a chip means, where it is about another process; None for any other error."""
     text = str(error)
-    holder = re.search(r"already in use by (?:a )?process with pid (\d+)", text)
-    if holder:
-        return f"the TPU is in use by process {holder.group(1)}; a chip serves one process at a time"
+    match = re.search(r"already in use by (?:a )?process with pid (\d+)", text)
+    if match:
+        return f"the TPU is in use by process {match.group(1)}; a chip serves one process at a time"
     if "lockfile" in text or "already in use" in text:
         return (
             f"libtpu found {LOCK}, and no process that has the TPU: another user's, or left by one that died; "
@@ -139,10 +142,10 @@ class Tpu(Xla):
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
             os.environ["TPU_PROCESS_BOUNDS"] = BOUNDS[rank.count]
         if rank.count > 1:  # a trial's chips are neighbours, so that each rank knows the ports of all
-            first = FIRST_PORT + int(chips[0]) - rank.number
-            places = [f"localhost:{first + number}" for number in range(rank.count)]
-            os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(places)
-            os.environ["TPU_PROCESS_PORT"] = str(first + rank.number)
+            first_port = FIRST_PORT + int(chips[0]) - rank.number
+            addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
+            os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
+            os.environ["TPU_PROCESS_PORT"] = str(first_port + rank.number)
             os.environ["CLOUD_TPU_TASK_ID"] = str(rank.number)
             os.environ["PJRT_LOCAL_PROCESS_RANK"] = str(rank.number)
             os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
@@ -156,10 +159,10 @@ class Tpu(Xla):
         try:
             super().open(precision)
         except RuntimeError as error:
-            meaning = explain(error)
-            if meaning is None:
+            explanation = explain(error)
+            if explanation is None:
                 raise
-            raise RuntimeError(meaning) from error
+            raise RuntimeError(explanation) from error
 
     def peak_memory(self) -> int:
         """The most bytes that the device which held most has held."""
@@ -171,8 +174,8 @@ class Tpu(Xla):
 
     def describe(self) -> Hardware:
         """The chips this trial sees."""
-        (found,) = probe()
-        return found
+        (hardware,) = probe()
+        return hardware
 
     def runtime_conditions(self) -> dict[str, Any]:
         """The host's part, and the chips that were visible."""

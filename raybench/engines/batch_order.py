@@ -32,14 +32,14 @@ class Augmentation:
     @classmethod
     def from_settings(cls, settings: Sequence[Any]) -> Augmentation:
         """Read a cell's list, such as `[{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]`."""
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for item in settings:
             if isinstance(item, Mapping):
-                found |= item
+                options |= item
             else:
-                found[item] = True
-        alternating = found.get("flip") == "alternating"
-        return cls(**{**found, "flip": bool(found.get("flip")), "alternating": alternating})
+                options[item] = True
+        alternating = options.get("flip") == "alternating"
+        return cls(**{**options, "flip": bool(options.get("flip")), "alternating": alternating})
 
     def __bool__(self) -> bool:
         return bool(self.crop or self.flip or self.cutout)
@@ -62,15 +62,15 @@ class EpochPlan:
     def part(self, rank: Rank) -> EpochPlan:
         """A rank's contiguous part of every batch."""
         batch = self.index.shape[1] // rank.count
-        here = slice(rank.number * batch, (rank.number + 1) * batch)
+        columns = slice(rank.number * batch, (rank.number + 1) * batch)
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochPlan(self.index[:, here], *(None if drawn is None else drawn[:, here] for drawn in draws))
+        return EpochPlan(self.index[:, columns], *(None if values is None else values[:, columns] for values in draws))
 
     def filled(self, steps: int) -> EpochPlan:
         """At least so many steps: where there are fewer, the last one again and again."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return EpochPlan(self.index[rows], *(None if drawn is None else drawn[rows] for drawn in draws))
+        return EpochPlan(self.index[rows], *(None if values is None else values[rows] for values in draws))
 
 
 def total_steps(steps_per_epoch: int, epochs: float) -> int:
@@ -123,8 +123,8 @@ class BatchSampler:
     @property
     def next_steps(self) -> int:
         """How many steps the next epoch has."""
-        left = self.total - self._drawn
-        return left if 0 < left < self.steps else self.steps
+        remaining = self.total - self._drawn
+        return remaining if 0 < remaining < self.steps else self.steps
 
     def skip(self, epochs: int) -> None:
         """Draw so many epochs for nothing, so that the next is the one that would have followed them."""
@@ -137,26 +137,26 @@ class BatchSampler:
 
     def take(self, steps: int) -> EpochPlan:
         """Draw the next steps."""
-        what, (height, width) = self._augmentation, self._size
+        augmentation, (height, width) = self._augmentation, self._size
         passes, batches = zip(*(next(self._batches) for _ in range(steps)), strict=True)
         index = np.stack(batches)
         shape = index.shape
         self._drawn += len(index)
 
-        def draw(on: object, most: int) -> Array | None:
-            return self._random.integers(0, most + 1, shape) if on else None
+        def draw(on: object, highest: int) -> Array | None:
+            return self._random.integers(0, highest + 1, shape) if on else None
 
         def mirrored() -> Array | None:
             if self._mirrored is None:
-                return draw(what.flip, 1)
+                return draw(augmentation.flip, 1)
             flip: Array = (self._mirrored[index] + np.array(passes)[:, None]) % 2
             return flip
 
         return EpochPlan(
             index=index,
-            top=draw(what.crop, 2 * what.crop),
-            left=draw(what.crop, 2 * what.crop),
+            top=draw(augmentation.crop, 2 * augmentation.crop),
+            left=draw(augmentation.crop, 2 * augmentation.crop),
             flip=mirrored(),
-            cut_top=draw(what.cutout, height - what.cutout),
-            cut_left=draw(what.cutout, width - what.cutout),
+            cut_top=draw(augmentation.cutout, height - augmentation.cutout),
+            cut_left=draw(augmentation.cutout, width - augmentation.cutout),
         )

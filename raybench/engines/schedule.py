@@ -28,17 +28,17 @@ def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: flo
     if isinstance(setting, Mapping) and setting["name"] == "piecewise_linear":
         points = setting["points"]
         scale = epochs / points[-1][0] if setting["stretch"] else 1.0
-        places = [place * scale for place, _ in points]
+        positions = [position * scale for position, _ in points]
         factors = [factor for _, factor in points]
-        return lambda step: _between(places, factors, (step + 1) / steps_per_epoch)
+        return lambda step: _between(positions, factors, (step + 1) / steps_per_epoch)
     raise LookupError(f"unknown schedule {setting!r}")
 
 
-def _between(places: list[float], factors: list[float], at: float) -> float:
-    right = bisect_right(places, at)
-    if right == 0:
+def _between(positions: list[float], factors: list[float], position: float) -> float:
+    index = bisect_right(positions, position)
+    if index == 0:
         return float(factors[0])
-    if right == len(places):
+    if index == len(positions):
         return float(factors[-1])
-    share = (at - places[right - 1]) / (places[right] - places[right - 1])
-    return float(factors[right - 1] + share * (factors[right] - factors[right - 1]))
+    share = (position - positions[index - 1]) / (positions[index] - positions[index - 1])
+    return float(factors[index - 1] + share * (factors[index] - factors[index - 1]))

@@ -81,34 +81,34 @@ class StepTimer:
         """
         if self._device.own_clock and self._marks:
             ledger.note_device(section, self._device.elapsed(self._marks[0][0], self._marks[-1][1]))
-        usual = self._usual
-        if not self._new or not usual:
+        typical_ns = self._usual
+        if not self._new or not typical_ns:
             return
-        for place in sorted(self._new):
-            steps = self._marks[place][2]
-            used = self._used_beyond() if self.first and place == 0 else None
-            ledger.move(int((self._each[place] - median(usual)) * steps), section, COMPILATION[section], used)
+        for index in sorted(self._new):
+            steps = self._marks[index][2]
+            cpu_ns = self._used_beyond() if self.first and index == 0 else None
+            ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
 
     def _used_beyond(self) -> int:
         """Processor time of the first call beyond what the others, by their steps, would have taken for it."""
-        begun, ended, over = self._used
+        start_ns, first_end_ns, end_ns = self._used
         first, *later = (steps for _, _, steps in self._marks)
-        return int(ended - begun - (over - ended) / sum(later) * first)
+        return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first)
 
     def blocks(self) -> list[float]:
         """Mean seconds of a step in each of at most 64 consecutive blocks of equal length (the last may be shorter).
 
         Without steps that are partly `compile`; empty where marks do not tell the time of a step.
         """
-        took = self._usual if self._timed else []
-        length = -(-len(took) // BLOCKS)
-        return [round(fmean(took[i : i + length]) * NANO, 9) for i in range(0, len(took), length or 1)]
+        times_ns = self._usual if self._timed else []
+        length = -(-len(times_ns) // BLOCKS)
+        return [round(fmean(times_ns[i : i + length]) * NANO, 9) for i in range(0, len(times_ns), length or 1)]
 
     @cached_property
     def _each(self) -> list[float]:
         """Nanoseconds of a step, for each call; asked for when the pass is over."""
-        return [self._device.elapsed(begun, ended) / steps for begun, ended, steps in self._marks]
+        return [self._device.elapsed(start, end) / steps for start, end, steps in self._marks]
 
     @property
     def _usual(self) -> list[float]:
-        return [took for place, took in enumerate(self._each) if place not in self._new]
+        return [time_ns for index, time_ns in enumerate(self._each) if index not in self._new]

@@ -43,31 +43,31 @@ def by_layer(weights: Weights) -> dict[str, dict[str, Array]]:
     return layers
 
 
-def renamed(weights: Weights, like: Weights) -> dict[str, Array]:
+def renamed(weights: Weights, target: Weights) -> dict[str, Array]:
     """The weights under the names of another model, in its order.
 
     Args:
         weights: of one model.
-        like: of the other: names and shapes count, values do not.
+        target: of the other: names and shapes count, values do not.
 
     Raises:
         Mismatch: the models are not made of the same layers.
     """
-    here, there = by_layer(weights), by_layer(like)
-    found: dict[str, Array] = {}
-    pairs = zip(there, there, strict=True) if set(here) == set(there) else zip_longest(here, there)
-    for number, (one, other) in enumerate(pairs, 1):
-        if one is None or other is None:
-            more = f"{one} {_shapes(here[one])}" if one is not None else f"{other} {_shapes(there[other])}"
-            raise Mismatch(f"{len(here)} layers with weights against {len(there)}: no partner for {more}")
-        if {key: array.shape for key, array in here[one].items()} != {
-            key: array.shape for key, array in there[other].items()
+    layers, targets = by_layer(weights), by_layer(target)
+    result: dict[str, Array] = {}
+    pairs = zip(targets, targets, strict=True) if set(layers) == set(targets) else zip_longest(layers, targets)
+    for number, (name, peer) in enumerate(pairs, 1):
+        if name is None or peer is None:
+            unmatched = f"{name} {_shapes(layers[name])}" if name is not None else f"{peer} {_shapes(targets[peer])}"
+            raise Mismatch(f"{len(layers)} layers with weights against {len(targets)}: no partner for {unmatched}")
+        if {key: array.shape for key, array in layers[name].items()} != {
+            key: array.shape for key, array in targets[peer].items()
         }:
             raise Mismatch(
-                f"layer {number} with weights: {one} {_shapes(here[one])} against {other} {_shapes(there[other])}"
+                f"layer {number} with weights: {name} {_shapes(layers[name])} against {peer} {_shapes(targets[peer])}"
             )
-        found |= {f"{other}.{key}" if other else key: here[one][key] for key in there[other]}
-    return found
+        result |= {f"{peer}.{key}" if peer else key: layers[name][key] for key in targets[peer]}
+    return result
 
 
 def _shapes(layer: Mapping[str, Array]) -> str:

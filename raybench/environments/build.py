@@ -38,17 +38,17 @@ def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
         UsageError: no such recipe, or its folder cannot be written to.
         ExecutionError: pip, or the virtual environment, failed; the message names the file with all their output.
     """
-    built = environment_status(name)
-    if built.state == "ready" and not rebuild:
-        return built
+    env = environment_status(name)
+    if env.state == "ready" and not rebuild:
+        return env
     try:
-        built.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(built.folder, tell):
-            built = environment_status(name)  # somebody else may have built it while this one waited
-            if built.state != "ready" or rebuild:
-                _build(built, tell)
+        env.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(env.folder, tell):
+            env = environment_status(name)  # somebody else may have built it while this one waited
+            if env.state != "ready" or rebuild:
+                _build(env, tell)
     except OSError as error:
-        raise UsageError(f"{built.folder}: cannot build an environment there: {error.strerror or error}") from None
+        raise UsageError(f"{env.folder}: cannot build an environment there: {error.strerror or error}") from None
     return environment_status(name)
 
 
@@ -69,24 +69,24 @@ def _locked(folder: Path, tell: Tell) -> Iterator[None]:
         lock.release()
 
 
-def _build(built: BuiltEnvironment, tell: Tell) -> None:
-    folder, venv = built.folder, built.folder / VENV
+def _build(env: BuiltEnvironment, tell: Tell) -> None:
+    folder, venv = env.folder, env.folder / VENV
     (folder / STAMP).unlink(missing_ok=True)
     shutil.rmtree(venv, ignore_errors=True)
-    pip = [str(built.python), "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    pip = [str(env.python), "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     try:
         with (folder / LOG).open("w", encoding="utf-8") as log:
             tell("step 1 of 3: making a virtual environment")
-            _run([sys.executable, "-P", "-m", "venv", str(venv)], built.recipe, log, tell)
-            tell(f"step 2 of 3: pip installs {', '.join(built.recipe.requirements)}")
-            pip += ["--progress-bar", "off", *built.recipe.requirements]
-            _run(pip, built.recipe, log, lambda line: tell(f"step 2 of 3: {line}"))
+            _run([sys.executable, "-P", "-m", "venv", str(venv)], env.recipe, log, tell)
+            tell(f"step 2 of 3: pip installs {', '.join(env.recipe.requirements)}")
+            pip += ["--progress-bar", "off", *env.recipe.requirements]
+            _run(pip, env.recipe, log, lambda line: tell(f"step 2 of 3: {line}"))
         tell("step 3 of 3: checking what was installed")
-        said = query_python(built.python, [name_of(text) for text in built.recipe.requirements])
+        answer = query_python(env.python, [name_of(text) for text in env.recipe.requirements])
         stamp = {
-            "recipe": built.recipe.digest,
-            "python": said["python"],
-            "packages": said["packages"],
+            "recipe": env.recipe.digest,
+            "python": answer["python"],
+            "packages": answer["packages"],
             "size": sum(path.lstat().st_size for path in venv.rglob("*")),
         }
         partial = folder / f"{STAMP}.part"
@@ -99,9 +99,9 @@ def _build(built: BuiltEnvironment, tell: Tell) -> None:
 
 def name_of(requirement: str) -> str:
     """The distribution that a requirement is for."""
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert found, requirement
-    return found.group()
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match, requirement
+    return match.group()
 
 
 def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> None:
@@ -138,7 +138,7 @@ def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> Non
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode != 0:
-        wrong = [line.removeprefix("ERROR: ") for line in lines if line.startswith(("ERROR:", "Error:"))] or lines[-3:]
-        what = "pip" if "pip" in command else "python -m venv"
-        words = [f"environment {recipe.name} was not built: {what} ended with status {process.returncode}"]
-        raise ExecutionError("\n".join([*words, *wrong, f"All of its output: {log.name}"]))
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith(("ERROR:", "Error:"))] or lines[-3:]
+        program = "pip" if "pip" in command else "python -m venv"
+        message = [f"environment {recipe.name} was not built: {program} ended with status {process.returncode}"]
+        raise ExecutionError("\n".join([*message, *errors, f"All of its output: {log.name}"]))

@@ -44,28 +44,28 @@ class Interpreter:
 def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     """Try the environment of a key that is no `runtime_env` on this machine, whose name is `node`."""
     if key in RECIPES:
-        built = environment_status(key)
-        if built.state != "ready":
-            why = f" ({built.reason})" if built.reason else ""
-            return Interpreter(problem=f"environment {key} is {built.state} on {node}{why}: raybench env create {key}")
-        path = built.python
+        env = environment_status(key)
+        if env.state != "ready":
+            reason = f" ({env.reason})" if env.reason else ""
+            return Interpreter(problem=f"environment {key} is {env.state} on {node}{reason}: raybench env create {key}")
+        path = env.python
     else:
         path = user_path(key)
         try:
             if path.is_dir():
                 path = path / "bin" / "python"
                 if not path.exists():
-                    words = "a folder without bin/python is no virtual environment"
-                    return Interpreter(problem=f"{key} on {node}: {words}")
+                    problem = "a folder without bin/python is no virtual environment"
+                    return Interpreter(problem=f"{key} on {node}: {problem}")
         except OSError as error:  # such as a name that is too long
             return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
     try:
-        said = query_python(path, (*distributions, *NEEDED))
+        answer = query_python(path, (*distributions, *NEEDED))
     except NoPythonError as error:
         return Interpreter(problem=f"{key} on {node}: {error}")
-    version = said["python"]
+    version = answer["python"]
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return Interpreter(problem=f"{key} on {node}: Python {version}, and trials need {oldest} or later")
-    own = said["prefix"] == sys.prefix
-    return Interpreter("" if own else str(path), version, said["packages"])
+    is_own = answer["prefix"] == sys.prefix
+    return Interpreter("" if is_own else str(path), version, answer["packages"])

@@ -19,8 +19,8 @@ def is_path(text: str) -> bool:
     return "/" in text or text.startswith(("~", "."))
 
 
-def key_of(environment: str | Mapping[str, Any] | None, beside: Path) -> str:
-    """The key of what a profile says; a relative path is relative to the folder `beside`, the grid file's.
+def key_of(environment: str | Mapping[str, Any] | None, base: Path) -> str:
+    """The key of what a profile says; a relative path is relative to the folder `base`, the grid file's.
 
     `~` is left for each node: a path in a home folder is there in the home of whoever runs trials.
     """
@@ -30,7 +30,7 @@ def key_of(environment: str | Mapping[str, Any] | None, beside: Path) -> str:
         return json.dumps(environment, sort_keys=True)
     if environment in RECIPES or environment.startswith("~"):
         return environment
-    return str((beside / environment).absolute())
+    return str((base / environment).absolute())
 
 
 def runtime_env_of(key: str) -> dict[str, Any] | None:

@@ -51,8 +51,8 @@ class BuiltEnvironment:
 
 def environments_root() -> Path:
     """The folder of the built environments: RAYBENCH_ENVIRONMENTS, else `environments` in the user's cache folder."""
-    named = os.environ.get("RAYBENCH_ENVIRONMENTS")
-    return user_path(named).absolute() if named else user_cache() / "environments"
+    setting = os.environ.get("RAYBENCH_ENVIRONMENTS")
+    return user_path(setting).absolute() if setting else user_cache() / "environments"
 
 
 def environment_status(name: str) -> BuiltEnvironment:
@@ -63,14 +63,14 @@ def environment_status(name: str) -> BuiltEnvironment:
     """
     recipe = get(name)
     folder = environments_root() / name
-    nothing = BuiltEnvironment(recipe, folder, "not built")
+    missing = BuiltEnvironment(recipe, folder, "not built")
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         version, packages, size = str(stamp["python"]), dict(stamp["packages"]), int(stamp["size"])
         reason = "its recipe has changed" if stamp["recipe"] != recipe.digest else ""
     except (OSError, ValueError, KeyError, TypeError):
-        return nothing
-    reason = reason or _python_changed(nothing.python, version)
+        return missing
+    reason = reason or _python_changed(missing.python, version)
     return BuiltEnvironment(recipe, folder, "stale" if reason else "ready", reason, version, packages, size)
 
 
@@ -82,11 +82,11 @@ def built_names() -> list[str]:
 def _python_changed(python: Path, version: str) -> str:
     """Packages are installed for one minor version of Python, and a virtual environment borrows its Python."""
     try:
-        now = query_python(python)["python"]
+        current = query_python(python)["python"]
     except NoPythonError as error:
         return f"its Python {version}: {error}"
-    same = now.split(".")[:2] == version.split(".")[:2]
-    return "" if same else f"it was built for Python {version}, and its Python is {now} now"
+    unchanged = current.split(".")[:2] == version.split(".")[:2]
+    return "" if unchanged else f"it was built for Python {version}, and its Python is {current} now"
 
 
 def python_of(name: str) -> Path | None:
@@ -95,5 +95,5 @@ def python_of(name: str) -> Path | None:
     Raises:
         UsageError: no such recipe.
     """
-    built = environment_status(name)
-    return built.python if built.state == "ready" else None
+    env = environment_status(name)
+    return env.python if env.state == "ready" else None

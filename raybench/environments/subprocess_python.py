@@ -79,9 +79,9 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
     except OSError as error:
         raise NoPythonError(f"cannot be run ({error.strerror or error})") from None
     try:
-        said = json.loads(done.stdout.splitlines()[-1])  # a site's own start-up may have printed before it
-        return {"python": str(said["python"]), "prefix": str(said["prefix"]), "packages": dict(said["packages"])}
+        answer = json.loads(done.stdout.splitlines()[-1])  # a site's own start-up may have printed before it
+        return {"python": str(answer["python"]), "prefix": str(answer["prefix"]), "packages": dict(answer["packages"])}
     except (ValueError, LookupError, TypeError):
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        why = f": {words[-1][:200]}" if words else ""
-        raise NoPythonError(f"not a Python that works{why}") from None
+        stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = f": {stderr_lines[-1][:200]}" if stderr_lines else ""
+        raise NoPythonError(f"not a Python that works{reason}") from None

@@ -59,11 +59,11 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         if not hasattr(self, "_templates"):
             self._templates: dict[tuple[object, ...], TrialRunner] = {}
         job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
-        here = own_folder(job) if on_cluster else job
+        local_job = own_folder(job) if on_cluster else job
         if config.get("code") and not Path(job.code).is_dir():
-            here = replace(here, code=str(own_code(job, ray.get(config["code"]))))
-        self._away = here.folder if here.folder != job.folder else None
-        self._events = self._run(here, on_cluster, config["runtime_env"])
+            local_job = replace(local_job, code=str(own_code(job, ray.get(config["code"]))))
+        self._away = local_job.folder if local_job.folder != job.folder else None
+        self._events = self._run(local_job, on_cluster, config["runtime_env"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take the next trial with the same templates."""
@@ -95,11 +95,11 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         try:
             template = self._template(job, runtime_env)
         except ExecutionError as error:
-            what: dict[str, Any] = {"type": "ExecutionError", "message": str(error)}
-            if os.strerror(errno.ENOSPC) in what["message"]:
-                yield failure_event(job, TrialStatus.LOST, what | {"disk_full": True})
+            failure: dict[str, Any] = {"type": "ExecutionError", "message": str(error)}
+            if os.strerror(errno.ENOSPC) in failure["message"]:
+                yield failure_event(job, TrialStatus.LOST, failure | {"disk_full": True})
                 return
-            yield failure_event(job, TrialStatus.FAILED, what)
+            yield failure_event(job, TrialStatus.FAILED, failure)
             return
         yield from template.run(job)
 
@@ -111,16 +111,16 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """
         framework, python, passive = job.cell["framework"], job.python, job.host_busy
         key = (framework, python, json.dumps(runtime_env, sort_keys=True), passive)
-        known = self._templates.pop(key, None)
-        if known and known.alive:
-            self._templates[key] = known
-            return known
-        if known:
-            known.close()
-        made: TrialRunner
+        cached = self._templates.pop(key, None)
+        if cached and cached.alive:
+            self._templates[key] = cached
+            return cached
+        if cached:
+            cached.close()
+        template: TrialRunner
         if runtime_env:
-            made = RemoteForkServer(framework, runtime_env, passive)
+            template = RemoteForkServer(framework, runtime_env, passive)
         else:
-            made = ForkServer(framework, python, passive=passive)
-        self._templates[key] = made
-        return made
+            template = ForkServer(framework, python, passive=passive)
+        self._templates[key] = template
+        return template

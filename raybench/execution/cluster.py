@@ -45,23 +45,25 @@ def disambiguate(nodes: Sequence[Node]) -> list[Node]:
     ]
 
 
-def limit_to_ray(node: Node, by_ray: Mapping[str, float]) -> Node:
+def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:
     """A node of a cluster with what Ray hands out of it: its own resources, and no more cores and accelerators.
 
     Ray may have been told to keep some back; a trial that asked for them would wait for ever.
     """
-    own = ("CPU", "memory", "object_store_memory")
-    resources = {name: amount for name, amount in by_ray.items() if name not in own and not name.startswith("node:")}
-    found = [_cut(entry, by_ray) for entry in node.hardware]
-    return replace(node, resources=resources, hardware=tuple(entry for entry in found if entry.count))
+    basic = ("CPU", "memory", "object_store_memory")
+    resources = {
+        name: amount for name, amount in ray_resources.items() if name not in basic and not name.startswith("node:")
+    }
+    hardware = [_cut(entry, ray_resources) for entry in node.hardware]
+    return replace(node, resources=resources, hardware=tuple(entry for entry in hardware if entry.count))
 
 
-def _cut(entry: Hardware, by_ray: Mapping[str, float]) -> Hardware:
+def _cut(entry: Hardware, ray_resources: Mapping[str, float]) -> Hardware:
     resource = "CPU" if hosted(entry.kind) else KINDS[entry.kind].ray_resource
     if not resource:
         return entry
-    most = int(by_ray.get(resource, 0.0))
-    return replace(entry, count=min(entry.count, most), ids=entry.ids[:most])
+    limit = int(ray_resources.get(resource, 0.0))
+    return replace(entry, count=min(entry.count, limit), ids=entry.ids[:limit])
 
 
 class NodeMonitor:
@@ -100,8 +102,8 @@ class NodeMonitor:
 
     def _ask(self, name: str, alive: Mapping[str, str]) -> None:
         if self._addresses[name] in alive:
-            there = NodeAffinitySchedulingStrategy(node_id=alive[self._addresses[name]], soft=False)
-            self._asked[name] = ray.remote(num_cpus=0)(_answer).options(scheduling_strategy=there).remote()
+            affinity = NodeAffinitySchedulingStrategy(node_id=alive[self._addresses[name]], soft=False)
+            self._asked[name] = ray.remote(num_cpus=0)(_answer).options(scheduling_strategy=affinity).remote()
 
     def _has_answered(self, name: str) -> bool:
         ready, _ = ray.wait([self._asked[name]], timeout=0)
@@ -121,24 +123,24 @@ class NodeMonitor:
         alive = {node["NodeManagerAddress"]: node["NodeID"] for node in ray.nodes() if node["Alive"]}
         for name in sorted(self.absent - self._asked.keys()):
             self._ask(name, alive)
-        silent = {name for name in list(self._asked) if not self._has_answered(name)}
-        gone = {name for name, address in self._addresses.items() if address and address not in alive}
-        self.absent = gone | silent
+        unanswered = {name for name in list(self._asked) if not self._has_answered(name)}
+        departed = {name for name, address in self._addresses.items() if address and address not in alive}
+        self.absent = departed | unanswered
         self._dispatcher.present(self._addresses.keys() - self.absent)
-        self._say(gone)
+        self._say(departed)
         if not self._dispatcher.stranded:
             self._alone_since = now
 
-    def _say(self, gone: set[str]) -> None:
+    def _say(self, departed: set[str]) -> None:
         """Say which nodes have gone or come back since the last look."""
-        for name in sorted(gone - self._gone):
-            left = sorted(self._addresses.keys() - self.absent)
-            where = f"Trials go on on {', '.join(left)}" if left else "No node is left"
-            wait = f"trials that need {name} wait until it is back, at most {self._patience / 60:g} minutes at the end"
-            self._tell(f"Ray's node {name} ({self._addresses[name]}) is gone. {where}; {wait}.")
-        for name in sorted(self._gone - gone):
+        for name in sorted(departed - self._gone):
+            remaining = sorted(self._addresses.keys() - self.absent)
+            where = f"Trials go on on {', '.join(remaining)}" if remaining else "No node is left"
+            grace = f"trials that need {name} wait until it is back, at most {self._patience / 60:g} minutes at the end"
+            self._tell(f"Ray's node {name} ({self._addresses[name]}) is gone. {where}; {grace}.")
+        for name in sorted(self._gone - departed):
             self._tell(f"Ray's node {name} ({self._addresses[name]}) is back.")
-        self._gone = gone
+        self._gone = departed
 
     def given_up(self) -> list[WorkItem]:
         """What has waited long enough for nodes that are away, while there was nothing else to do."""
@@ -156,11 +158,11 @@ def own_folder(job: Job) -> Job:
 
     The driver has made the job's folder: where that is to be seen, the disk is shared.
     """
-    wanted = Path(job.folder)
-    if wanted.is_dir():
+    shared = Path(job.folder)
+    if shared.is_dir():
         return job
-    group = hashlib.sha256(str(wanted.parent).encode()).hexdigest()[:16]
-    folder = user_cache() / "trials" / group / wanted.name
+    group = hashlib.sha256(str(shared.parent).encode()).hexdigest()[:16]
+    folder = user_cache() / "trials" / group / shared.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return replace(job, folder=str(folder))
@@ -168,27 +170,27 @@ def own_folder(job: Job) -> Job:
 
 def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
     """The snapshot of a user's workload files in a cache of this node, made if it is not there."""
-    place = user_cache() / FOLDER / Path(job.code).name
-    if not place.is_dir():
-        write(contents, job.workload["links"], place)
-    return place
+    folder = user_cache() / FOLDER / Path(job.code).name
+    if not folder.is_dir():
+        write(contents, job.workload["links"], folder)
+    return folder
 
 
 def take_files(folder: Path) -> dict[str, bytes]:
     """The files of an attempt that has ended, by their names below its folder, which is removed with all that came."""
-    found, large = {}, []
+    files, oversized = {}, []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.stat().st_size > LARGEST_FILE:
-            large.append(f"{path}\n")
+            oversized.append(f"{path}\n")
         else:
-            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
             path.unlink()
-    if large:
-        return found | {LEFT: "".join(large).encode()}
+    if oversized:
+        return files | {LEFT: "".join(oversized).encode()}
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         folder.parent.rmdir()  # a checkpoint may still be beside it
-    return found
+    return files
 
 
 def put_files(folder: Path, files: Mapping[str, bytes]) -> None:

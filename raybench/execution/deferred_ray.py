@@ -61,5 +61,5 @@ class DeferredRayExecutor:
 
 def _callers_is_up() -> bool:
     """Whether the caller has connected this process to Ray; imports nothing."""
-    ray, own = sys.modules.get("ray"), sys.modules.get("raybench.execution.ray_tune")
-    return ray is not None and bool(ray.is_initialized()) and not (own and own.RayTuneExecutor.own_is_up)
+    ray, own_module = sys.modules.get("ray"), sys.modules.get("raybench.execution.ray_tune")
+    return ray is not None and bool(ray.is_initialized()) and not (own_module and own_module.RayTuneExecutor.own_is_up)

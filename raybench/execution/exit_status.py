@@ -16,7 +16,7 @@ TAIL, LONG_TAIL = 20, 500
 
 
 def classify_exit(
-    code: int | None, job: Job, killed: bool, peak: int | None, output: str
+    code: int | None, job: Job, oom_killed: bool, peak: int | None, output: str
 ) -> tuple[str, dict[str, Any]]:
     """The status of a trial that ended without saying so.
 
@@ -26,33 +26,33 @@ def classify_exit(
 
     Args:
         code: its exit code; negative is a signal, None where nobody knows.
-        killed: whether the kernel counted a kill for memory.
+        oom_killed: whether the kernel counted a kill for memory.
         peak: the most bytes that it held, where that is known.
         output: the end of what it wrote.
     """
     phase = phase_of(job)
     if code is None:
         return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process is gone", "phase": phase}
-    died = (
+    reason = (
         f"the process died of {signal.Signals(-code).name}"
         if code < 0
         else f"the process ended by itself with exit status {code}"
     )
-    known = memory.describe(output, peak, job.memory_limit)
+    usage = memory.describe(output, peak, job.memory_limit)
     if code == -signal.SIGKILL:
-        if killed:
+        if oom_killed:
             message = "killed by the kernel for its memory"
-            return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **known}
+            return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **usage}
         return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
         return TrialStatus.OOM, {
             "type": "OutOfMemory",
-            "message": f"{died} when memory ran out",
+            "message": f"{reason} when memory ran out",
             "phase": phase,
-            **known,
+            **usage,
         }
     kind = signal.Signals(-code).name if code < 0 else "Exit"
-    return TrialStatus.FAILED, {"type": kind, "message": died, "phase": phase}
+    return TrialStatus.FAILED, {"type": kind, "message": reason, "phase": phase}
 
 
 def phase_of(job: Job) -> str:

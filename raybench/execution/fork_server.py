@@ -34,10 +34,10 @@ from raybench.trial.compile_caches import use_private_caches
 FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
 
 
-def send(out: TextIO, **message: Any) -> None:
+def send(stream: TextIO, **message: Any) -> None:
     """One line to whoever supervises."""
-    out.write(json.dumps(message, separators=(",", ":")) + "\n")
-    out.flush()
+    stream.write(json.dumps(message, separators=(",", ":")) + "\n")
+    stream.flush()
 
 
 def redirect_output(path: Path) -> None:
@@ -55,28 +55,28 @@ def redirect_output(path: Path) -> None:
 
 def load(framework: str) -> float:
     """Load a framework, and say how many seconds that took."""
-    begun = time.perf_counter()
+    start_s = time.perf_counter()
     from raybench.engines import PRELOAD
 
     for module in PRELOAD[framework]:
         importlib.import_module(module)
-    return time.perf_counter() - begun
+    return time.perf_counter() - start_s
 
 
-def run_child(message: dict[str, Any], started: int, imported: float, temporary: Path, out: TextIO) -> NoReturn:
+def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary: Path, stream: TextIO) -> NoReturn:
     """Be the trial's process: run its job, tell its events, and end without the template's own exit handlers."""
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        own = os.getpid()
+        own_pid = os.getpid()
         os.setsid()
         die_with_parent()
         lifeline = os.dup(0)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        os.close(devnull)
         watch(lifeline)
-        send(out, pid=os.getpid())
+        send(stream, pid=os.getpid())
 
         from raybench.core import memory
         from raybench.core.events import OUTPUT
@@ -93,20 +93,20 @@ def run_child(message: dict[str, Any], started: int, imported: float, temporary:
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            for event in record(job, Ledger(started), imported):
-                send(out, event=event)
+            for event in record(job, Ledger(start_ns), imported):
+                send(stream, event=event)
         # What is no trial's error in the driver's process: Ctrl-C does not reach this session, so that it is the code
         # that has raised KeyboardInterrupt.
         except BaseException as error:
-            if os.getpid() != own or isinstance(error, MemoryError):
+            if os.getpid() != own_pid or isinstance(error, MemoryError):
                 raise
-            described = describe_error(error, last(Path(job.folder)), job)
-            status = TrialStatus.LOST if described.get("disk_full") else TrialStatus.FAILED
-            wall = round((time.perf_counter_ns() - started) * NANO, 6)
-            event = failure_event(job, status, described, wall, round(imported, 6))
+            failure = describe_error(error, last(Path(job.folder)), job)
+            status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
+            wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
+            event = failure_event(job, status, failure, wall_s, round(imported, 6))
             with suppress(OSError):  # whoever hears of it keeps it too
                 append_event(Path(job.folder), event)
-            send(out, event=event)
+            send(stream, event=event)
         code = 0
     except BaseException:
         import traceback
@@ -126,18 +126,18 @@ def own_temporary_folder(folder: Path) -> None:
     tempfile.tempdir = None
 
 
-def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
     """Start a trial from this process; its number."""
-    started = time.perf_counter_ns()
+    start_ns = time.perf_counter_ns()
     child = os.fork()
     if child == 0:
-        run_child(message, started, imported, temporary, out)
+        run_child(message, start_ns, imported, temporary, stream)
     return child
 
 
-def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, out: TextIO) -> int:
+def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
     """Start a trial as an interpreter of its own; its number."""
-    reading, writing = os.pipe()
+    read_fd, write_fd = os.pipe()
     command = [
         sys.executable,
         "-P",
@@ -145,12 +145,12 @@ def spawn(message: dict[str, Any], framework: str, imported: float, temporary: P
         "raybench.execution.fork_server",
         framework,
         TRIAL,
-        str(reading),
+        str(read_fd),
         str(temporary),
     ]
-    trial = subprocess.Popen(command, stdout=out.fileno(), pass_fds=[reading])
-    os.close(reading)
-    with os.fdopen(writing, "w", encoding="utf-8") as job:
+    trial = subprocess.Popen(command, stdout=stream.fileno(), pass_fds=[read_fd])
+    os.close(read_fd)
+    with os.fdopen(write_fd, "w", encoding="utf-8") as job:
         json.dump(message, job)
     trial.returncode = 0  # it is waited for by its number, not through this object
     return trial.pid
@@ -159,14 +159,14 @@ def spawn(message: dict[str, Any], framework: str, imported: float, temporary: P
 START = {FORK: fork, SPAWN: spawn}
 
 
-def run_spawned(framework: str, reading: int, temporary: Path) -> NoReturn:
+def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
     """Be a trial that was started as an interpreter of its own."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    with os.fdopen(reading, encoding="utf-8") as job:
+    with os.fdopen(read_fd, encoding="utf-8") as job:
         message = json.load(job)
     imported = load(framework)
-    run_child(message, time.perf_counter_ns(), imported, temporary, out)
+    run_child(message, time.perf_counter_ns(), imported, temporary, stream)
 
 
 def main(framework: str, start: str) -> None:
@@ -179,22 +179,22 @@ def main(framework: str, start: str) -> None:
 
     guard(0, clean)
     adopt_orphans()
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what an import prints must not be taken for a message
     use_private_caches(framework, scratch.path)
     imported = load(framework) if start == FORK else 0.0
-    own = children()
-    send(out, ready=imported)
+    preexisting = children()
+    send(stream, ready=imported)
     while text := sys.stdin.buffer.readline():
         if scratch.removed:
             scratch = Scratch()
         message, temporary = json.loads(text), scratch.path / "trial"
-        child = START[start](message, framework, imported, temporary, out)
-        _, status, used = os.wait4(child, 0)
-        end_children(spare=own)
+        child = START[start](message, framework, imported, temporary, stream)
+        _, status, rusage = os.wait4(child, 0)
+        end_children(spare=preexisting)
         shutil.rmtree(temporary, ignore_errors=True)
-        peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        send(out, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
+        peak = rusage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        send(stream, exit=os.waitstatus_to_exitcode(status), peak_bytes=peak)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from raybench.trial.record import failure_event, record
 def _events(job: Job) -> Iterator[Event]:
     count = ranks_of(job.cell)
     if count > 1:
-        words = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
-        return iter([failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": words, "phase": "setup"})])
+        message = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
+        return iter([failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"})])
     return record(job)
 
 

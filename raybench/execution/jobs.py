@@ -68,8 +68,8 @@ def code_of(workload: WorkloadInfo, folder: Path) -> str:
     Raises:
         WorkloadError: a file has been changed since the plan was made.
     """
-    own = workload.own_files
-    return str(snapshot(own, folder.absolute())) if own else ""
+    own_files = workload.own_files
+    return str(snapshot(own_files, folder.absolute())) if own_files else ""
 
 
 def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
@@ -80,27 +80,27 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
         folder: the grid's own.
         labels: what its event is to carry.
     """
-    own = str(folder / CHECKS / work.key)
+    folder_of_check = str(folder / CHECKS / work.key)
     bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
-    return replace(job, trial=work.key, check=work.check, folder=own, labels=dict(labels), **bounds)
+    return replace(job, trial=work.key, check=work.check, folder=folder_of_check, labels=dict(labels), **bounds)
 
 
 def with_checks_first(
-    works: Sequence[WorkItem], check: str, key: Callable[[Mapping[str, Any]], str], known: Iterable[str]
+    works: Sequence[WorkItem], check: str, key: Callable[[Mapping[str, Any]], str], known_keys: Iterable[str]
 ) -> list[WorkItem]:
     """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
 
     Args:
         key: of a cell: names the kind.
-        known: the keys of what was found out before.
+        known_keys: the keys of what was found out before.
     """
-    made, order = set(known), list[WorkItem]()
+    planned, order = set(known_keys), list[WorkItem]()
     for work in works:
         if not work.check:
-            named = key(work.trial.cell.content)
-            if named not in made:
-                order.append(WorkItem(work.trial, check=check, key=named))
-                made.add(named)
-            work = replace(work, needs=work.needs | {named})
+            check_key = key(work.trial.cell.content)
+            if check_key not in planned:
+                order.append(WorkItem(work.trial, check=check, key=check_key))
+                planned.add(check_key)
+            work = replace(work, needs=work.needs | {check_key})
         order.append(work)
     return order

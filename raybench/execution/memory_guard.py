@@ -29,10 +29,10 @@ MODULE = b"raybench.execution.fork_server"
 
 def allowed() -> float:
     """The part of a node's memory that may be taken before its heaviest trial is ended."""
-    told = OF_RAY
+    threshold = OF_RAY
     with suppress(KeyError, ValueError):
-        told = float(os.environ["RAY_memory_usage_threshold"])  # noqa: SIM112 — Ray's own name
-    return min(OF_RAY, told) - BELOW_RAY
+        threshold = float(os.environ["RAY_memory_usage_threshold"])  # noqa: SIM112 — Ray's own name
+    return min(OF_RAY, threshold) - BELOW_RAY
 
 
 def should_kill(leader: int) -> dict[str, Any] | None:
@@ -44,25 +44,29 @@ def should_kill(leader: int) -> dict[str, Any] | None:
     free, total = memory_now()
     if not total or free >= (1 - allowed()) * total:
         return None
-    held = _held(leader)
-    if not held or any(_held(other) > held for other in _trials() - {leader}):
+    own_size = _held(leader)
+    if not own_size or any(_held(other) > own_size for other in _trials() - {leader}):
         return None
-    had = f"{size(free)} of its node's {size(total)} of memory were left"
-    return {"type": "OutOfMemory", "message": f"ended when it held {size(held)} and {had}", "peak_bytes": held}
+    shortage = f"{size(free)} of its node's {size(total)} of memory were left"
+    return {
+        "type": "OutOfMemory",
+        "message": f"ended when it held {size(own_size)} and {shortage}",
+        "peak_bytes": own_size,
+    }
 
 
 def _held(leader: int) -> int:
     """Bytes that a session of processes holds in memory; 0 where that is not known."""
-    used = Session(leader).read()
-    return used.rss_bytes if used else 0
+    usage = Session(leader).read()
+    return usage.rss_bytes if usage else 0
 
 
 def _trials() -> set[int]:
     """The trials on this node, of any grid: processes of a template that lead a session."""
-    found = set()
+    leaders = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
-            leads = os.getsid(int(folder.name)) == int(folder.name)
-            if leads and MODULE in (folder / "cmdline").read_bytes().split(b"\0"):
-                found.add(int(folder.name))
-    return found
+            leads_session = os.getsid(int(folder.name)) == int(folder.name)
+            if leads_session and MODULE in (folder / "cmdline").read_bytes().split(b"\0"):
+                leaders.add(int(folder.name))
+    return leaders

@@ -99,10 +99,10 @@ class ForkServer:
             message = {}
         if not message:
             self._words.seek(0)
-            words = self._words.read().decode(errors="replace").strip().splitlines()[-TAIL:]
+            stderr_lines = self._words.read().decode(errors="replace").strip().splitlines()[-TAIL:]
             self.close()
-            hung = f"did not load it within {START_TIMEOUT:g} s" if message == {} else "could not load it"
-            raise ExecutionError("\n".join([f"{framework}: {python} {hung}", *words]))
+            symptom = f"did not load it within {START_TIMEOUT:g} s" if message == {} else "could not load it"
+            raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *stderr_lines]))
         self.import_seconds = float(message["ready"])
 
     @property
@@ -132,13 +132,13 @@ class ForkServer:
             TimeoutError: the deadline has passed.
         """
         while b"\n" not in self._rest:
-            left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-            if not self._selector.select(left):
+            remaining_s = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+            if not self._selector.select(remaining_s):
                 raise TimeoutError
-            got = os.read(self._out.fileno(), 1 << 16)
-            if not got:
+            chunk = os.read(self._out.fileno(), 1 << 16)
+            if not chunk:
                 return None
-            self._rest += got
+            self._rest += chunk
         text, self._rest = self._rest.split(b"\n", 1)
         message: dict[str, Any] = json.loads(text)
         return message
@@ -149,69 +149,69 @@ class ForkServer:
         A trial is audited meanwhile: what that comes to is the event before its last. In the attempt's own journal it
         may stand after the last, which the trial itself writes. Closing the iterator ends the trial.
         """
-        with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as told:
-            for event in told:
+        with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as stream:
+            for event in stream:
                 audit.see(event)
-                audited = audit.end() if event["event"] in events.ENDS else None
-                if audited:
+                audit_event = audit.end() if event["event"] in events.ENDS else None
+                if audit_event:
                     with contextlib.suppress(OSError):  # whoever hears of it keeps it too
-                        append_event(Path(job.folder), audited)
-                    yield audited
+                        append_event(Path(job.folder), audit_event)
+                    yield audit_event
                 yield event
 
     def _run(self, job: Job, audit: Monitor) -> Generator[Event, None, None]:
-        begun = time.monotonic()
-        kills = oom_kills()
-        process, ended, code, peak = 0, False, None, None
+        start_s = time.monotonic()
+        oom_count = oom_kills()
+        pid, ended, code, peak = 0, False, None, None
         try:
             assert self._process.stdin
             self._process.stdin.write(json.dumps(job.to_json()).encode() + b"\n")
             self._process.stdin.flush()
             while code is None:
-                message = self._read(math.inf) if ended else self._heed(job, process, begun)
+                message = self._read(math.inf) if ended else self._heed(job, pid, start_s)
                 if message is None:
                     break
                 if "pid" in message:
-                    process = message["pid"]
+                    pid = message["pid"]
                     if not job.check:
-                        audit.begin(process)
+                        audit.begin(pid)
                 code, peak = message.get("exit"), message.get("peak_bytes")
                 if "event" in message:
                     ended = message["event"]["event"] in events.ENDS
                     yield message["event"]
             if not ended:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
-                yield self._tell(job, *classify_exit(code, job, oom_kills() > kills, peak, output), begun)
+                yield self._tell(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
         except _OutOfBounds as bounds:
-            if process:
-                end_family(process)
+            if pid:
+                end_family(pid)
             code = self._reap()
-            yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, begun)
+            yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
         except BrokenPipeError:
             error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
-            yield self._tell(job, TrialStatus.LOST, error, begun)
+            yield self._tell(job, TrialStatus.LOST, error, start_s)
         finally:
-            if code is None and process:
-                end_family(process)
+            if code is None and pid:
+                end_family(pid)
                 self._reap()
 
-    def _heed(self, job: Job, process: int, begun: float) -> dict[str, Any] | None:
+    def _heed(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
         """The next message of a trial that runs; None when the template is gone.
 
         Raises:
             _OutOfBounds: it has to end.
         """
-        deadline = begun + job.timeout if job.timeout else math.inf
+        deadline = start_s + job.timeout if job.timeout else math.inf
         while True:
-            full = memory_guard.should_kill(process) if process else None
+            full = memory_guard.should_kill(pid) if pid else None
             if full:
                 raise _OutOfBounds(TrialStatus.OOM, full)
             try:
                 return self._read(min(deadline, time.monotonic() + memory_guard.EVERY))
             except TimeoutError:
                 if time.monotonic() >= deadline:
-                    told = {"type": "Timeout", "message": f"longer than {job.timeout:g} s"}
-                    raise _OutOfBounds(TrialStatus.TIMEOUT, told) from None
+                    error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s"}
+                    raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
 
     def _reap(self) -> int | None:
         """Wait for the exit code of a trial that was ended, and drop what it still said."""
@@ -224,13 +224,13 @@ class ForkServer:
         self.close()
         return None
 
-    def _tell(self, job: Job, status: str, error: Mapping[str, Any], begun: float) -> Event:
+    def _tell(self, job: Job, status: str, error: Mapping[str, Any], start_s: float) -> Event:
         """The end of a trial that could not tell it itself, kept on disk like its other events."""
         folder = Path(job.folder)
-        wall = round(time.monotonic() - begun, 6)
+        wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
         imported = round(self.import_seconds, 6)
-        event = failure_event(job, status, error, wall, imported)
+        event = failure_event(job, status, error, wall_s, imported)
         with contextlib.suppress(OSError):  # whoever hears of it keeps it too
             append_event(folder, event)
         return shortened(event)

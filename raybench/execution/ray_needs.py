@@ -87,8 +87,8 @@ def check_limits(cores: int) -> None:
     needed = THREADS + THREADS_PER_CORE * cores
     for source, limit, used in _thread_limits():
         if limit - used < needed:
-            left = max(0, limit - used)
-            raise ExecutionError(THREADS_SHORT.format(needed=needed, left=left, limit=limit, source=source))
+            available = max(0, limit - used)
+            raise ExecutionError(THREADS_SHORT.format(needed=needed, left=available, limit=limit, source=source))
 
 
 def _thread_limits() -> Iterator[tuple[str, int, int]]:
@@ -118,6 +118,6 @@ def ray_folder() -> Scratch:
     try:
         return Scratch(for_ray=True)
     except OSError as error:
-        why = error.strerror or error
-        words = f"Ray needs a temporary folder: {why}. Make room there, or name another folder with TMPDIR"
-        raise ExecutionError(words) from None
+        reason = error.strerror or error
+        message = f"Ray needs a temporary folder: {reason}. Make room there, or name another folder with TMPDIR"
+        raise ExecutionError(message) from None

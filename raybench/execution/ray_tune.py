@@ -206,8 +206,8 @@ def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
         return TrialStatus.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
     if not trace or any(sign in trace for sign in ACTOR_GONE):
         return TrialStatus.LOST, {"type": "ActorDied", "message": "the worker or its node went away"}
-    last = trace.strip().splitlines()[-1]
-    return TrialStatus.FAILED, {"type": "ActorFailed", "message": last, "traceback": trace}
+    last_line = trace.strip().splitlines()[-1]
+    return TrialStatus.FAILED, {"type": "ActorFailed", "message": last_line, "traceback": trace}
 
 
 def _bundle(placement: AssignedWork) -> dict[str, float]:
@@ -299,26 +299,26 @@ class RayTuneExecutor:
             ExecutionError: a node does not answer.
             RayGoneError: Ray ended.
         """
-        asked, alive = [], [node for node in ray.nodes() if node["Alive"]]
+        answers, alive = [], [node for node in ray.nodes() if node["Alive"]]
         for node in alive:
-            there = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-            task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=there)
+            affinity = NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+            task = ray.remote(num_cpus=0)(probe_with_runtime_envs).options(scheduling_strategy=affinity)
             address = "" if self._started else node["NodeManagerAddress"]
-            asked.append(task.remote(address, list(environments)))
-        making = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
-        deadline = time.monotonic() + PROBE_TIMEOUT + making
+            answers.append(task.remote(address, list(environments)))
+        make_s = MAKE_TIMEOUT if any(map(runtime_env_of, environments)) else 0.0
+        deadline = time.monotonic() + PROBE_TIMEOUT + make_s
         try:
-            while len(ray.wait(asked, num_returns=len(asked), timeout=1.0)[0]) < len(asked):
+            while len(ray.wait(answers, num_returns=len(answers), timeout=1.0)[0]) < len(answers):
                 if self._watch:
                     self._watch.check()
                 if time.monotonic() > deadline:
                     break
-            found: list[Node] = ray.get(asked, timeout=0)
+            nodes: list[Node] = ray.get(answers, timeout=0)
         except ray.exceptions.RayError as error:
             raise ExecutionError(f"a node of the cluster did not answer: {error}") from error
         if self._started:
-            return found
-        return disambiguate([limit_to_ray(node, of["Resources"]) for node, of in zip(found, alive, strict=True)])
+            return nodes
+        return disambiguate([limit_to_ray(node, entry["Resources"]) for node, entry in zip(nodes, alive, strict=True)])
 
     def _connect(self, tell: Tell) -> None:
         """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster.
@@ -381,19 +381,19 @@ class RayTuneExecutor:
         """
         in_main = threading.current_thread() is threading.main_thread()
         # SIGTERM, such as a batch system's, ends a grid like Ctrl-C. Ray's own handler would end the process at once.
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None
-        ended, head = 0, None
+        old_handler = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None
+        endings, head_watch = 0, None
         try:
             while not dispatcher.finished:
                 try:
                     self._connect(tell)
-                    if not self._watch and not head:
-                        head = HeadWatch(ray.get_runtime_context().gcs_address, tell)
+                    if not self._watch and not head_watch:
+                        head_watch = HeadWatch(ray.get_runtime_context().gcs_address, tell)
                     self._run(dispatcher, make_job, sink, tell)
                 except RayGoneError as gone:
-                    ended += 1
+                    endings += 1
                     self._give_back(dispatcher, sink, str(gone))
-                    if ended > RESTARTS:
+                    if endings > RESTARTS:
                         raise ExecutionError(ENDED.format(why=gone, restarts=RESTARTS)) from None
                     tell(RESTARTED.format(why=gone))
                     self.close()
@@ -404,15 +404,15 @@ class RayTuneExecutor:
                     sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
             raise
         finally:
-            if head:
-                head.close()
-            if before is not None:
-                signal.signal(signal.SIGTERM, before)
+            if head_watch:
+                head_watch.close()
+            if old_handler is not None:
+                signal.signal(signal.SIGTERM, old_handler)
 
     @staticmethod
-    def _give_back(dispatcher: Dispatcher, sink: Sink, why: str) -> None:
+    def _give_back(dispatcher: Dispatcher, sink: Sink, reason: str) -> None:
         """Release what ran when Ray ended: trials are lost (retried while retries last), checks start again."""
-        error = {"type": "RayGone", "message": why}
+        error = {"type": "RayGone", "message": reason}
         for work in [placement.work for placement in dispatcher.running]:
             dispatcher.release(work.name, work.attempt, lost=True, begun=not work.check)
             if not work.check:

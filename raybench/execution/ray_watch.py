@@ -91,13 +91,13 @@ class RayWatch:
         slow_after = time.monotonic() + SLOW_START
         while not self._closing.wait(EVERY if self._processes else EVERY_AT_START):
             if self._processes:
-                ended = {name: process.poll() for name, process in self._processes.items()}
+                statuses = {name: process.poll() for name, process in self._processes.items()}
             else:
-                ended = self._look_for_processes()
+                statuses = self._look_for_processes()
                 if time.monotonic() > slow_after:
                     slow_after = math.inf
                     self._tell(STILL_STARTING.format(seconds=SLOW_START))
-            for name, status in ended.items():
+            for name, status in statuses.items():
                 if status is not None and name not in self._noted:
                     self._noted.add(name)
                     self._note(name, status)
@@ -106,21 +106,21 @@ class RayWatch:
 
     def _look_for_processes(self) -> dict[str, int | None]:
         """The processes of a Ray that starts: None for one that runs, 0 for one that has ended."""
-        there, own = processes(), os.getpid()
-        for pid, (parent, _) in there.items():
-            command = read(pid, "cmdline").decode(errors="replace").split("\0")[:-1] if parent == own else []
+        running, own_pid = processes(), os.getpid()
+        for pid, (parent, _) in running.items():
+            command = read(pid, "cmdline").decode(errors="replace").split("\0")[:-1] if parent == own_pid else []
             for name, (_, program) in PROGRAMS.items():
                 if command and command[0].endswith(program):
                     self._pids[name], self._commands[name] = pid, command
-        return {name: None if pid in there else 0 for name, pid in self._pids.items()}
+        return {name: None if pid in running else 0 for name, pid in self._pids.items()}
 
     def _note(self, name: str, status: int) -> None:
         if name == "gcs_server":
             self._start_another_gcs()
         if self._gone:
             return
-        how = f" by {Signals(-status).name}" if status < 0 else ""
-        self._gone = f"Ray's {PROGRAMS[name][0]} was ended{how}"
+        suffix = f" by {Signals(-status).name}" if status < 0 else ""
+        self._gone = f"Ray's {PROGRAMS[name][0]} was ended{suffix}"
         if not self._processes:
             self._tell(AT_START.format(gone=self._gone))
 
@@ -131,7 +131,7 @@ class RayWatch:
         """
         ports = [path.read_text().strip() for path in self._folder.glob("session_2*/gcs_server_port*")]
         port = f"--gcs_server_port={ports[0] if ports else 0}"
-        command = [port if word.startswith("--gcs_server_port=") else word for word in self._commands["gcs_server"]]
+        command = [port if arg.startswith("--gcs_server_port=") else arg for arg in self._commands["gcs_server"]]
         with suppress(OSError):
             subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -185,15 +185,15 @@ class HeadWatch:
         self._thread.start()
 
     def _watch(self) -> None:
-        failed = 0
+        failures = 0
         while not self._closing.wait(self._every):
             if self._answers():
-                if failed > 1:
+                if failures > 1:
                     self._tell(HEAD_BACK.format(address=self._address))
-                failed = 0
+                failures = 0
             else:
-                failed += 1
-                if failed == 2:
+                failures += 1
+                if failures == 2:
                     self._tell(HEAD_GONE.format(address=self._address))
 
     def _answers(self) -> bool:

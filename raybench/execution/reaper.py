@@ -70,23 +70,23 @@ class Reaper:
 
 def processes() -> dict[int, tuple[int, str]]:
     """Every process that runs, with its parent and when it began; none where /proc does not tell."""
-    found = {}
+    running = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
             # The second field, a name, may hold anything.
             fields = stat.read_text(errors="replace").rpartition(") ")[2].split()
             if fields[0] not in "ZX":  # one that has ended and was not waited for
-                found[int(stat.parent.name)] = int(fields[1]), fields[19]
-    return found
+                running[int(stat.parent.name)] = int(fields[1]), fields[19]
+    return running
 
 
 def of_ray(driver: int, folder: str) -> Known:
     """The children of a driver that have Ray's folder in their command lines, and all that descend from them."""
-    there = processes()
-    found = {pid for pid, (parent, _) in there.items() if parent == driver and _names(pid, folder)}
-    while more := {pid for pid, (parent, _) in there.items() if parent in found} - found:
-        found |= more
-    return {pid: there[pid][1] for pid in found}
+    running = processes()
+    pids = {pid for pid, (parent, _) in running.items() if parent == driver and _names(pid, folder)}
+    while descendants := {pid for pid, (parent, _) in running.items() if parent in pids} - pids:
+        pids |= descendants
+    return {pid: running[pid][1] for pid in pids}
 
 
 def still_there(known: Known, folder: str) -> set[int]:
@@ -94,10 +94,10 @@ def still_there(known: Known, folder: str) -> set[int]:
 
     What a worker has started, such as a trial, is not Ray's: its guard ends it.
     """
-    there = processes()
-    found = {pid for pid, began in known.items() if pid in there and there[pid][1] == began}
-    found |= {pid for pid in there if _is_ray(pid, folder) or _is_worker(pid, known)}
-    return found - {os.getpid()}  # the reaper is a child of the driver that has the folder in its command line, too
+    running = processes()
+    pids = {pid for pid, start_time in known.items() if pid in running and running[pid][1] == start_time}
+    pids |= {pid for pid in running if _is_ray(pid, folder) or _is_worker(pid, known)}
+    return pids - {os.getpid()}  # the reaper is a child of the driver that has the folder in its command line, too
 
 
 def _is_ray(pid: int, folder: str) -> bool:
@@ -108,8 +108,8 @@ def _is_worker(pid: int, known: Known) -> bool:
     """Whether it is a worker at work: these have nothing in their command lines but what they do."""
     if not read(pid, "cmdline").startswith(b"ray::"):
         return False
-    told = dict(entry.partition(b"=")[::2] for entry in read(pid, "environ").split(b"\0"))
-    raylet = told.get(b"RAY_RAYLET_PID", b"")
+    environ = dict(entry.partition(b"=")[::2] for entry in read(pid, "environ").split(b"\0"))
+    raylet = environ.get(b"RAY_RAYLET_PID", b"")
     return raylet.isdigit() and int(raylet) in known
 
 
@@ -137,12 +137,12 @@ def main(driver: int, folder: str) -> None:
                 break
             pause = None
         # Once the driver has gone, its number may be another's.
-        found = of_ray(driver, folder)
+        ray_processes = of_ray(driver, folder)
         if os.getppid() == driver:
-            known |= found
+            known |= ray_processes
     deadline = time.monotonic() + END_TIMEOUT
-    while (left := still_there(known, folder)) and time.monotonic() < deadline:
-        for pid in left:
+    while (pids := still_there(known, folder)) and time.monotonic() < deadline:
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         # Until one has ended it writes and holds its locks.

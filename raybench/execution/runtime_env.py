@@ -60,13 +60,13 @@ class _Place:
     def __init__(self, runtime_env: Mapping[str, Any]) -> None:
         self._folder = Scratch()
         link_package(self._folder.path)
-        theirs = runtime_env.get("env_vars") or {}
-        if not isinstance(theirs, Mapping):
+        env_vars = runtime_env.get("env_vars") or {}
+        if not isinstance(env_vars, Mapping):
             raise TypeError("env_vars has to be a map of texts")
-        path = os.pathsep.join(filter(None, [str(self._folder.path), theirs.get("PYTHONPATH")]))
-        here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
-        made = {**runtime_env, "env_vars": {**theirs, "PYTHONPATH": path}}
-        self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=here, runtime_env=made).remote()
+        path = os.pathsep.join(filter(None, [str(self._folder.path), env_vars.get("PYTHONPATH")]))
+        affinity = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
+        own_env = {**runtime_env, "env_vars": {**env_vars, "PYTHONPATH": path}}
+        self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=affinity, runtime_env=own_env).remote()
 
     def close(self) -> None:
         """End the actor and, with it, everything that it has started."""
@@ -80,28 +80,28 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
     Every `runtime_env` is made here, all at once; this takes at most `MAKE_TIMEOUT` and what `probe_node` takes.
     """
     node = probe_node(address, environments)
-    found = dict(node.environments)
-    places: dict[str, _Place] = {}
+    interpreters = dict(node.environments)
+    hosts: dict[str, _Place] = {}
     for key in environments:
         if (runtime_env := runtime_env_of(key)) is not None:
             try:
-                places[key] = _Place(runtime_env)
+                hosts[key] = _Place(runtime_env)
             except (ValueError, TypeError) as error:
-                found[key] = Interpreter(problem=f"{environment_label(key)}: {_in_short(error, runtime_env)}")
-    asked = {key: place.host.interpreter.remote() for key, place in places.items()}
-    if asked:
-        ray.wait(list(asked.values()), num_returns=len(asked), timeout=MAKE_TIMEOUT)
-    for key, answer in asked.items():
+                interpreters[key] = Interpreter(problem=f"{environment_label(key)}: {_in_short(error, runtime_env)}")
+    answers = {key: host.host.interpreter.remote() for key, host in hosts.items()}
+    if answers:
+        ray.wait(list(answers.values()), num_returns=len(answers), timeout=MAKE_TIMEOUT)
+    for key, answer in answers.items():
         try:
-            found[key] = Interpreter(**ray.get(answer, timeout=0))
+            interpreters[key] = Interpreter(**ray.get(answer, timeout=0))
         except ray.exceptions.GetTimeoutError:
-            words = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
-            found[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {words}")
+            reason = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
+            interpreters[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {reason}")
         except ray.exceptions.RayError as error:
-            words = _in_short(error, runtime_env_of(key) or {})
-            found[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {words}")
-        places[key].close()
-    return replace(node, environments=found)
+            reason = _in_short(error, runtime_env_of(key) or {})
+            interpreters[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {reason}")
+        hosts[key].close()
+    return replace(node, environments=interpreters)
 
 
 def _in_short(error: Exception, runtime_env: Mapping[str, Any]) -> str:
@@ -138,8 +138,8 @@ class RemoteForkServer:
                 yield ray.get(event)
         except ray.exceptions.RayActorError as error:
             self.alive = False
-            what = {"type": "ActorDied", "message": _in_short(error, self._runtime_env)}
-            yield failure_event(job, TrialStatus.LOST, what)
+            failure = {"type": "ActorDied", "message": _in_short(error, self._runtime_env)}
+            yield failure_event(job, TrialStatus.LOST, failure)
 
     def close(self) -> None:
         """End the actor and, with it, the template and whatever trial it still has."""

@@ -96,16 +96,16 @@ class Dispatcher:
 
     def next(self) -> AssignedWork | None:
         """Place the first trial that may start now; None where every one has to wait."""
-        held: set[str] = set()
+        reserved: set[str] = set()
         for work in self._waiting:
             fit = work.trial.cell.fit
             assert fit is not None, "a trial that fits nowhere is never dispatched"
             for name in fit.nodes:
-                if name in self._present - held and self._is_ready(work) and self._has_room(name, work):
+                if name in self._present - reserved and self._is_ready(work) and self._has_room(name, work):
                     self._waiting.remove(work)
                     return self._take(name, work)
-            held.update(fit.nodes)
-            if held >= self._present:
+            reserved.update(fit.nodes)
+            if reserved >= self._present:
                 break
         return None
 
@@ -117,8 +117,8 @@ class Dispatcher:
         assert fit is not None
         pool = free.accelerators.get((fit.hardware.kind, fit.hardware.model), [])
         accelerators = neighbours(fit.hardware.kind, pool, fit.accelerators)
-        own = all(free.resources.get(resource, 0.0) >= amount for resource, amount in fit.resources)
-        return own and len(free.cores) >= fit.cpus and accelerators is not None
+        enough = all(free.resources.get(resource, 0.0) >= amount for resource, amount in fit.resources)
+        return enough and len(free.cores) >= fit.cpus and accelerators is not None
 
     def _take(self, name: str, work: WorkItem) -> AssignedWork:
         fit, free = work.trial.cell.fit, self._free[name]
@@ -129,8 +129,8 @@ class Dispatcher:
         pool[:] = [each for each in pool if each not in visible]
         for resource, amount in fit.resources:
             free.resources[resource] -= amount
-        alone = fit.cpus >= free.node.cores
-        placement = AssignedWork(work, free.node, tuple(cores), visible, alone)
+        exclusive = fit.cpus >= free.node.cores
+        placement = AssignedWork(work, free.node, tuple(cores), visible, exclusive)
         self._running[work.name] = placement
         return placement
 

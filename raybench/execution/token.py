@@ -32,13 +32,13 @@ def own_token(folder: Path) -> Iterator[None]:
     path = folder / NAME
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_hex(32))
-    before = {name: os.environ.pop(name, None) for name in _VARIABLES}
+    old_values = {name: os.environ.pop(name, None) for name in _VARIABLES}
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path)}
     _read_again()
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in old_values.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value

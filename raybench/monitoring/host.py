@@ -37,13 +37,13 @@ def core_times(cores: Sequence[int], proc: Path = Path("/proc")) -> CoreTimes | 
 
     The columns of /proc/stat are proc_stat(5)'s: user, nice, system, idle, iowait, irq, softirq, steal, …
     """
-    wanted = {f"cpu{core}" for core in cores}
+    labels = {f"cpu{core}" for core in cores}
     total = [0] * 8
     try:
         with (proc / "stat").open() as file:
             for line in file:
                 name, *counts = line.split(None, 9)
-                if name in wanted:
+                if name in labels:
                     total = [sum(pair) for pair in zip(total, map(int, counts[:8]), strict=True)]
                 elif not name.startswith("cpu"):
                     break
@@ -66,15 +66,15 @@ def load() -> float | None:
 def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:
     """The mean frequency of (some of) these cores; a virtual machine may show a constant, or nothing."""
     step = -(-len(cores) // MOST_CLOCKS) or 1
-    some = cores[::step]
-    files = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in some]
+    sampled = cores[::step]
+    files = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in sampled]
     try:
-        found = [int(file.read_text()) / 1000 for file in files]
+        clocks = [int(file.read_text()) / 1000 for file in files]
     except (OSError, ValueError):
         try:
             text = (root / "proc/cpuinfo").read_text()
         except OSError:
             return None
-        shown = re.findall(r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)$", text, re.MULTILINE | re.DOTALL)
-        found = [float(value) for core, value in shown if int(core) in some]
-    return sum(found) / len(found) if found else None
+        entries = re.findall(r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)$", text, re.MULTILINE | re.DOTALL)
+        clocks = [float(value) for core, value in entries if int(core) in sampled]
+    return sum(clocks) / len(clocks) if clocks else None

@@ -61,10 +61,10 @@ class LoadMeter:
 
     def read(self) -> HostLoad | None:
         """The load since the last call; None if the system does not report it."""
-        before, self._last = self._last, self._counters()
-        if before is None or self._last is None:
+        previous, self._last = self._last, self._counters()
+        if previous is None or self._last is None:
             return None
-        seconds, busy, own = (now - then for now, then in zip(self._last, before, strict=True))
+        seconds, busy, own = (now - earlier for now, earlier in zip(self._last, previous, strict=True))
         if seconds <= 0:
             return None
         return HostLoad(max(0.0, busy - max(0.0, own)) / seconds, len(self._cores))
@@ -106,6 +106,6 @@ class LoadWatch:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._over.set()
         self._thread.join()

@@ -70,14 +70,14 @@ class Nvidia:
         return [{"id": name, **self._quantities(gpu)} for name, gpu in self._gpus.items()]
 
     def _quantities(self, gpu: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, ask in _QUANTITIES.items():
+        quantities: dict[str, Any] = {}
+        for name, query in _QUANTITIES.items():
             with suppress(self._nvml.NVMLError):
-                found[name] = ask(self._nvml, gpu)
+                quantities[name] = query(self._nvml, gpu)
         with suppress(self._nvml.NVMLError):
             bits = self._reasons(gpu)
-            found["throttled"] = [name for bit, name in REASONS.items() if bits & bit]
-        return found
+            quantities["throttled"] = [name for bit, name in REASONS.items() if bits & bit]
+        return quantities
 
     def _reasons(self, gpu: Any) -> int:
         try:

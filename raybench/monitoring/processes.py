@@ -45,13 +45,13 @@ class Session:
     def read(self) -> Usage | None:
         """What it has used until now; None where its leader is gone, or the system does not tell."""
         try:
-            there = {int(name) for name in os.listdir(PROC) if name.isdecimal()}  # noqa: PTH208 — 3× as quick
+            pids = {int(name) for name in os.listdir(PROC) if name.isdecimal()}  # noqa: PTH208 — 3× as quick
         except OSError:
             return None
-        self._members &= there
-        self._others &= there
+        self._members &= pids
+        self._others &= pids
         cpu, rss, peak = 0.0, 0, 0
-        for process in there - self._others:
+        for process in pids - self._others:
             fields = _stat(process)
             if fields is None:
                 continue
@@ -71,19 +71,19 @@ def family_cpu_s(root: int) -> float | None:
     Processes that have ended count if their parent has waited for them.
     """
     try:
-        there = [int(name) for name in os.listdir(PROC) if name.isdecimal()]  # noqa: PTH208 — 3× as quick
+        pids = [int(name) for name in os.listdir(PROC) if name.isdecimal()]  # noqa: PTH208 — 3× as quick
     except OSError:
         return None
-    read = {process: fields for process in there if (fields := _stat(process))}
-    started: dict[int, list[int]] = {}
-    for process, fields in read.items():
-        started.setdefault(int(fields[1]), []).append(process)
-    total, waiting = 0.0, [root]
-    while waiting:
-        process = waiting.pop()
-        total += sum(map(int, read[process][11:15])) / TICKS if process in read else 0.0
-        waiting += started.get(process, [])
-    return total if root in read else None
+    stats = {process: fields for process in pids if (fields := _stat(process))}
+    children: dict[int, list[int]] = {}
+    for process, fields in stats.items():
+        children.setdefault(int(fields[1]), []).append(process)
+    total, pending = 0.0, [root]
+    while pending:
+        process = pending.pop()
+        total += sum(map(int, stats[process][11:15])) / TICKS if process in stats else 0.0
+        pending += children.get(process, [])
+    return total if root in stats else None
 
 
 def _stat(process: int) -> list[str] | None:
@@ -97,7 +97,7 @@ def _stat(process: int) -> list[str] | None:
 def _peak(process: int) -> int:
     """The most a process has held, in bytes; 0 where that is not known."""
     try:
-        found = re.search(r"^VmHWM:\s*(\d+) kB", (PROC / str(process) / "status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmHWM:\s*(\d+) kB", (PROC / str(process) / "status").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    return int(found.group(1)) * 1024 if found else 0
+    return int(match.group(1)) * 1024 if match else 0

@@ -79,16 +79,16 @@ class Monitor:
         self._stop()
         if self._thread is None:
             return None
-        found = summarise(self._samples, self._window)
-        found["host"] = {"cores": len(self._cores), **found["host"]}
-        found["clock"] = self._clock
-        audit = {**found, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
+        summary = summarise(self._samples, self._window)
+        summary["host"] = {"cores": len(self._cores), **summary["host"]}
+        summary["clock"] = self._clock
+        audit = {**summary, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._stop()
 
     def _stop(self) -> None:
@@ -120,48 +120,48 @@ class Monitor:
         session = Session(leader)
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        begun = then = time.perf_counter()
-        began = time.time()  # its own drift from the monotonic clock is among what is looked at
-        before = _counters(self._cores, session.read())
+        start_s = previous_s = time.perf_counter()
+        wall_start = time.time()  # its own drift from the monotonic clock is among what is looked at
+        previous = _counters(self._cores, session.read())
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
-                over = self._over.wait(pause(then - begun))
-                usage, now, wall = session.read(), time.perf_counter(), time.time()
+                over = self._over.wait(pause(previous_s - start_s))
+                usage, now_s, wall_now = session.read(), time.perf_counter(), time.time()
                 counters = _counters(self._cores, usage)
-                if counters.keys() < before.keys() or not _alive(leader):
+                if counters.keys() < previous.keys() or not _alive(leader):
                     return  # the trial's process has ended, and with it what could be read of it
-                told = {name: round(counters[name] - before[name], 4) for name in before if name in counters}
+                deltas = {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 levels = _levels(self._cores, usage)
                 if sensors:
                     levels["gpus"] = sensors.read()
-                times = {"t": events.now(), "at": round(now - begun, 3), "seconds": round(now - then, 4)}
-                sample = {**times, **told, **levels}
+                times = {"t": events.now(), "at": round(now_s - start_s, 3), "seconds": round(now_s - previous_s, 4)}
+                sample = {**times, **deltas, **levels}
                 self._samples.append(sample)
                 file.write(json.dumps(sample, separators=(",", ":")) + "\n")
                 self._clock = {
-                    "seconds": round(now - begun, 3),
-                    "drift_s": round(wall - began - (now - begun), 6),
+                    "seconds": round(now_s - start_s, 3),
+                    "drift_s": round(wall_now - wall_start - (now_s - start_s), 6),
                 }
-                before, then = counters, now
+                previous, previous_s = counters, now_s
 
 
 def _counters(cores: list[int], usage: Usage | None) -> dict[str, float]:
     """What only goes up, in processor seconds; what the system does not tell is left out."""
     times = host.core_times(cores)
-    found = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
-    return found | ({"own_cpu_s": usage.cpu_s} if usage else {})
+    counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
+    return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})
 
 
 def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
     """What goes up and down; what the system does not tell is left out."""
     load, mhz = host.load(), host.mhz(cores)
-    found: dict[str, Any] = {} if load is None else {"load_1m": round(load, 2)}
+    levels: dict[str, Any] = {} if load is None else {"load_1m": round(load, 2)}
     if mhz is not None:
-        found["mhz"] = round(mhz, 1)
+        levels["mhz"] = round(mhz, 1)
     if usage and usage.rss_bytes:  # none is left to a process that is ending
-        found |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
-    return found
+        levels |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
+    return levels
 
 
 def _alive(process: int) -> bool:

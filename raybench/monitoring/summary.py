@@ -38,8 +38,8 @@ def widen(window: Window | None, event: Event) -> Window:
     Evaluations are inside, and so is the little that the host does between two epochs.
     """
     end = moment(event["t"])
-    begin = end - sum(event["ledger"].values())
-    return (begin, end) if window is None else (min(window[0], begin), max(window[1], end))
+    start = end - sum(event["ledger"].values())
+    return (start, end) if window is None else (min(window[0], start), max(window[1], end))
 
 
 def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:
@@ -54,20 +54,20 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
         samples: in their order.
         window: the time that counts; None: all of it.
     """
-    weighed = [(sample, _inside(sample, window)) for sample in samples]
-    counted = [(sample, seconds) for sample, seconds in weighed if seconds > 0]
-    if window is not None and sum(seconds for _, seconds in counted) < LEAST_S:
+    overlaps = [(sample, _inside(sample, window)) for sample in samples]
+    weighted = [(sample, seconds) for sample, seconds in overlaps if seconds > 0]
+    if window is not None and sum(seconds for _, seconds in weighted) < LEAST_S:
         return summarise(samples)
-    found: dict[str, Any] = {
-        "seconds": round(sum(seconds for _, seconds in counted), 3),
-        "samples": len(counted),
+    conditions: dict[str, Any] = {
+        "seconds": round(sum(seconds for _, seconds in weighted), 3),
+        "samples": len(weighted),
         "within": "trial" if window is None else "epochs",
-        "host": _host(counted),
+        "host": _host(weighted),
     }
     peaks = [sample["peak_rss_bytes"] for sample in samples if "peak_rss_bytes" in sample]
-    found["process"] = {"peak_rss_bytes": max(peaks)} if peaks else {}
-    found["gpus"] = _gpus(counted)
-    return found
+    conditions["process"] = {"peak_rss_bytes": max(peaks)} if peaks else {}
+    conditions["gpus"] = _gpus(weighted)
+    return conditions
 
 
 def _inside(sample: Sample, window: Window | None) -> float:
@@ -83,70 +83,70 @@ Weighed = Sequence[tuple[Sample, float]]
 """Samples, or what one GPU says in them, each with its seconds."""
 
 
-def _host(counted: Weighed) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    own, busy = _sum(counted, "own_cpu_s"), _sum(counted, "busy_s")
+def _host(weighted: Weighed) -> dict[str, Any]:
+    conditions: dict[str, Any] = {}
+    own, busy = _sum(weighted, "own_cpu_s"), _sum(weighted, "busy_s")
     if own is not None:
-        found["own_cpu_s"] = round(own, 3)
+        conditions["own_cpu_s"] = round(own, 3)
         if busy is not None:
-            found["other_cpu_s"] = round(max(0.0, busy - own), 3)
+            conditions["other_cpu_s"] = round(max(0.0, busy - own), 3)
     for name in ("steal_s", "iowait_s"):
-        total = _sum(counted, name)
+        total = _sum(weighted, name)
         if total is not None:
-            found[name] = round(total, 3)
-    return found | _level(counted, "load_1m") | _trend(counted, "mhz")
+            conditions[name] = round(total, 3)
+    return conditions | _level(weighted, "load_1m") | _trend(weighted, "mhz")
 
 
-def _sum(counted: Weighed, name: str) -> float | None:
-    parts = [sample[name] * seconds / sample["seconds"] for sample, seconds in counted if name in sample]
+def _sum(weighted: Weighed, name: str) -> float | None:
+    parts = [sample[name] * seconds / sample["seconds"] for sample, seconds in weighted if name in sample]
     return sum(parts) if parts else None
 
 
-def _level(counted: Weighed, name: str) -> dict[str, Any]:
+def _level(weighted: Weighed, name: str) -> dict[str, Any]:
     """The mean over time and the maximum, under the quantity's name; nothing where it was not told."""
-    told = [(sample[name], seconds) for sample, seconds in counted if name in sample]
-    if not told:
+    pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
+    if not pairs:
         return {}
-    return {name: {"mean": _mean(told), "max": round(max(value for value, _ in told), 3)}}
+    return {name: {"mean": _mean(pairs), "max": round(max(value for value, _ in pairs), 3)}}
 
 
-def _trend(counted: Weighed, name: str) -> dict[str, Any]:
+def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
     """The mean of the first and of the last quarter of the samples, and the extremes."""
-    told = [(sample[name], seconds) for sample, seconds in counted if name in sample]
-    if not told:
+    pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
+    if not pairs:
         return {}
-    quarter = -(-len(told) // 4)
-    values = [value for value, _ in told]
-    ends = {"first": _mean(told[:quarter]), "last": _mean(told[-quarter:])}
+    quarter = -(-len(pairs) // 4)
+    values = [value for value, _ in pairs]
+    ends = {"first": _mean(pairs[:quarter]), "last": _mean(pairs[-quarter:])}
     return {name: {**ends, "min": round(min(values), 3), "max": round(max(values), 3)}}
 
 
-def _mean(told: Sequence[tuple[float, float]]) -> float:
-    return round(sum(value * seconds for value, seconds in told) / sum(seconds for _, seconds in told), 3)
+def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    return round(sum(value * seconds for value, seconds in pairs) / sum(seconds for _, seconds in pairs), 3)
 
 
-def _gpus(counted: Weighed) -> list[dict[str, Any]]:
+def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
     """For each GPU its clocks, power, temperature and utilisation, and the share of time in which it was throttled."""
-    of_each: dict[str, list[tuple[Sample, float]]] = {}
-    for sample, seconds in counted:
+    by_gpu: dict[str, list[tuple[Sample, float]]] = {}
+    for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):
-            of_each.setdefault(gpu["id"], []).append((gpu, seconds))
-    found = []
-    for name, told in of_each.items():
+            by_gpu.setdefault(gpu["id"], []).append((gpu, seconds))
+    summaries = []
+    for name, readings in by_gpu.items():
         summary: dict[str, Any] = {"id": name}
         for quantity in _TRENDS:
-            summary |= _trend(told, quantity)
+            summary |= _trend(readings, quantity)
         for quantity in _LEVELS:
-            summary |= _level(told, quantity)
-        found.append(summary | _throttled(told))
-    return found
+            summary |= _level(readings, quantity)
+        summaries.append(summary | _throttled(readings))
+    return summaries
 
 
-def _throttled(told: Weighed) -> dict[str, Any]:
-    asked = [(sample["throttled"], seconds) for sample, seconds in told if "throttled" in sample]
-    if not asked:
+def _throttled(weighted: Weighed) -> dict[str, Any]:
+    samples = [(sample["throttled"], seconds) for sample, seconds in weighted if "throttled" in sample]
+    if not samples:
         return {}
-    whole = sum(seconds for _, seconds in asked)
-    reasons = sorted({reason for reasons, _ in asked for reason in reasons})
-    shares = {reason: sum(seconds for reasons, seconds in asked if reason in reasons) / whole for reason in reasons}
+    total_s = sum(seconds for _, seconds in samples)
+    reasons = sorted({reason for reasons, _ in samples for reason in reasons})
+    shares = {reason: sum(seconds for reasons, seconds in samples if reason in reasons) / total_s for reason in reasons}
     return {"throttled": {reason: round(share, 3) for reason, share in shares.items()}}

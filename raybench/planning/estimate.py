@@ -40,7 +40,7 @@ class Cost:
 def similarity_key(cell: Mapping[str, Any]) -> str:
     """What has to agree for one cell's speed to say something of another's: job, hardware, framework, arithmetic."""
     device, settings = cell["device"], Settings.from_json(cell["settings"])
-    kept = (
+    key_fields = (
         cell["workload"]["name"],
         cell["data"]["name"],
         cell["framework"],
@@ -51,7 +51,7 @@ def similarity_key(cell: Mapping[str, Any]) -> str:
         device.get("threads"),
         *(getattr(settings, name) for name in OF_SPEED),
     )
-    return repr(kept)
+    return repr(key_fields)
 
 
 class Estimator:
@@ -70,28 +70,28 @@ class Estimator:
         examples = sum(epoch.examples for epoch in attempt.epochs)
         if attempt.status != TrialStatus.COMPLETED or not attempt.cell or not attempt.ledger or not examples:
             return
-        once = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
-        often = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
+        fixed_s = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
+        repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
         with suppress(KeyError, TypeError):  # a cell of which a part is missing is like no other
             per_epoch = median(epoch.examples for epoch in attempt.epochs)
-            cost = Cost(once, often / examples, attempt.cell["settings"]["batch_size"], per_epoch)
+            cost = Cost(fixed_s, repeated_s / examples, attempt.cell["settings"]["batch_size"], per_epoch)
             self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Mapping[str, Any]) -> float | None:
         """The estimate for one trial; None if nothing like it has been run."""
-        known = self._known.get(similarity_key(cell))
+        costs = self._known.get(similarity_key(cell))
         settings = cell["settings"]
         batch, train = settings["batch_size"], cell["data"]["examples"]["train"]
         steps = settings["steps_per_epoch"] or (train // batch if train else None)
-        if not known:
+        if not costs:
             return None
 
         def distance(cost: Cost) -> float:
             return abs(math.log(cost.batch_size / batch))
 
-        nearest = min(map(distance, known))
-        near = [cost for cost in known if distance(cost) == nearest]
+        min_distance = min(map(distance, costs))
+        closest = [cost for cost in costs if distance(cost) == min_distance]
         # The number of examples of the user's own data is known from earlier trials only.
-        per_epoch = steps * batch if steps else median(cost.per_epoch for cost in near)
+        per_epoch = steps * batch if steps else median(cost.per_epoch for cost in closest)
         examples = settings["epochs"] * per_epoch
-        return float(median(cost.once + cost.per_example * examples for cost in near))
+        return float(median(cost.once + cost.per_example * examples for cost in closest))

@@ -35,28 +35,28 @@ def minimal_cover(
     if not points:
         return []
     base = next((point for point in points if matches(point, baseline)), points[0])
-    wanted: list[Mapping[str, Any]] = []
+    value_rules: list[Mapping[str, Any]] = []
     for name in dict.fromkeys(name for point in points for name in point):
-        wanted += [{name: [value]} for value in _values(name, points, base)]
+        value_rules += [{name: [value]} for value in _values(name, points, base)]
     chosen = [base]
-    for rule in (*wanted, *rules):
-        meant = [point for point in points if matches(point, rule)]
-        if meant and not any(matches(point, rule) for point in chosen):
-            chosen.append(min(meant, key=lambda point: _apart(point, base)))
-    return [point for point in points if any(point is one for one in chosen)]
+    for rule in (*value_rules, *rules):
+        candidates = [point for point in points if matches(point, rule)]
+        if candidates and not any(matches(point, rule) for point in chosen):
+            chosen.append(min(candidates, key=lambda point: _apart(point, base)))
+    return [point for point in points if any(point is picked for picked in chosen)]
 
 
 def _values(name: str, points: Sequence[Point], base: Point) -> list[Any]:
     """The values on an axis that are to be met."""
-    there = list({repr(point[name]): point[name] for point in points if name in point}.values())
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in there)
-    if not numbers or len(there) <= NUMBERS:
-        return there
-    first = [base[name]] if name in base else []
-    return first + sorted(value for value in there if value not in first)[: NUMBERS - len(first)]
+    values = list({repr(point[name]): point[name] for point in points if name in point}.values())
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    if not numbers or len(values) <= NUMBERS:
+        return values
+    base_value = [base[name]] if name in base else []
+    return base_value + sorted(value for value in values if value not in base_value)[: NUMBERS - len(base_value)]
 
 
-def _apart(one: Point, other: Point) -> int:
+def _apart(point: Point, base: Point) -> int:
     """On how many axes two points differ."""
     absent = object()
-    return sum(one.get(name, absent) != other.get(name, absent) for name in one.keys() | other.keys())
+    return sum(point.get(name, absent) != base.get(name, absent) for name in point.keys() | base.keys())

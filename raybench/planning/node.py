@@ -74,13 +74,13 @@ def _hardware(value: Mapping[str, Any]) -> Hardware:
 
 def installed(distributions: Iterable[str]) -> dict[str, str]:
     """The versions of those distributions that are installed here."""
-    found = {}
+    versions = {}
     for name in distributions:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
@@ -112,11 +112,11 @@ def _data_here() -> dict[str, Any]:
     from raybench import datasets
     from raybench.errors import DataError
 
-    root, found = datasets.data_root(), {}
+    root, digests = datasets.data_root(), {}
     for name in datasets.names():
         with suppress(DataError):
-            found[name] = datasets.get(name).status(root).digest
-    return {"data_root": str(root), "data": {name: digest for name, digest in found.items() if digest}}
+            digests[name] = datasets.get(name).status(root).digest
+    return {"data_root": str(root), "data": {name: digest for name, digest in digests.items() if digest}}
 
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:

@@ -77,22 +77,24 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
         packages = node.interpreter(need.environment).packages
         return hardware.model, _cpus(need, node, hardware), packages[PACKAGES[need.framework]]
 
-    counted = Counter(map(kind_of_place, places))
-    chosen = max(counted, key=lambda each: (counted[each], each))
-    alike = [place for place in places if kind_of_place(place) == chosen]
-    _, cpus, version = chosen
+    counts = Counter(map(kind_of_place, places))
+    commonest = max(counts, key=lambda each: (counts[each], each))
+    matching = [place for place in places if kind_of_place(place) == commonest]
+    _, cpus, version = commonest
     accelerators = 0 if hosted(need.kind) else need.count
-    hardware = alike[0][1]
-    made = resolve_replication(need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication)
-    if isinstance(made, str):
-        return made
+    hardware = matching[0][1]
+    replication = resolve_replication(
+        need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication
+    )
+    if isinstance(replication, str):
+        return replication
     return Placement(
         hardware,
-        tuple(node.name for node, _ in alike),
+        tuple(node.name for node, _ in matching),
         cpus,
         accelerators,
         version,
-        made,
+        replication,
         need.environment,
         need.resources,
     )
@@ -129,9 +131,9 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     if not entries:
         models = ", ".join(entry.model for entry in node.find(need.kind))
         return f"no {need.accelerator_type} on {node.name}, only {models}"
-    most = max(entries, key=lambda entry: entry.count)
-    if not hosted(need.kind) and most.count < need.count:
-        return f"{need.count} × {name} wanted, {node.name} has {most.count}"
+    largest = max(entries, key=lambda entry: entry.count)
+    if not hosted(need.kind) and largest.count < need.count:
+        return f"{need.count} × {name} wanted, {node.name} has {largest.count}"
     if max(1, need.cpus) > node.cores:
         return f"{max(1, need.cpus)} cores wanted, {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
@@ -139,7 +141,7 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
             return f"{amount:g} × {resource} wanted, {node.name} has {node.resources.get(resource, 0.0):g}"
-    return _lacking(need, node) or _without_data(need, node) or most
+    return _lacking(need, node) or _without_data(need, node) or largest
 
 
 def _without_data(need: ResourceRequest, node: Node) -> str | None:
@@ -147,30 +149,30 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
     if need.data is None or not node.address:
         return None
     name, digest = need.data
-    found = node.data.get(name)
-    if found is None:
+    node_digest = node.data.get(name)
+    if node_digest is None:
         return f"{name} is not on {node.name}, in {node.data_root}: run `raybench data fetch {name}` there"
-    if digest and found != digest:
-        return f"{name} on {node.name}, in {node.data_root}, is {found} and not {digest} as here"
+    if digest and node_digest != digest:
+        return f"{name} on {node.name}, in {node.data_root}, is {node_digest} and not {digest} as here"
     return None
 
 
 def _lacking(need: ResourceRequest, node: Node) -> str | None:
     """What keeps the environment from holding the trial on a node, and what mends it; None where nothing does."""
-    found = node.interpreter(need.environment)
-    if found.problem:
-        return found.problem
+    interpreter = node.interpreter(need.environment)
+    if interpreter.problem:
+        return interpreter.problem
     if need.environment:
-        wanted = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
-        missing = next((name for name, package in wanted.items() if package not in found.packages), None)
+        needed = {need.framework: PACKAGES[need.framework], **{name: name for name in NEEDED}}
+        missing = next((name for name, package in needed.items() if package not in interpreter.packages), None)
         return (
             f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
         )
-    if PACKAGES[need.framework] in found.packages:
+    if PACKAGES[need.framework] in interpreter.packages:
         return None
     reason = f"{need.framework} is not installed on {node.name}"
     recipe = recipe_for(need.framework, need.kind)
     if recipe is None:
         return reason
-    there = f"`raybench env create {recipe.name}`"
-    return f"{reason}: pip install 'raybench[{recipe.name}]', or {there}" if recipe.beside else f"{reason}: {there}"
+    command = f"`raybench env create {recipe.name}`"
+    return f"{reason}: pip install 'raybench[{recipe.name}]', or {command}" if recipe.beside else f"{reason}: {command}"

@@ -77,10 +77,10 @@ class Plan:
         Tables cut off the end of long names.
         """
         parts = _parts(trial.cell)
-        first = [text for name, text in parts.items() if name in self._varying]
-        rest = [text for name, text in parts.items() if name not in self._varying]
+        varying = [text for name, text in parts.items() if name in self._varying]
+        constant = [text for name, text in parts.items() if name not in self._varying]
         repeat = f"r{trial.repeat}"
-        return " ".join([*first, repeat, *rest] if self.spec.repeats > 1 or first else [*rest, repeat])
+        return " ".join([*varying, repeat, *constant] if self.spec.repeats > 1 or varying else [*constant, repeat])
 
     @cached_property
     def _varying(self) -> frozenset[str]:
@@ -90,17 +90,17 @@ class Plan:
             for name, text in _parts(cell).items():
                 texts.setdefault(name, set()).add(text)
         axes = {name for name, values in self.spec.axes.items() if values == "available" or len(values) > 1}
-        return frozenset(axes | {name for name, found in texts.items() if len(found) > 1})
+        return frozenset(axes | {name for name, variants in texts.items() if len(variants) > 1})
 
 
 def notes(plan: Plan) -> Iterator[str]:
     """Lines about a plan: environments taken for missing frameworks, cells without a step profile."""
-    taken = {
+    substitutes = {
         (cell.content["framework"], cell.fit.environment)
         for cell in plan.cells
         if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
     }
-    for framework, environment in sorted(taken):
+    for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed beside raybench: its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
 
@@ -170,11 +170,11 @@ def skip_lines(plan: Plan) -> Iterator[str]:
 def format_value(value: Any) -> str:
     """A value as people write it: 0.0005 is 5e-4, a list has no spaces."""
     if isinstance(value, float):
-        plain = f"{value:g}"
+        text = f"{value:g}"
         if value and abs(value) < 0.001:
             mantissa, exponent = f"{value:e}".split("e")
-            plain = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-        return plain
+            text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+        return text
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{format_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -228,16 +228,16 @@ def make_plan(
     points, where = list(expand(spec, nodes)), tuple(where)
     if spec.smoke:
         points = _few(spec, [point for point in points if _selected(point, where)])
-    made = [resolver.cell(point) for point in points if _selected(point, where)]
-    found: dict[str, Cell] = {}
-    for cell in made:
-        found.setdefault(cell.cell_id, cell)
-    cells = list(found.values())
+    selected = [resolver.cell(point) for point in points if _selected(point, where)]
+    cells_by_id: dict[str, Cell] = {}
+    for cell in selected:
+        cells_by_id.setdefault(cell.cell_id, cell)
+    cells = list(cells_by_id.values())
     if not cells:
         raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
     if spec.audit.aa_test:
         cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
-    trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(made)
+    trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(selected)
     return Plan(spec, info, tuple(cells), trials, tuple(nodes), where, left_out)
 
 

@@ -22,7 +22,7 @@ class Replication:
 
 
 def resolve_replication(
-    kind: str, framework: str, model: str, replicas: int, count: int, asked: str | None
+    kind: str, framework: str, model: str, replicas: int, count: int, requested: str | None
 ) -> Replication | str:
     """The form of replication that was asked for or that the hardware suggests, or in words why there is none.
 
@@ -32,30 +32,30 @@ def resolve_replication(
     Args:
         kind, model: the hardware.
         count: accelerators a trial takes; on a host, the devices its cores are to be divided into.
-        asked: the form a grid names, if any.
+        requested: the form a grid names, if any.
     """
     host = hosted(kind)
     each = KINDS[kind].devices_per_accelerator(model)
-    there = count * each
-    if asked == SPMD:
-        form, devices = SPMD, there
+    total = count * each
+    if requested == SPMD:
+        form, devices = SPMD, total
     elif replicas == 1:
         if count > 1:
-            return f"count: {count} with replicas: 1 leaves devices idle; say replicas: {there}, or replication: {SPMD}"
+            return f"count: {count} with replicas: 1 leaves devices idle; say replicas: {total}, or replication: {SPMD}"
         return Replication()
-    elif asked == GROUPED or (asked is None and (there == 1 or (host and count == 1))):
+    elif requested == GROUPED or (requested is None and (total == 1 or (host and count == 1))):
         form, devices = GROUPED, 1
     elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so that one program has to do it
-        if asked == DEVICES:
+        if requested == DEVICES:
             return f"{framework} has a process an accelerator, and a {model} is {each} devices; say replication: {SPMD}"
-        form, devices = SPMD, there
+        form, devices = SPMD, total
     else:
-        form, devices = DEVICES, replicas if host and count == 1 else there
+        form, devices = DEVICES, replicas if host and count == 1 else total
         if devices != replicas:
-            near = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
-            near += [f"count: {replicas // each}"] if replicas % each == 0 else []
-            where = f"{devices} device{'s' if devices > 1 else ''}"
-            return f"{replicas} replicas, and {where} to have one each; say {', or '.join(near)}"
+            suggestions = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
+            suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
+            devices_text = f"{devices} device{'s' if devices > 1 else ''}"
+            return f"{replicas} replicas, and {devices_text} to have one each; say {', or '.join(suggestions)}"
     if form not in REPLICATIONS.get(framework, ()):
         return f"{framework} has no replication: {form}; it has {', '.join(REPLICATIONS.get(framework, ())) or 'none'}"
     if form == SPMD and devices == 1:

@@ -75,12 +75,12 @@ class Resolver:
         info: WorkloadInfo,
         nodes: Sequence[Node],
         digest: str | None,
-        there: Mapping[str, int],
+        examples_there: Mapping[str, int],
         isolation: str,
     ) -> None:
         self._isolation = isolation
         self._spec, self._info, self._nodes, self._digest = spec, info, nodes, digest
-        self._there = dict(there)
+        self._there = dict(examples_there)
         if info.held_out and self._there:
             self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
         self._below = dict(DEFAULTS) | dict(info.defaults) | explicit_settings(spec)
@@ -95,26 +95,26 @@ class Resolver:
             UsageError: it can never be trained, such as a batch larger than the training set.
         """
         profile, by_profile = self._profile(point["device"])
-        usual = {"framework": (*frameworks(profile.kind), "torch")[0]}
-        resolved = usual | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
+        defaults = {"framework": (*frameworks(profile.kind), "torch")[0]}
+        resolved = defaults | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
         for when, changes in self._rules:
             if matches(point, when):
                 resolved |= changes
         limit = self._memory_limit(point["device"], profile.kind, resolved)
-        skip, cut = None, None
+        skip, stand_in = None, None
         if self._spec.smoke:
             skip = unsupported_reason(self._need(profile, resolved)) or self._cannot(resolved)
-            profile, resolved, cut = self._cut(point["device"], profile, resolved)
-        where = self._fit(self._need(profile, resolved))
-        skip = skip or (where if isinstance(where, str) else self._cannot(resolved))
-        place = None if isinstance(where, str) else where
-        content = self._content(profile, resolved, place, cut)
+            profile, resolved, stand_in = self._cut(point["device"], profile, resolved)
+        fit_or_reason = self._fit(self._need(profile, resolved))
+        skip = skip or (fit_or_reason if isinstance(fit_or_reason, str) else self._cannot(resolved))
+        best_fit = None if isinstance(fit_or_reason, str) else fit_or_reason
+        content = self._content(profile, resolved, best_fit, stand_in)
         price = profile.price_per_hour
         timeout = float(resolved.get("timeout") or 0.0)
-        every = int(resolved.get("checkpoint_every") or 0)
+        checkpoint_every = int(resolved.get("checkpoint_every") or 0)
         profiling = self._profiling(resolved, content)
         return Cell(
-            cell_id(content), point, point["device"], content, place, skip, timeout, price, limit, every,
+            cell_id(content), point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
             request_id=self._request_id(profile, resolved, content), **profiling,
         )  # fmt: skip
 
@@ -137,12 +137,12 @@ class Resolver:
     def _fit(self, need: ResourceRequest) -> Placement | str:
         """Where a trial fits; a framework that is not installed is taken from the environment that was built for it."""
         if need not in self._fits:
-            found = find_placement(need, self._nodes)
+            result = find_placement(need, self._nodes)
             recipe = recipe_for(need.framework, need.kind)
-            if isinstance(found, str) and recipe and not need.environment:
-                built = find_placement(replace(need, environment=recipe.name), self._nodes)
-                found = found if isinstance(built, str) else built
-            self._fits[need] = found
+            if isinstance(result, str) and recipe and not need.environment:
+                alternative = find_placement(replace(need, environment=recipe.name), self._nodes)
+                result = result if isinstance(alternative, str) else alternative
+            self._fits[need] = result
         return self._fits[need]
 
     def _cut(
@@ -156,8 +156,10 @@ class Resolver:
         self._content(profile, resolved, None)  # whatever is wrong with it is told as it would be of a full run
         counts = self._examples(resolved, 1)
         cores = max((node.cores for node in self._nodes), default=1)
-        ways = list(smoke.scaled_down(profile, resolved, counts, self._info.frameworks, cores))
-        small = next((way for way in ways if isinstance(self._fit(self._need(*way)), Placement)), ways[0])
+        options = list(smoke.scaled_down(profile, resolved, counts, self._info.frameworks, cores))
+        small = next(
+            (option for option in options if isinstance(self._fit(self._need(*option)), Placement)), options[0]
+        )
         return *small, smoke.original_values(name, (profile, resolved), small, counts)
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
@@ -168,8 +170,8 @@ class Resolver:
         """
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
-            words = f"memory_limit holds for memory of the host, and {name} is of kind {kind}"
-            raise UsageError(f"{place(self._spec, 'memory_limit')}{words}: give it to the devices it is meant for")
+            message = f"memory_limit holds for memory of the host, and {name} is of kind {kind}"
+            raise UsageError(f"{place(self._spec, 'memory_limit')}{message}: give it to the devices it is meant for")
         return limit
 
     def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
@@ -186,8 +188,8 @@ class Resolver:
         settings = Settings.of(resolved)
         missing = sorted(engines.WITHOUT[framework] - irrelevant_settings(resolved))
         values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
-        words = [f"{name}: false" if value is False else name for name, value in values.items()]
-        return f"raybench's {framework} engine has no {' and no '.join(words)}" if words else None
+        lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
+        return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
 
     def _profiling(self, resolved: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
         """`profile_steps` and `no_profile` of a cell."""
@@ -218,26 +220,26 @@ class Resolver:
         self,
         profile: DeviceProfile,
         resolved: Mapping[str, Any],
-        place: Placement | None,
-        cut: Mapping[str, Any] | None = None,
+        best_fit: Placement | None,
+        stand_in: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         framework = resolved["framework"]
-        cpus = place.cpus if place else resolved.get("cpus")
+        cpus = best_fit.cpus if best_fit else resolved.get("cpus")
         device = {
             "kind": profile.kind,
-            "model": place.hardware.model if place else profile.accelerator_type,
-            "count": (place.accelerators or place.cpus) if place else profile.count or 1,
+            "model": best_fit.hardware.model if best_fit else profile.accelerator_type,
+            "count": (best_fit.accelerators or best_fit.cpus) if best_fit else profile.count or 1,
             "replicas": resolved["replicas"],
             "threads": resolved.get("threads") or cpus,
         }
-        if place and place.replication.form:
-            device |= {"replication": place.replication.form, "devices": place.replication.devices}
-        unfelt = irrelevant_settings(resolved)
-        check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in unfelt})
+        if best_fit and best_fit.replication.form:
+            device |= {"replication": best_fit.replication.form, "devices": best_fit.replication.devices}
+        no_effect = irrelevant_settings(resolved)
+        check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in no_effect})
         engine = {
             "name": framework,
             "version": engines.VERSIONS.get(framework),
-            "framework_version": ".".join(place.framework_version.split(".")[:2]) if place else None,
+            "framework_version": ".".join(best_fit.framework_version.split(".")[:2]) if best_fit else None,
         }
         target = self._spec.target if self._spec.stop_at_target else None
         resolved = {**resolved, "model": model_options(self._spec, self._info, resolved.get("model") or {})}
@@ -246,15 +248,15 @@ class Resolver:
             data={
                 "name": self._info.dataset or self._info.name,
                 "digest": self._digest,
-                "examples": self._examples(resolved, place.replication.devices if place else 1),
+                "examples": self._examples(resolved, best_fit.replication.devices if best_fit else 1),
             },
             device=device,
             engine=engine,
-            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in unfelt},
+            resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in no_effect},
             seed=self._spec.seed,
             target=target.model_dump(exclude_none=True) if target else None,
             isolation=self._isolation,
-            smoke=cut,
+            smoke=stand_in,
         )
 
     def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
@@ -263,34 +265,34 @@ class Resolver:
         Raises:
             UsageError: more than there are, or fewer than a batch.
         """
-        wanted = {**self._info.examples, **(resolved.get("examples") or {})}
-        counts = {split: wanted.get(split) or self._there.get(split) for split in ("train", "val")}
+        requested = {**self._info.examples, **(resolved.get("examples") or {})}
+        counts = {split: requested.get(split) or self._there.get(split) for split in ("train", "val")}
         name = self._info.dataset or self._info.name
         for split, count in counts.items():
-            most = self._there.get(split)
-            if count and most and count > most:
+            available = self._there.get(split)
+            if count and available and count > available:
                 raise UsageError(
-                    f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {most}"
+                    f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {available}"
                 )
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
-        for parts, what in ((replicas, "replicas"), (devices, "devices")):
-            if batch % parts:
-                at = place(self._spec, "batch_size")
-                raise UsageError(f"{at}batch_size {batch} does not divide into {parts} {what}")
+        for divisor, noun in ((replicas, "replicas"), (devices, "devices")):
+            if batch % divisor:
+                location = place(self._spec, "batch_size")
+                raise UsageError(f"{location}batch_size {batch} does not divide into {divisor} {noun}")
         if train and batch > train:
-            at = place(self._spec, "batch_size")
-            raise UsageError(f"{at}batch_size {batch} is larger than the {train} examples there are to train on")
+            location = place(self._spec, "batch_size")
+            raise UsageError(f"{location}batch_size {batch} is larger than the {train} examples there are to train on")
         return counts
 
 
 def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings of a cell that change nothing beside its others, and so are no part of it."""
-    alone = {"decay_rule"} if resolved["replicas"] == 1 else set()
-    exact = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
-    return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | alone | exact
+    single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
+    full_precision = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
+    return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | single_replica | full_precision
 
 
 def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
     """The settings a person wrote, and no defaults."""
-    plain = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
-    return {name: value for name, value in plain.items() if value is not None or SETTINGS[name].nullable}
+    values = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
+    return {name: value for name, value in values.items() if value is not None or SETTINGS[name].nullable}

@@ -67,38 +67,38 @@ def recover_history(path: Path) -> History:
     damaged: list[int] = []
     Journal(path).close()  # ends a last line that a crash tore: nobody writes it any more
     history = list(read_journal(path, damaged))
-    new = sorted(set(damaged) - damage_message(history))
+    new_damage = sorted(set(damaged) - damage_message(history))
     with Journal(path) as journal:
-        added = recover(journal, attempts(history))
-        if new:
-            note = events.journal_damaged(new)
+        recovered = recover(journal, attempts(history))
+        if new_damage:
+            note = events.journal_damaged(new_damage)
             journal.append(note)
-            added.append(note)
-    history += added
-    return History(history, attempts(history), [_damage(path, new)] if new else [])
+            recovered.append(note)
+    history += recovered
+    return History(history, attempts(history), [_damage(path, new_damage)] if new_damage else [])
 
 
 def _damage(path: Path, lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-    many = f"{len(lines)} damaged lines" if len(lines) > 1 else "1 damaged line"
-    return f"{path}: left out {many} ({shown})"
+    numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+    count_text = f"{len(lines)} damaged lines" if len(lines) > 1 else "1 damaged line"
+    return f"{path}: left out {count_text} ({numbers})"
 
 
-def missing_work(plan: Plan, known: Iterable[Attempt], options: RetryOptions) -> list[WorkItem]:
+def missing_work(plan: Plan, records: Iterable[Attempt], options: RetryOptions) -> list[WorkItem]:
     """List the trials still to be run, in the plan's order, with the number of their next attempt.
 
     Args:
-        known: every attempt in the journal.
+        records: every attempt in the journal.
     """
-    known = list(known)
-    current = latest(known)
+    records = list(records)
+    current = latest(records)
     highest: dict[str, int] = {}
-    for attempt in known:
+    for attempt in records:
         highest[attempt.trial] = max(attempt.attempt, highest.get(attempt.trial, 0))
-    again = {status for status in TrialStatus if status.is_rerun} | {None, *options.retry}
+    rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *options.retry}
     work = []
     for trial in plan.trials:
-        last = current.get(trial.trial_id)
-        if not trial.cell.skip and (last is None or last.status in again or options.rerun):
+        previous = current.get(trial.trial_id)
+        if not trial.cell.skip and (previous is None or previous.status in rerun_statuses or options.rerun):
             work.append(WorkItem(trial, 1 + highest.get(trial.trial_id, 0)))
     return work

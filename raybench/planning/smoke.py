@@ -49,19 +49,22 @@ def scaled_down(
         cores: how many cores there are for a trial.
     """
     settings = _settings(resolved, examples, cores)
-    anywhere: dict[str, Any] = {"accelerator_type": None, "memory_gb": None, "resources": None}
-    own = resolved["framework"]
+    unbound: dict[str, Any] = {"accelerator_type": None, "memory_gb": None, "resources": None}
+    own_framework = resolved["framework"]
     if hosted(profile.kind):
-        yield profile.model_copy(update=anywhere | {"count": min(profile.count, REPLICAS)}), settings
-    on_cpu = anywhere | {"kind": "cpu", "count": 1}
+        yield profile.model_copy(update=unbound | {"count": min(profile.count, REPLICAS)}), settings
+    on_cpu = unbound | {"kind": "cpu", "count": 1}
     precision = ON_A_CPU.get(resolved["precision"], resolved["precision"])
     # What is compiled for an accelerator says nothing of what would be for a CPU, and takes a minute.
     settings = settings | {"precision": precision, "compile": resolved["compile"] and hosted(profile.kind)}
-    others = [name for name in frameworks("cpu") if name != own and MODELS[name] in set(models)]
-    for framework, update in [(own, on_cpu), *((name, on_cpu | {"environment": None}) for name in (own, *others))]:
-        made = profile.model_copy(update=update)
+    other_frameworks = [name for name in frameworks("cpu") if name != own_framework and MODELS[name] in set(models)]
+    for framework, update in [
+        (own_framework, on_cpu),
+        *((name, on_cpu | {"environment": None}) for name in (own_framework, *other_frameworks)),
+    ]:
+        small_profile = profile.model_copy(update=update)
         for form in dict.fromkeys((resolved.get("replication"), None)):
-            yield made, settings | {"framework": framework, "replication": form}
+            yield small_profile, settings | {"framework": framework, "replication": form}
 
 
 def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], cores: int) -> dict[str, Any]:
@@ -69,19 +72,19 @@ def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], c
     replicas = min(resolved["replicas"], REPLICAS)
     batch = batch_size(resolved["batch_size"], replicas)
     epochs = _epochs(resolved["epochs"])
-    wanted = batch + 1  # the ragged rest is dropped in training and padded in evaluation, as ever
-    cut = {
+    example_limit = batch + 1  # the ragged rest is dropped in training and padded in evaluation, as ever
+    small = {
         "replicas": replicas,
         "batch_size": batch,
         "epochs": epochs,
         "warmup_epochs": min(resolved["warmup_epochs"], max(0, int(epochs) - 1)),
         "steps_per_epoch": resolved["steps_per_epoch"] and 1,
-        "examples": {split: min(wanted, count or wanted) for split, count in examples.items()},
+        "examples": {split: min(example_limit, count or example_limit) for split, count in examples.items()},
         "threads": 1,  # so little work has no use for more, and on a busy machine several wait for each other
     }
-    most = {"steps_per_execution": 1, "cpus": cores}
-    cut |= {name: min(resolved[name], limit) for name, limit in most.items() if resolved.get(name)}
-    return dict(resolved) | cut
+    limits = {"steps_per_execution": 1, "cpus": cores}
+    small |= {name: min(resolved[name], limit) for name, limit in limits.items() if resolved.get(name)}
+    return dict(resolved) | small
 
 
 def batch_size(batch: int, replicas: int = 1) -> int:
@@ -92,8 +95,8 @@ def batch_size(batch: int, replicas: int = 1) -> int:
 
 def _epochs(epochs: Any) -> Any:
     """At most `EPOCHS`; where they end within an epoch, they still do."""
-    part = round(epochs % 1, 6)
-    return min(epochs, EPOCHS - 1 + part if part else EPOCHS)
+    fraction = round(epochs % 1, 6)
+    return min(epochs, EPOCHS - 1 + fraction if fraction else EPOCHS)
 
 
 def original_values(
@@ -103,9 +106,9 @@ def original_values(
     examples: Mapping[str, int | None],
 ) -> dict[str, Any]:
     """What a cell that was cut has under `smoke`: the device's name, and all that is otherwise in the full one."""
-    found: dict[str, Any] = {"device": device}
+    replaced: dict[str, Any] = {"device": device}
     for name in ("kind", "count"):
-        was = getattr(full[0], name)
-        found |= {name: was} if getattr(small[0], name) != was else {}
-    was_there = {**full[1], "examples": dict(examples)}
-    return found | {name: was_there.get(name) for name, now in small[1].items() if was_there.get(name) != now}
+        original = getattr(full[0], name)
+        replaced |= {name: original} if getattr(small[0], name) != original else {}
+    full_cell = {**full[1], "examples": dict(examples)}
+    return replaced | {name: full_cell.get(name) for name, value in small[1].items() if full_cell.get(name) != value}

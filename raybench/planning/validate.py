@@ -24,10 +24,10 @@ def check_defaults(info: WorkloadInfo) -> None:
     Raises:
         WorkloadError: it is not; one line for each thing that is wrong.
     """
-    wrong = wrong_settings(info.defaults)
-    if wrong:
-        where = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
-        raise WorkloadError("\n".join(f"{where}: {words}" for words in wrong))
+    problems = wrong_settings(info.defaults)
+    if problems:
+        origin = f"{info.file}: the defaults of {info.name}" if info.file else f"the defaults of {info.name}"
+        raise WorkloadError("\n".join(f"{origin}: {problem}" for problem in problems))
 
 
 def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
@@ -37,11 +37,11 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
         UsageError: they do not go together.
     """
     if resolved.get("label_smoothing") and info.own_loss:
-        words = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
-        raise UsageError(f"{place(spec, 'label_smoothing')}{words}")
+        message = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
+        raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
-        words = f"master_weights: false goes with optimizer sgd; {resolved['optimizer']} needs its weights in fp32"
-        raise UsageError(f"{place(spec, 'master_weights')}{words}")
+        message = f"master_weights: false goes with optimizer sgd; {resolved['optimizer']} needs its weights in fp32"
+        raise UsageError(f"{place(spec, 'master_weights')}{message}")
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,19 +50,19 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     Raises:
         UsageError: the workload has no such option, or not of that type.
     """
-    found = {}
+    options = {}
     for name, value in chosen.items():
-        where = f"{place(spec, 'model')}model.{name}"
+        origin = f"{place(spec, 'model')}model.{name}"
         if name not in info.options:
-            there = nearest(name, info.options) if info.options else "it has none"
-            raise UsageError(f"{where}: no option of {info.name}'s model; {there}")
+            hint = nearest(name, info.options) if info.options else "it has none"
+            raise UsageError(f"{origin}: no option of {info.name}'s model; {hint}")
         default = info.options[name]
-        kinds, wanted = _WORDS[type(default)]
+        kinds, expected = _WORDS[type(default)]
         if type(value) not in kinds:
-            raise UsageError(f"{where}: wanted {wanted}, not {value!r:.60}")
+            raise UsageError(f"{origin}: wanted {expected}, not {value!r:.60}")
         if value != default:
-            found[name] = type(default)(value)
-    return found
+            options[name] = type(default)(value)
+    return options
 
 
 def place(spec: GridSpec, key: str) -> str:

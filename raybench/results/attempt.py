@@ -125,26 +125,26 @@ class Attempt:
     @property
     def warmup_epochs(self) -> int:
         """How many epochs at the beginning do not count as steady."""
-        told = whole_in(self.cell.get("warmup_epochs"))
-        return 1 if told is None else told
+        epochs = whole_in(self.cell.get("warmup_epochs"))
+        return 1 if epochs is None else epochs
 
     @property
     def steady(self) -> list[Epoch]:
         """Its steady epochs: whole, after the warm-up and, where another process went on, after its own."""
         warmup = self.warmup_epochs
-        again = max(1, warmup)
+        cold_epochs = max(1, warmup)
         return [
             epoch
             for epoch in self.whole
-            if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + again for gap in self.gaps)
+            if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + cold_epochs for gap in self.gaps)
         ]
 
     @property
     def whole(self) -> list[Epoch]:
         """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
-        asked = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
-        parted = asked is not None and asked % 1 > 0
-        return [epoch for epoch in self.epochs if epoch.epoch <= asked] if parted and asked else self.epochs
+        epochs = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
+        is_partial = epochs is not None and epochs % 1 > 0
+        return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if is_partial and epochs else self.epochs
 
     @property
     def stops(self) -> bool:
@@ -157,8 +157,8 @@ class Attempt:
 
     def best(self, name: str) -> float | None:
         """The highest value of a metric over all epochs; None if there is none."""
-        known = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
-        return max(known, default=None)
+        values = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
+        return max(values, default=None)
 
     def take(self, event: Event) -> None:
         """Take in one of its events; what this version does not know is left aside."""
@@ -166,8 +166,8 @@ class Attempt:
         if kind == "trial_started":
             self._start(event)
         elif kind == "trial_resumed":
-            told = event.get("gaps")
-            self.gaps = tuple(sorted(set(filter(whole_in, told)))) if isinstance(told, list) else ()
+            gaps = event.get("gaps")
+            self.gaps = tuple(sorted(set(filter(whole_in, gaps)))) if isinstance(gaps, list) else ()
         elif kind == "epoch_ended":
             self._epoch(event)
         elif kind == "trial_audited":
@@ -208,14 +208,14 @@ class Attempt:
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
         self.wall, self.template_import = number_in(event.get("wall")), number_in(event.get("template_import"))
-        told = event.get("warnings")
-        self.warnings = [str(warning) for warning in told] if isinstance(told, list) else []
+        warnings = event.get("warnings")
+        self.warnings = [str(warning) for warning in warnings] if isinstance(warnings, list) else []
         self.error = error_in(event.get("error")) or None
         profile = mapping_in(event.get("step_profile"))
         self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
 
 
-def apply_event(known: dict[Key, Attempt], event: Event) -> Attempt | None:
+def apply_event(records: dict[Key, Attempt], event: Event) -> Attempt | None:
     """Take one event into the records.
 
     Returns:
@@ -226,21 +226,21 @@ def apply_event(known: dict[Key, Attempt], event: Event) -> Attempt | None:
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
     if not isinstance(trial, str) or not _NAME.fullmatch(trial) or not known_kind:
         return None
-    attempt = known.setdefault((trial, number), Attempt(trial, number))
+    attempt = records.setdefault((trial, number), Attempt(trial, number))
     attempt.take(event)
     return attempt
 
 
-def attempts(told: Iterable[Event]) -> dict[Key, Attempt]:
+def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
     """Every attempt that events tell of, in the order in which it is first named.
 
     Events and fields this version does not know are left aside, and so is a value of the wrong type: a journal that
     a newer version wrote, or that lost a line, is read as far as it goes.
     """
-    known: dict[Key, Attempt] = {}
-    for event in told:
-        apply_event(known, event)
-    return known
+    records: dict[Key, Attempt] = {}
+    for event in events:
+        apply_event(records, event)
+    return records
 
 
 def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
@@ -250,9 +250,9 @@ def main_metric(names: Collection[str], target: Target | None = None) -> str | N
         names: of the metrics there are.
         target: the quality to reach, if one was asked for.
     """
-    others = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
-    wanted = ["val/accuracy", *([target.metric] if target else []), *others]
-    return next((name for name in wanted if name in names), None)
+    by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
+    preferred = ["val/accuracy", *([target.metric] if target else []), *by_quality]
+    return next((name for name in preferred if name in names), None)
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
@@ -260,14 +260,14 @@ def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
 
     So a second try that was killed or lost hides no result. That a trial was skipped counts only where it never ran.
     """
-    found: dict[str, Attempt] = {}
+    by_trial: dict[str, Attempt] = {}
     for record in records:
-        if record.trial not in found or precedence(record) > precedence(found[record.trial]):
-            found[record.trial] = record
-    return found
+        if record.trial not in by_trial or precedence(record) > precedence(by_trial[record.trial]):
+            by_trial[record.trial] = record
+    return by_trial
 
 
 def precedence(record: Attempt) -> tuple[bool, int]:
     """By what attempts at a trial are ordered: the highest stands for it."""
-    known = TrialStatus.parse(record.status)
-    return record.status is not None and not (known and known.is_rerun), record.attempt
+    status = TrialStatus.parse(record.status)
+    return record.status is not None and not (status and status.is_rerun), record.attempt

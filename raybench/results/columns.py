@@ -93,8 +93,8 @@ def _column(quantity: Quantity) -> Column:
 
 def _total(quantity: Quantity) -> Column:
     """The column of all epochs of a run together."""
-    most = quantity.over_epochs is Combine.MAX
-    meaning = f"{quantity.meaning}{': the highest of its epochs' if most else ', over all its epochs'}"
+    is_max = quantity.over_epochs is Combine.MAX
+    meaning = f"{quantity.meaning}{': the highest of its epochs' if is_max else ', over all its epochs'}"
     return _column(quantity)._replace(name=quantity.total, meaning=meaning)
 
 

@@ -26,12 +26,12 @@ class Combine(Enum):
 
     def __call__(self, values: Sequence[Any]) -> Any:
         """The combined value; None if all are."""
-        known = [value for value in values if value is not None]
-        if not known or self is Combine.FIRST:
-            return known[0] if known else None
+        present = [value for value in values if value is not None]
+        if not present or self is Combine.FIRST:
+            return present[0] if present else None
         if self is Combine.MAX:
-            return max(known)
-        value = sum(known) if self is Combine.SUM else fmean(known)
+            return max(present)
+        value = sum(present) if self is Combine.SUM else fmean(present)
         return round(value, 9) if isinstance(value, float) else value
 
 
@@ -223,20 +223,20 @@ class Epoch:
 
 
 def _fields() -> tuple[EpochField, ...]:
-    named = []
-    for each in fields(Epoch):
-        if declared := each.metadata.get("declared"):
+    declared_fields = []
+    for entry in fields(Epoch):
+        if declared := entry.metadata.get("declared"):
             quantities = tuple(
                 replace(
                     quantity,
-                    field=each.name,
+                    field=entry.name,
                     kind=declared.kind,
                     total=quantity.total or quantity.column,
                 )
                 for quantity in declared.quantities
             )
-            named.append(replace(declared, name=each.name, quantities=quantities))
-    return tuple(named)
+            declared_fields.append(replace(declared, name=entry.name, quantities=quantities))
+    return tuple(declared_fields)
 
 
 EPOCH_FIELDS = _fields()
@@ -268,8 +268,8 @@ def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoc
 def over_ranks(events: Sequence[Event]) -> Event:
     """One event of those of all ranks: rank 0's, with the measured fields of all of them combined."""
     combined = {
-        each.name: each.combine([event[each.name] for event in events])
-        for each in EPOCH_FIELDS
-        if each.name in events[0] and each.over_ranks is not Combine.FIRST
+        entry.name: entry.combine([event[entry.name] for event in events])
+        for entry in EPOCH_FIELDS
+        if entry.name in events[0] and entry.over_ranks is not Combine.FIRST
     }
     return events[0] | combined

@@ -46,9 +46,9 @@ class Summary:
     interrupted: bool = False
 
 
-def execution_name(begun: str) -> str:
+def execution_name(start: str) -> str:
     """The name of this process's execution that began then, UTC."""
-    return f"{begun} {platform.node()} {os.getpid()}"
+    return f"{start} {platform.node()} {os.getpid()}"
 
 
 def start_of(execution: str) -> str:
@@ -61,9 +61,9 @@ def folder_of(execution: str) -> str:
     return re.sub(r"[^\w-]+", "-", execution)
 
 
-def ended(told: Iterable[Event]) -> list[Event]:
+def ended(events: Iterable[Event]) -> list[Event]:
     """Of a journal's events, those of executions that have come to their end (`recall`)."""
-    return [event for event in told if event.get("event") == ENDED]
+    return [event for event in events if event.get("event") == ENDED]
 
 
 def write_execution(journal: Journal, summary: Summary) -> None:
@@ -99,13 +99,13 @@ def read_execution(grid_folder: Path, event: Event) -> Summary | None:
     """The summary that an event names; None where it is no such event, or what it says makes no sense."""
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
     # A quote would end the search for its run.
-    known = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and re.fullmatch(r"[^'\\]+", str(execution))
-    if event.get("event") != ENDED or not known or not isinstance(counts, Mapping):
+    is_valid = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and re.fullmatch(r"[^'\\]+", str(execution))
+    if event.get("event") != ENDED or not is_valid or not isinstance(counts, Mapping):
         return None
     folder = grid_folder / FOLDER / str(name)
     files = dict(_files(folder, grid_folder))
     numbers = {str(status): count for status, count in counts.items() if isinstance(count, int)}
-    started, t = (time if isinstance(time, str) else None for time in (event.get("started"), event.get("t")))
+    started, t = (value if isinstance(value, str) else None for value in (event.get("started"), event.get("t")))
     return Summary(str(execution), files, numbers, started, t, event.get("interrupted") is True)
 
 

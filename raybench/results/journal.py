@@ -54,7 +54,7 @@ def is_own(path: Path, grid_folder: Path) -> bool:
 
     raybench makes no links there: those in a folder from somebody else may lead to private files of this user.
     """
-    parts = [each for each in (path, *path.parents) if each != grid_folder and each.is_relative_to(grid_folder)]
+    parts = [level for level in (path, *path.parents) if level != grid_folder and level.is_relative_to(grid_folder)]
     return path.is_file() and not any(part.is_symlink() for part in parts)
 
 
@@ -100,8 +100,8 @@ class Journal:
         with self._lock, self._telling():
             fd = self._file.fileno()
             # A file that was removed still takes everything in, and keeps nothing.
-            there = self.path.stat()
-            if (there.st_dev, there.st_ino) != (os.fstat(fd).st_dev, os.fstat(fd).st_ino):
+            path_stat = self.path.stat()
+            if (path_stat.st_dev, path_stat.st_ino) != (os.fstat(fd).st_dev, os.fstat(fd).st_ino):
                 raise FileNotFoundError(errno.ENOENT, "it was taken away, and another put in its place")
             append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
@@ -122,7 +122,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
 
@@ -151,22 +151,22 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     Raises:
         OSError: there is no such file, or it cannot be read.
     """
-    bad: list[int] = [] if damaged is None else damaged
+    lines: list[int] = [] if damaged is None else damaged
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
             event = _event(text)
             if event is not None:
                 yield event
             elif text.endswith(b"\n") and text.strip():
-                bad.append(number)
-    if bad and damaged is None:
-        shown = ", ".join(map(str, bad[:5])) + (", …" if len(bad) > 5 else "")
-        log.warning("%s: left out %d damaged line%s (%s)", path, len(bad), "s" if len(bad) > 1 else "", shown)
+                lines.append(number)
+    if lines and damaged is None:
+        numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+        log.warning("%s: left out %d damaged line%s (%s)", path, len(lines), "s" if len(lines) > 1 else "", numbers)
 
 
-def damage_message(told: Iterable[Event]) -> set[int]:
+def damage_message(events: Iterable[Event]) -> set[int]:
     """The damaged lines that a person was told of before."""
-    notes = (event.get("lines") for event in told if event.get("event") == "journal_damaged")
+    notes = (event.get("lines") for event in events if event.get("event") == "journal_damaged")
     return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(to_line, int)}
 
 

@@ -36,7 +36,7 @@ def _is_sound(value: Any) -> bool:
 def flat_in(value: Any) -> Mapping[str, Any]:
     """What in a map is a text or a whole number."""
     return {
-        name: told for name, told in mapping_in(value).items() if isinstance(told, str) or whole_in(told) is not None
+        name: item for name, item in mapping_in(value).items() if isinstance(item, str) or whole_in(item) is not None
     }
 
 
@@ -46,15 +46,15 @@ ERROR_TEXTS = ("type", "message", "phase", "where", "traceback", "output")
 
 def error_in(value: Any) -> Mapping[str, Any]:
     """An error, without what should be a text and is none."""
-    return {name: told for name, told in mapping_in(value).items() if name not in ERROR_TEXTS or isinstance(told, str)}
+    return {name: item for name, item in mapping_in(value).items() if name not in ERROR_TEXTS or isinstance(item, str)}
 
 
 def cell_in(value: Any) -> Mapping[str, Any]:
     """A cell; empty where one of its parts is not what it should be, for then the start of its trial is damaged."""
-    told = valid_values_in(value)
-    parts = [told.get(name, {}) for name in CELL_PARTS]
-    parts.append(mapping_in(told.get("data")).get("examples", {}))
-    return told if all(isinstance(part, Mapping) for part in parts) else {}
+    cell = valid_values_in(value)
+    parts = [cell.get(name, {}) for name in CELL_PARTS]
+    parts.append(mapping_in(cell.get("data")).get("examples", {}))
+    return cell if all(isinstance(part, Mapping) for part in parts) else {}
 
 
 def text_in(value: Any) -> str | None:
@@ -71,30 +71,30 @@ def number_in(value: Any) -> float | None:
     """A finite number."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    whole = whole_in(value)
-    return None if whole is None else float(whole)
+    integer = whole_in(value)
+    return None if integer is None else float(integer)
 
 
 def numbers_in(value: Any) -> dict[str, float]:
     """A map of names to finite numbers, without what is none."""
-    told = mapping_in(value).items()
-    return {str(name): number for name, text in told if (number := number_in(text)) is not None}
+    items = mapping_in(value).items()
+    return {str(name): number for name, text in items if (number := number_in(text)) is not None}
 
 
 def seconds_in(value: Any) -> dict[str, float]:
     """A map of names to times, of which none is negative."""
-    return {name: told for name, told in numbers_in(value).items() if told >= 0}
+    return {name: seconds for name, seconds in numbers_in(value).items() if seconds >= 0}
 
 
 def sequence_in(value: Any) -> tuple[float, ...]:
     """Numbers in their order; none where one of them is damaged, for each tells of its place."""
-    found = [number_in(number) for number in value] if isinstance(value, list) else []
-    whole = [number for number in found if number is not None]
-    return tuple(whole) if len(whole) == len(found) else ()
+    numbers = [number_in(number) for number in value] if isinstance(value, list) else []
+    valid = [number for number in numbers if number is not None]
+    return tuple(valid) if len(valid) == len(numbers) else ()
 
 
 def target_in(value: Any) -> Target | None:
     """A target."""
-    told = mapping_in(value)
-    metric = text_in(told.get("metric"))
-    return Target(metric, number_in(told.get("at_least")), number_in(told.get("at_most"))) if metric else None
+    fields = mapping_in(value)
+    metric = text_in(fields.get("metric"))
+    return Target(metric, number_in(fields.get("at_least")), number_in(fields.get("at_most"))) if metric else None

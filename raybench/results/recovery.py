@@ -15,7 +15,7 @@ from raybench.results.journal import JOURNAL, Journal, attempt_folder, attempts_
 GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
 
 
-def recover(journal: Journal, known: Mapping[Key, Attempt]) -> list[Event]:
+def recover(journal: Journal, records: Mapping[Key, Attempt]) -> list[Event]:
     """Give every attempt that has no end one, so that nothing looks as if it were still running.
 
     A trial writes its events where it runs before anyone else hears of them: what the driver did not live to write
@@ -25,15 +25,15 @@ def recover(journal: Journal, known: Mapping[Key, Attempt]) -> list[Event]:
     Returns:
         The events that were added to the journal.
     """
-    added = []
-    for attempt, missing in _missing_events(journal.path.parent, known):
-        told = attempts(missing).get(attempt.key)
-        if told is None or told.status is None:
+    new_events = []
+    for attempt, missing in _missing_events(journal.path.parent, records):
+        attempt_record = attempts(missing).get(attempt.key)
+        if attempt_record is None or attempt_record.status is None:
             missing.append(events.trial_ended(*attempt.key, TrialStatus.LOST, error=GONE))
-        added += missing
-    for event in added:
+        new_events += missing
+    for event in new_events:
         journal.append(event)
-    return added
+    return new_events
 
 
 def complete_events(journal: Path, damaged: list[int] | None = None) -> list[Event]:
@@ -48,10 +48,13 @@ def complete_events(journal: Path, damaged: list[int] | None = None) -> list[Eve
     Raises:
         UsageError: it is no file, or cannot be read.
     """
-    told = list(read_journal(journal, damaged))
+    history = list(read_journal(journal, damaged))
     if journal.name != JOURNAL:
-        return told
-    return [*told, *(event for _, missing in _missing_events(journal.parent, attempts(told)) for event in missing)]
+        return history
+    return [
+        *history,
+        *(event for _, missing in _missing_events(journal.parent, attempts(history)) for event in missing),
+    ]
 
 
 def read_journal(journal: Path, damaged: list[int] | None = None) -> Iterator[Event]:
@@ -75,28 +78,28 @@ def check_journal(journal: Path) -> None:
         UsageError: a folder or a device is in its place.
     """
     if journal.exists() and not journal.is_file():
-        what = "a folder" if journal.is_dir() else "not a regular file"
-        raise UsageError(f"{journal}: is {what}, and no journal of raybench; move it away, and run the command again")
+        kind = "a folder" if journal.is_dir() else "not a regular file"
+        raise UsageError(f"{journal}: is {kind}, and no journal of raybench; move it away, and run the command again")
 
 
-def _missing_events(grid: Path, known: Mapping[Key, Attempt]) -> Iterator[tuple[Attempt, list[Event]]]:
+def _missing_events(grid: Path, records: Mapping[Key, Attempt]) -> Iterator[tuple[Attempt, list[Event]]]:
     """Each attempt without an end in the journal, with the events that only its own record has."""
-    for attempt in known.values():
+    for attempt in records.values():
         if attempt.status is None:
             yield attempt, _missing(attempt, _own(grid, attempt.key))
     for key in attempts_in(grid):
-        if key not in known and (own := _own(grid, key)):
-            yield Attempt(*key), _missing(Attempt(*key), own)
+        if key not in records and (own_events := _own(grid, key)):
+            yield Attempt(*key), _missing(Attempt(*key), own_events)
 
 
-def _missing(attempt: Attempt, own: list[Event]) -> list[Event]:
-    there = {epoch.epoch for epoch in attempt.epochs}
+def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:
+    known_epochs = {epoch.epoch for epoch in attempt.epochs}
     return [
         event
-        for event in own
+        for event in own_events
         if (event["event"] == "trial_started" and attempt.started is None)
         or (event["event"] == "trial_resumed" and not attempt.gaps)
-        or (event["event"] == "epoch_ended" and event.get("epoch") not in there)
+        or (event["event"] == "epoch_ended" and event.get("epoch") not in known_epochs)
         or (event["event"] == "trial_audited" and attempt.audit is None)
         or event["event"] == "trial_ended"
     ]

@@ -47,14 +47,14 @@ def steady(attempt: Attempt) -> float | None:
 
     Where no epoch comes after the warm-up it is the last epoch's, and `steady_from_warmup` says so.
     """
-    counted = list(map(steady_seconds, steady_epochs(attempt)))
-    return _clean(median(counted)) if counted else None
+    epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
+    return _clean(median(epochs_s)) if epochs_s else None
 
 
 def mean_steady(attempt: Attempt) -> float | None:
     """As `steady`, with the mean instead of the median."""
-    counted = list(map(steady_seconds, steady_epochs(attempt)))
-    return _clean(fmean(counted)) if counted else None
+    epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
+    return _clean(fmean(epochs_s)) if epochs_s else None
 
 
 def steady_from_warmup(attempt: Attempt) -> bool:
@@ -64,8 +64,8 @@ def steady_from_warmup(attempt: Attempt) -> bool:
 
 def first(attempt: Attempt) -> float | None:
     """The first, cold epoch: its compile + train + input_wait."""
-    opening = attempt.epochs[:1]
-    return epoch_seconds(opening[0]) if opening and opening[0].epoch == 1 else None
+    first_epochs = attempt.epochs[:1]
+    return epoch_seconds(first_epochs[0]) if first_epochs and first_epochs[0].epoch == 1 else None
 
 
 def epochs(attempt: Attempt) -> float | None:
@@ -96,8 +96,8 @@ def mlperf(attempt: Attempt) -> float | None:
     """As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out."""
     if attempt.wall is None:
         return None
-    before = _sum(attempt.ledger.get(name, 0.0) for name in ("setup", "build", "compile"))
-    return _clean(attempt.wall - min(before, MLPERF_LEFT_OUT))
+    startup_s = _sum(attempt.ledger.get(name, 0.0) for name in ("setup", "build", "compile"))
+    return _clean(attempt.wall - min(startup_s, MLPERF_LEFT_OUT))
 
 
 RULES: dict[str, Rule] = {
@@ -164,9 +164,9 @@ def keras_example(attempt: Attempt) -> float | None:
 
 def tutorial_throughput(attempt: Attempt) -> float | None:
     """Examples a second, steady: those of the epochs after the warm-up over their train + input_wait."""
-    counted = steady_epochs(attempt)
-    seconds = sum(map(steady_seconds, counted))
-    return _clean(sum(epoch.examples for epoch in counted) / seconds) if seconds else None
+    epochs = steady_epochs(attempt)
+    seconds = sum(map(steady_seconds, epochs))
+    return _clean(sum(epoch.examples for epoch in epochs) / seconds) if seconds else None
 
 
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
@@ -218,11 +218,11 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
 
     Evaluation is left out, for how often one looks is no part of the training. None if the target is never reached.
     """
-    spent: list[float] = []
+    epochs_s: list[float] = []
     for epoch in attempt.epochs:
-        spent.append(epoch_seconds(epoch))
+        epochs_s.append(epoch_seconds(epoch))
         if target.metric in epoch.metrics and target.reached(epoch.metrics):
-            return _sum(spent)
+            return _sum(epochs_s)
     return None
 
 
@@ -231,8 +231,8 @@ def _sum(seconds: Iterable[float]) -> float:
 
 
 def _median(numbers: Iterable[float]) -> float | None:
-    found = list(numbers)
-    return _clean(median(found)) if found else None
+    values = list(numbers)
+    return _clean(median(values)) if values else None
 
 
 def _clean(seconds: float) -> float:

@@ -52,8 +52,8 @@ class Bounded:
         self._bounded = client
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._bounded, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self._bounded, name)
+        if not callable(attribute):
+            return attribute
         seconds = TRANSFER if name.startswith(("log_artifact", "download_artifacts")) else REQUEST
-        return lambda *arguments, **named: within(seconds, partial(found, *arguments, **named))
+        return lambda *arguments, **named: within(seconds, partial(attribute, *arguments, **named))

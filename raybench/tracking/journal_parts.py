@@ -87,19 +87,19 @@ def end_of_lines(journal: Path) -> int:
     return 0
 
 
-def missing_parts(journal: Path, known: Iterable[Part], start: int, end: int) -> Iterator[tuple[Part, bytes]]:
+def missing_parts(journal: Path, stored: Iterable[Part], start: int, end: int) -> Iterator[tuple[Part, bytes]]:
     """Yield what a store lacks of a range of whole lines of a journal: parts with their content.
 
     Args:
         journal: the journal, to which somebody may be writing.
-        known: the parts that the store has; those with another content than this journal's do not count.
+        stored: the parts that the store has; those with another content than this journal's do not count.
         start, end: the range.
     """
     with journal.open("rb") as file:
-        own = [
-            (part.start, part.end) for part in known if part.end > start and _digest(_read(file, part)) == part.digest
+        valid_ranges = [
+            (part.start, part.end) for part in stored if part.end > start and _digest(_read(file, part)) == part.digest
         ]
-        for first, last in _gaps([(0, start), *own], end):
+        for first, last in _gaps([(0, start), *valid_ranges], end):
             while first < last:
                 file.seek(first)
                 text = file.read(min(LONGEST, last - first))
@@ -118,17 +118,17 @@ def join(parts: Iterable[tuple[Part, bytes]], size: int) -> JoinedJournal:
         parts: each with its content as it was read.
         size: bytes that the journal should have.
     """
-    sound: list[tuple[Part, bytes]] = []
-    others: list[tuple[Part, bytes]] = []
+    intact: list[tuple[Part, bytes]] = []
+    broken: list[tuple[Part, bytes]] = []
     for part, text in sorted(parts):
-        (sound if _digest(text) == part.digest else others).append((part, text))
-    ranges = [(part.start, part.end) for part, _ in sound]
+        (intact if _digest(text) == part.digest else broken).append((part, text))
+    ranges = [(part.start, part.end) for part, _ in intact]
     # Of a part that is there twice, one may be sound.
-    gaps = _gaps(ranges, max([size, *(part.end for part, _ in others)]))
+    gaps = _gaps(ranges, max([size, *(part.end for part, _ in broken)]))
     damaged = [
-        (part, text) for part, text in others if any(part.start < end and start < part.end for start, end in gaps)
+        (part, text) for part, text in broken if any(part.start < end and start < part.end for start, end in gaps)
     ]
-    lines = dict.fromkeys(line for _, text in sorted([*sound, *damaged]) for line in text.split(b"\n") if line)
+    lines = dict.fromkeys(line for _, text in sorted([*intact, *damaged]) for line in text.split(b"\n") if line)
     missing = _gaps([*ranges, *((part.start, part.end) for part, _ in damaged)], size)
     return JoinedJournal(
         b"".join(line + b"\n" for line in lines), len(damaged), sum(end - start for start, end in missing)
@@ -144,22 +144,22 @@ def merged(journals: Sequence[bytes]) -> bytes:
         return journals[0]
     highest: dict[str, int] = {}
     lines: list[bytes] = []
-    read = [[(line, _event(line)) for line in text.splitlines(keepends=True)] for text in journals]
-    for journal in sorted(read, key=lambda each: max((str(event.get("t")) for _, event in each), default="")):
-        before = dict(highest)
+    event_lists = [[(line, _event(line)) for line in text.splitlines(keepends=True)] for text in journals]
+    for journal in sorted(event_lists, key=lambda each: max((str(event.get("t")) for _, event in each), default="")):
+        offsets = dict(highest)
         for line, event in journal:
             trial, attempt = event.get("trial"), event.get("attempt")
             if isinstance(trial, str) and isinstance(attempt, int):
-                highest[trial] = max(highest.get(trial, 0), attempt + before.get(trial, 0))
-                if before.get(trial):
-                    line = json.dumps(_renumbered(event, before[trial]), ensure_ascii=False).encode() + b"\n"
+                highest[trial] = max(highest.get(trial, 0), attempt + offsets.get(trial, 0))
+                if offsets.get(trial):
+                    line = json.dumps(_renumbered(event, offsets[trial]), ensure_ascii=False).encode() + b"\n"
             lines.append(line)
     return b"".join(lines)
 
 
-def _renumbered(event: Mapping[str, Any], by: int) -> dict[str, Any]:
+def _renumbered(event: Mapping[str, Any], offset: int) -> dict[str, Any]:
     numbers = {name: event[name] for name in ("attempt", "of_attempt") if isinstance(event.get(name), int)}
-    return {**event, **{name: number + by for name, number in numbers.items()}}
+    return {**event, **{name: number + offset for name, number in numbers.items()}}
 
 
 def _event(line: bytes) -> Mapping[str, Any]:
@@ -172,12 +172,12 @@ def _event(line: bytes) -> Mapping[str, Any]:
 
 def _gaps(ranges: Iterable[Range], size: int) -> list[Range]:
     """The ranges from 0 to a size that no range covers."""
-    position, found = 0, []
+    position, gaps = 0, []
     for start, end in [*sorted(ranges), (size, size)]:
         if position < min(start, size):
-            found.append((position, min(start, size)))
+            gaps.append((position, min(start, size)))
         position = max(position, end)
-    return found
+    return gaps
 
 
 def _read(file: BinaryIO, part: Part) -> bytes:

@@ -157,9 +157,9 @@ def smoke_tags(grid: str) -> dict[str, str]:
 
 def run_name(attempt: Attempt) -> str:
     """`katnoria_cnn cpu torch b256 wd5e-4 r0`, or the label the driver gave it; `a2` behind it is a second attempt."""
-    again = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
+    suffix = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
     if attempt.label or not attempt.cell:
-        return (attempt.label or attempt.trial) + again
+        return (attempt.label or attempt.trial) + suffix
     cell = dict(leaves(attempt.cell))
     parts = [
         shown_name(attempt.cell),
@@ -169,7 +169,7 @@ def run_name(attempt: Attempt) -> str:
         f"wd{format_value(cell.get('settings.weight_decay'))}",
         f"r{attempt.repeat}",
     ]
-    return " ".join(str(part) for part in parts if part) + again
+    return " ".join(str(part) for part in parts if part) + suffix
 
 
 def attempt_id(attempt: Attempt) -> str:
@@ -197,28 +197,28 @@ def _first_time(attempt: Attempt) -> str | None:
 
 def parameters(attempt: Attempt) -> dict[str, str]:
     """Every leaf of the cell by its dotted name, the device's name, the repeat and the seed; all but texts as JSON."""
-    told: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
-    if name := attempt.profile or told.get("device.kind"):
-        told[DEVICE_NAME] = name
+    values: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
+    if name := attempt.profile or values.get("device.kind"):
+        values[DEVICE_NAME] = name
     if attempt.seed is not None:
-        told["seed"] = attempt.seed
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+        values["seed"] = attempt.seed
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     return {_name(name): text[:PARAMETER_LENGTH] for name, text in texts.items()}
 
 
 def epoch_metrics(epoch: Epoch) -> dict[str, float]:
     """An epoch's metrics, throughput and measured quantities; `EPOCH_TIME` comes last."""
     seconds = timing.epoch_seconds(epoch)
-    found = {_name(name): value for name, value in epoch.metrics.items()}
+    metrics = {_name(name): value for name, value in epoch.metrics.items()}
     if seconds > 0:
-        found[THROUGHPUT] = epoch.examples / seconds
-    found |= {q.metric: float(value) for q in METRICS if (value := q.of(epoch)) is not None}
-    return found | {EPOCH_TIME: seconds}
+        metrics[THROUGHPUT] = epoch.examples / seconds
+    metrics |= {q.metric: float(value) for q in METRICS if (value := q.of(epoch)) is not None}
+    return metrics | {EPOCH_TIME: seconds}
 
 
 def summary_metrics(attempt: Attempt) -> dict[str, float]:
     """What an ended attempt comes to; what it did not live to see is left out."""
-    found = {
+    metrics = {
         "summary/steady_epoch_s": timing.steady(attempt),
         "summary/total_s": timing.total(attempt),
         "summary/best_val_accuracy": attempt.best("val/accuracy"),
@@ -227,32 +227,32 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
     }
     if attempt.status == TrialStatus.OOM and attempt.error:
         sizes = {name: attempt.error.get(f"{name}_bytes") for name in ("asked", "peak", "limit")}
-        found |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
-    found |= {f"{STEP_PROFILE}{name}_s": seconds for name, seconds in attempt.step_profile.items()}
-    found[PROFILE_STEPS] = attempt.profile_steps
-    return {name: value for name, value in found.items() if value is not None} | roofline_metrics(attempt)
+        metrics |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
+    metrics |= {f"{STEP_PROFILE}{name}_s": seconds for name, seconds in attempt.step_profile.items()}
+    metrics[PROFILE_STEPS] = attempt.profile_steps
+    return {name: value for name, value in metrics.items() if value is not None} | roofline_metrics(attempt)
 
 
 def roofline_metrics(attempt: Attempt) -> dict[str, float]:
     """What an attempt asked of its device and what it got; nothing where that is not known."""
-    found = roofline(attempt)
-    if found is None:
+    figures = roofline(attempt)
+    if figures is None:
         return {}
     return {
-        "roofline/train_flops_per_example": found.train_flops,
-        "roofline/train_bytes_per_example": found.train_bytes,
-        "roofline/flops_per_s": found.flops_per_s,
-        "roofline/bytes_per_s": found.bytes_per_s,
-        "roofline/compute_share": found.compute,
-        "roofline/memory_share": found.memory,
-        "roofline/input_share": found.input,
+        "roofline/train_flops_per_example": figures.train_flops,
+        "roofline/train_bytes_per_example": figures.train_bytes,
+        "roofline/flops_per_s": figures.flops_per_s,
+        "roofline/bytes_per_s": figures.bytes_per_s,
+        "roofline/compute_share": figures.compute,
+        "roofline/memory_share": figures.memory,
+        "roofline/input_share": figures.input,
     } | {f"roofline/probe_{name}_per_s": rate for name, rate in attempt.roofline["probes"].items()}
 
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     """What runs are found by."""
     cell = dict(leaves(attempt.cell))
-    found = {
+    required = {
         GRID: attempt.grid or grid,
         "raybench.cell_id": attempt.cell_id,
         TRIAL: attempt.trial,
@@ -261,18 +261,18 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
         STATUS: attempt.status or RUNNING,
         REQUESTED: "true",
     }
-    further = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
-    further |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
-    further[DECAY_CHECK] = attempt.decay_check.get("says")
-    further["raybench.error_phase"] = (attempt.error or {}).get("phase")
-    further["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
-    further[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
-    further[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
-    if attempt.status is not None and (found_out := roofline(attempt)):
-        further[BOTTLENECK] = found_out.bottleneck
+    optional = {"raybench.device_kind": cell.get("device.kind"), "raybench.device_name": cell.get("device.model")}
+    optional |= {PROFILE: attempt.profile, HOST: attempt.host.get("name")}
+    optional[DECAY_CHECK] = attempt.decay_check.get("says")
+    optional["raybench.error_phase"] = (attempt.error or {}).get("phase")
+    optional["raybench.warnings"] = "; ".join(attempt.warnings)[:TAG_LENGTH] or None
+    optional[RESUMED] = ", ".join(map(str, attempt.gaps)) or None
+    optional[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
+    if attempt.status is not None and (figures := roofline(attempt)):
+        optional[BOTTLENECK] = figures.bottleneck
     if attempt.status is not None and (caveats := findings(attempt)):
-        further |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(caveats)}
-    return found | smoke_tags(grid) | {name: str(value) for name, value in further.items() if value is not None}
+        optional |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(caveats)}
+    return required | smoke_tags(grid) | {name: str(value) for name, value in optional.items() if value is not None}
 
 
 def description(caveats: Sequence[Finding]) -> str:
@@ -285,8 +285,8 @@ def description(caveats: Sequence[Finding]) -> str:
 
 def state(status: str) -> str:
     """MLflow's own status of a run that ended so; FAILED for a word of another program."""
-    known = TrialStatus.parse(status)
-    return known.mlflow_status if known else "FAILED"
+    parsed = TrialStatus.parse(status)
+    return parsed.mlflow_status if parsed else "FAILED"
 
 
 def data_set(attempt: Attempt) -> tuple[str, str] | None:
@@ -314,9 +314,9 @@ def requested_repeats(plan: Any) -> dict[str, int] | None:
 
 def milliseconds(*times: str | None) -> int | None:
     """The first of these times of a journal that is one, in milliseconds since 1970; None where none is."""
-    for told in times:
+    for text in times:
         try:
-            return round(datetime.fromisoformat(told or "").timestamp() * 1000)
+            return round(datetime.fromisoformat(text or "").timestamp() * 1000)
         except (ValueError, OverflowError):
             continue
     return None

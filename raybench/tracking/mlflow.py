@@ -148,23 +148,23 @@ class Runs:
             self._experiment = self._open(store)
 
     def _open(self, store: Store) -> str:
-        found = self._client.get_experiment_by_name(self._grid)
-        if found is None:
-            where = f"{store.artifacts}/{self._grid}" if store.artifacts else None
+        stored = self._client.get_experiment_by_name(self._grid)
+        if stored is None:
+            location = f"{store.artifacts}/{self._grid}" if store.artifacts else None
             try:
                 tags = p.experiment_tags(self._grid, _now_ms())
-                return str(self._client.create_experiment(self._grid, artifact_location=where, tags=tags))
+                return str(self._client.create_experiment(self._grid, artifact_location=location, tags=tags))
             except MlflowException:
                 # Another driver, on another results folder, may have created it meanwhile.
-                found = self._client.get_experiment_by_name(self._grid)
-                if found is None:
+                stored = self._client.get_experiment_by_name(self._grid)
+                if stored is None:
                     raise
-        if found.lifecycle_stage != entities.LifecycleStage.ACTIVE:
+        if stored.lifecycle_stage != entities.LifecycleStage.ACTIVE:
             raise StoreError(
                 f"the experiment {self._grid} was deleted in MLflow: bring it back with "
-                f"`mlflow experiments restore --experiment-id {found.experiment_id}`, or give the grid another name"
+                f"`mlflow experiments restore --experiment-id {stored.experiment_id}`, or give the grid another name"
             )
-        return str(found.experiment_id)
+        return str(stored.experiment_id)
 
     def list_runs(self) -> Listing:
         """List the experiment's runs, a thousand in one search."""
@@ -184,13 +184,13 @@ class Runs:
         if p.SUMMARY in tags and _is_ended(stored):
             listing.executions.add(tags[p.SUMMARY])
         if p.ATTEMPT_ID in tags:
-            run, other = self._state(stored), listing.runs.get(tags[p.ATTEMPT_ID])
-            if other:
+            run, existing = self._state(stored), listing.runs.get(tags[p.ATTEMPT_ID])
+            if existing:
                 # The more complete one is kept.
-                if (run.ended, len(run.epochs)) > (other.ended, len(other.epochs)):
-                    run, other = other, run
-                other.duplicates += [run.run_id, *run.duplicates]
-                run = other
+                if (run.ended, len(run.epochs)) > (existing.ended, len(existing.epochs)):
+                    run, existing = existing, run
+                existing.duplicates += [run.run_id, *run.duplicates]
+                run = existing
             listing.runs[tags[p.ATTEMPT_ID]] = run
 
     def _state(self, stored: Any) -> StoredRun:
@@ -287,19 +287,19 @@ class Runs:
             run.position = end
 
     def _find_journal(self, name: str, execution: str | None, ending: Collection[str]) -> _JournalRun:
-        own = self._run_of(execution) if execution else None
+        own_run = self._run_of(execution) if execution else None
         clause = f"tags.`{p.JOURNAL}` = '{name}'"
         stored = list(_pages(lambda token: _search(self._client, [self._experiment], clause, token)))
         for run in stored:
             if not _is_ended(run) and run.data.tags.get(p.SUMMARY) not in {execution, *ending}:
                 self._client.set_terminated(run.info.run_id, GONE)
-        if own is not None and own.data.tags.get(p.JOURNAL, name) != name:
-            own = execution = None  # its first line was lost since
+        if own_run is not None and own_run.data.tags.get(p.JOURNAL, name) != name:
+            own_run = execution = None  # its first line was lost since
         if execution is None:
-            own = stored[-1] if stored else None
-        if own is not None:
-            run_id = own.info.run_id
-            if p.JOURNAL not in own.data.tags:
+            own_run = stored[-1] if stored else None
+        if own_run is not None:
+            run_id = own_run.info.run_id
+            if p.JOURNAL not in own_run.data.tags:
                 self._client.set_tag(run_id, p.JOURNAL, name)
         elif execution is not None:
             started = p.milliseconds(executions.start_of(execution))
@@ -307,10 +307,10 @@ class Runs:
         else:  # its driver went away before the store had a run
             run_id = self._create(f"grid {self._grid}", None, self._grid_tags())
             self._client.set_terminated(run_id, GONE)
-        parts = [each for run in stored for each in _parts(self._client, run.info.run_id)]
+        parts = [part_entry for run in stored for part_entry in _parts(self._client, run.info.run_id)]
         # One that was cut off is uploaded again.
-        whole = [part for part, size in parts if size in (None, part.end - part.start)]
-        return _JournalRun(run_id, whole, _journal_bytes(own) if own else 0)
+        complete = [part for part, size in parts if size in (None, part.end - part.start)]
+        return _JournalRun(run_id, complete, _journal_bytes(own_run) if own_run else 0)
 
     def end_execution(self, execution: str) -> None:
         """End the run of an execution that has no summary."""
@@ -368,8 +368,8 @@ class Runs:
         return StoredRun(self._create(p.run_name(attempt), _started(attempt), p.tags(attempt, self._grid)))
 
     def _create(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
-        every = {**tags, **p.smoke_tags(self._grid), **_origin()}
-        return str(self._client.create_run(self._experiment, started, every, name).info.run_id)
+        all_tags = {**tags, **p.smoke_tags(self._grid), **_origin()}
+        return str(self._client.create_run(self._experiment, started, all_tags, name).info.run_id)
 
     def _batch(
         self, run_id: str, metrics: Sequence[Any], parameters: Mapping[str, str], tags: Mapping[str, str]
@@ -446,15 +446,15 @@ def grids_of(store: Store) -> dict[str, list[Any]]:
     with redacted_errors(store):
         client = client_of(store)
         names = {
-            each.experiment_id: each.name
-            for each in _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
+            experiment.experiment_id: experiment.name
+            for experiment in _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
         }
         clause = f"tags.`{p.JOURNAL}` LIKE '%'"
-        found: dict[str, list[Any]] = {}
+        runs_by_name: dict[str, list[Any]] = {}
         if names:
             for run in _pages(lambda token: _search(client, list(names), clause, token)):
-                found.setdefault(names[run.info.experiment_id], []).append(run)
-        return found
+                runs_by_name.setdefault(names[run.info.experiment_id], []).append(run)
+        return runs_by_name
 
 
 def read_grid(
@@ -476,37 +476,44 @@ def read_grid(
         raise StoreError(f"MLflow store {store}: a server keeps the journal of {name}; read it by the server's URL")
     with redacted_errors(store), TemporaryDirectory() as folder, ThreadPoolExecutor(FETCHES) as pool:
         client = client_of(store)
-        listed = pool.map(lambda run: _parts(client, run.info.run_id), runs)
-        parts = [(run, part) for run, own in zip(runs, listed, strict=True) for part, _ in own]
+        part_lists = pool.map(lambda run: _parts(client, run.info.run_id), runs)
+        parts = [(run, part) for run, run_parts in zip(runs, part_lists, strict=True) for part, _ in run_parts]
 
         def fetch(run: Any, path: str) -> bytes:
-            place = Path(folder) / run.info.run_id
-            place.mkdir(exist_ok=True)
-            return Path(client.download_artifacts(run.info.run_id, path, str(place))).read_bytes()
+            target = Path(folder) / run.info.run_id
+            target.mkdir(exist_ok=True)
+            return Path(client.download_artifacts(run.info.run_id, path, str(target))).read_bytes()
 
         texts = pool.map(lambda each: fetch(each[0], f"{journal_parts.FOLDER}/{each[1].name}"), parts)
         total, done = sum(part.end - part.start for _, part in parts), 0
-        read: dict[str, list[tuple[Part, bytes]]] = {run.data.tags[p.JOURNAL]: [] for run in runs}
+        by_journal: dict[str, list[tuple[Part, bytes]]] = {run.data.tags[p.JOURNAL]: [] for run in runs}
         for (run, part), text in zip(parts, texts, strict=True):
-            read[run.data.tags[p.JOURNAL]].append((part, text))
+            by_journal[run.data.tags[p.JOURNAL]].append((part, text))
             done += part.end - part.start
             if progress:
                 progress(done, total)
-        sizes = {one: max(_journal_bytes(run) for run in runs if run.data.tags[p.JOURNAL] == one) for one in read}
-        left: dict[str, Mapping[str, bytes]] = {}
+        sizes = {
+            journal: max(_journal_bytes(run) for run in runs if run.data.tags[p.JOURNAL] == journal)
+            for journal in by_journal
+        }
+        last_files: dict[str, Mapping[str, bytes]] = {}
         for run in reversed(runs):
-            there = {each.path for each in client.list_artifacts(run.info.run_id)} & set(files)
-            if p.SUMMARY in run.data.tags and there:
-                left[run.data.tags[p.SUMMARY]] = {file: fetch(run, file) for file in there}
+            available = {each.path for each in client.list_artifacts(run.info.run_id)} & set(files)
+            if p.SUMMARY in run.data.tags and available:
+                last_files[run.data.tags[p.SUMMARY]] = {file: fetch(run, file) for file in available}
                 break
-        return StoredGrid(name, {one: journal_parts.join(found, sizes[one]) for one, found in read.items()}, left)
+        return StoredGrid(
+            name,
+            {journal: journal_parts.join(pieces, sizes[journal]) for journal, pieces in by_journal.items()},
+            last_files,
+        )
 
 
 def _parts(client: Any, run_id: str) -> list[tuple[Part, int | None]]:
     """The parts among the artifacts of a run, each with its size there."""
-    listed = client.list_artifacts(run_id, journal_parts.FOLDER)
-    named = [(journal_parts.part_named(each.path), each.file_size) for each in listed]
-    return [(part, size) for part, size in named if part]
+    artifacts = client.list_artifacts(run_id, journal_parts.FOLDER)
+    sized_parts = [(journal_parts.part_named(artifact.path), artifact.file_size) for artifact in artifacts]
+    return [(part, size) for part, size in sized_parts if part]
 
 
 def _journal_bytes(stored: Any) -> int:
@@ -519,10 +526,10 @@ def _search(client: Any, experiments: Sequence[str], clause: str, token: str | N
     return client.search_runs(experiments, clause, order_by=order, max_results=PAGE, page_token=token)
 
 
-def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+def _pages(query: Callable[[str | None], Any]) -> Iterator[Any]:
     token: str | None = None
     while True:
-        page = ask(token)
+        page = query(token)
         yield from page
         token = page.token
         if not token:

@@ -62,28 +62,28 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
     Raises:
         UsageError: it is no URI of a database or a server, or names no file; the message says where it comes from.
     """
-    named = [
+    candidates = [
         ("--tracking-uri", argument),
         ("the grid file's tracking_uri", grid_file),
         (ENVIRONMENT, os.environ.get(ENVIRONMENT)),
     ]
     results = results.absolute()
-    for source, uri in named:
+    for source, uri in candidates:
         if uri:
             return _store(uri.strip(), source, results)
-    own = results / "mlflow.db"
-    _check_file(own, "the results folder's store")
-    return Store(f"sqlite:///{own.as_posix()}", own, _artifacts(results))
+    default = results / "mlflow.db"
+    _check_file(default, "the results folder's store")
+    return Store(f"sqlite:///{default.as_posix()}", default, _artifacts(results))
 
 
 def cli_flags(store: Store, results: Path) -> str:
     """How a person names a store and a results folder to raybench: nothing where it finds both by itself."""
     flag = "" if results.absolute() == RESULTS.absolute() else f" --results {quote(str(results))}"
     try:
-        known = resolve(results) == store
+        is_default = resolve(results) == store
     except UsageError:  # MLFLOW_TRACKING_URI is none, and --tracking-uri took its place
-        known = False
-    return flag + ("" if known else f" --tracking-uri {quote(str(store))}")
+        is_default = False
+    return flag + ("" if is_default else f" --tracking-uri {quote(str(store))}")
 
 
 def store_from_uri(uri: str) -> Store:
@@ -125,9 +125,9 @@ def redacted_errors(store: Store) -> Iterator[None]:
     except Exception as error:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
-        words = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
+        message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
         # Shortened last: a secret cut in two would not be found.
-        text = shorten(redact_text(words, store.uri), MESSAGE_LENGTH, placeholder=" …")
+        text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None
 
 
@@ -139,9 +139,9 @@ def remedy(error: Exception) -> str:
 
 def _http_status(error: Exception) -> int | None:
     """The status that a server answered with, as MLflow's exceptions tell it, and those of what it asks with."""
-    tell = getattr(error, "get_http_status_code", None)
-    found = tell() if tell else getattr(getattr(error, "response", None), "status_code", None)
-    return found if isinstance(found, int) else None
+    getter = getattr(error, "get_http_status_code", None)
+    status = getter() if getter else getattr(getattr(error, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
 
 
 def _scheme(uri: str) -> str:
@@ -153,21 +153,21 @@ def _store(uri: str, source: str, results: Path) -> Store:
     if scheme in SERVERS:
         return Store(uri)
     if scheme == "sqlite":
-        driver, _, place = uri.partition(":///")
-        file, mark, query = place.partition("?")
+        driver, _, location = uri.partition(":///")
+        file, separator, query = location.partition("?")
         if not file or file == ":memory:":
             raise UsageError(
                 f"{source}: {redact(uri)} names no file: say sqlite:///runs.db, or sqlite:////home/me/runs.db"
             )
         path = Path(file).absolute()
         _check_file(path, source)
-        return Store(f"{driver}:///{path.as_posix()}{mark}{query}", path, _artifacts(path.parent))
+        return Store(f"{driver}:///{path.as_posix()}{separator}{query}", path, _artifacts(path.parent))
     if scheme in DATABASES:
         return Store(uri, artifacts=_artifacts(results))
-    near = Path(uri if "://" not in uri and scheme != "file" else "runs").stem or "runs"
+    stem = Path(uri if "://" not in uri and scheme != "file" else "runs").stem or "runs"
     raise UsageError(
         f"{source}: {redact(uri)} is no MLflow store of a database or a server (MLflow has given up stores in plain "
-        f"folders): say sqlite:///{near}.db, http://localhost:5000 or postgresql://…"
+        f"folders): say sqlite:///{stem}.db, http://localhost:5000 or postgresql://…"
     )
 
 
@@ -193,13 +193,13 @@ def _artifacts(folder: Path) -> str:
 
 
 def _secrets(uri: str) -> set[str]:
-    found = {os.environ.get(name, "") for name in SECRET_VARIABLES}
+    secrets = {os.environ.get(name, "") for name in SECRET_VARIABLES}
     user = USER.search(uri)
     if user:
         parts = user.group()[:-1].split(":", 1)
-        found |= {*parts, *map(unquote, parts)}
+        secrets |= {*parts, *map(unquote, parts)}
     values = [match.group()[len(match.group(1)) :] for match in QUERY.finditer(uri)]
     # repr of a secret with a quote or a backslash is how an exception shows it.
-    found |= {*values, *map(unquote, values)}
-    found |= {repr(secret)[1:-1] for secret in found}
-    return found - {""}
+    secrets |= {*values, *map(unquote, values)}
+    secrets |= {repr(secret)[1:-1] for secret in secrets}
+    return secrets - {""}

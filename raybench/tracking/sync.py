@@ -43,9 +43,9 @@ class SyncReport:
 
     def __str__(self) -> str:
         created = f"{self.created} run{'' if self.created == 1 else 's'} created"
-        words = f"{created}, {self.updated} brought up to date, {self.unchanged} unchanged"
-        words += "; the journal brought up to date" if self.parts else ""
-        return words + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
+        text = f"{created}, {self.updated} brought up to date, {self.unchanged} unchanged"
+        text += "; the journal brought up to date" if self.parts else ""
+        return text + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
 
 
 def mark_incomplete(folder: Path) -> None:
@@ -102,14 +102,14 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
                 summaries.append(summary)
             yield event
 
-    every = attempts(events_of_trials()).values()
-    tried = [attempt for attempt in every if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)]
+    records = attempts(events_of_trials()).values()
+    tried = [attempt for attempt in records if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)]
     with redacted_errors(store):
         from raybench.tracking.mlflow import Runs
 
     runs = Runs(store, grid, journal)
     states = runs.list_runs().runs
-    for number, attempt in enumerate(tried, 1):
+    for position, attempt in enumerate(tried, 1):
         run = states.get(attempt_id(attempt))
         if run is None:
             report.created += 1
@@ -121,7 +121,7 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
             report.updated += 1
         runs.write(attempt, run, attempt_folder(journal.parent, *attempt.key))
         if progress:
-            progress(number, len(tried))
+            progress(position, len(tried))
     for summary in summaries:
         runs.write_summary(summary)
     report.parts = len(list(runs.add_journal(summaries[-1].execution if summaries else None)))

@@ -36,12 +36,12 @@ def points(folder: Path) -> list[Point]:
     except OSError:
         return []
     size = -(-len(samples) // MOST) or 1
-    found = []
-    for first in range(0, len(samples), size):
-        block = samples[first : first + size]
+    series = []
+    for start in range(0, len(samples), size):
+        block = samples[start : start + size]
         t = milliseconds(block[-1]["t"]) or 0
-        found += [Point(f"system/{name}", value, t, first + len(block)) for name, value in _values(block)]
-    return found
+        series += [Point(f"system/{name}", value, t, start + len(block)) for name, value in _values(block)]
+    return series
 
 
 def _usable(sample: Mapping[str, Any]) -> bool:
@@ -51,21 +51,21 @@ def _usable(sample: Mapping[str, Any]) -> bool:
 
 def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
     """The mean over time of each quantity that every sample of a block has."""
-    own, busy = _rate(block, "own_cpu_s"), _rate(block, "busy_s")
-    if own is not None:
-        yield "own_cpu", own
-        if busy is not None:
-            yield "other_cpu", max(0.0, busy - own)
+    own_rate, busy_rate = _rate(block, "own_cpu_s"), _rate(block, "busy_s")
+    if own_rate is not None:
+        yield "own_cpu", own_rate
+        if busy_rate is not None:
+            yield "other_cpu", max(0.0, busy_rate - own_rate)
     for name in ("mhz", "rss_bytes"):
         if all(name in sample for sample in block):
             yield name, _mean([(sample[name], sample["seconds"]) for sample in block])
-    told: dict[str, list[tuple[float, float]]] = {}
+    readings: dict[str, list[tuple[float, float]]] = {}
     for sample in block:
         for gpu in sample.get("gpus", ()):
             for name in OF_GPUS:
                 if name in gpu:
-                    told.setdefault(f"gpu_{gpu['id']}_{name}", []).append((gpu[name], sample["seconds"]))
-    for name, values in told.items():
+                    readings.setdefault(f"gpu_{gpu['id']}_{name}", []).append((gpu[name], sample["seconds"]))
+    for name, values in readings.items():
         yield name, _mean(values)
 
 

@@ -186,10 +186,10 @@ class MlflowWriter:
 
     def _due(self) -> float:
         """Time of the next pass, by the monotonic clock."""
-        calm = self._last_pass + self._interval if self._running else self._idle_since + min(BREATH, self._interval)
+        due_at = self._last_pass + self._interval if self._running else self._idle_since + min(BREATH, self._interval)
         if not self._pending and not self._summaries:
-            calm = max(calm, self._journal_due)
-        return max(calm, self._retry_at)
+            due_at = max(due_at, self._journal_due)
+        return max(due_at, self._retry_at)
 
     def _receive(self) -> None:
         """Take in what has arrived; otherwise wait, at most until the next pass."""
@@ -232,9 +232,9 @@ class MlflowWriter:
         self._journal_due = 0.0
         failures = 0
         while self.left and failures < LAST_TRIES and time.monotonic() < self._give_up:
-            before = self.left
+            left_before = self.left
             self._try(self._pass)
-            failures = failures + 1 if self.left >= before else 0
+            failures = failures + 1 if self.left >= left_before else 0
             if failures and failures < LAST_TRIES:
                 time.sleep(PAUSE)
         if not self._ended and not self.left:
@@ -273,7 +273,7 @@ class MlflowWriter:
         """Write what is pending; an attempt that fails goes behind the others."""
         runs = self._open()
         self._last_pass = time.monotonic()
-        end = self._last_pass + self._interval * SHARE if self._running else self._give_up
+        deadline = self._last_pass + self._interval * SHARE if self._running else self._give_up
         for key in list(self._pending):
             try:
                 attempt = self._attempts[key]
@@ -288,15 +288,15 @@ class MlflowWriter:
             if state.ended:
                 self._complete.add(key)
                 del self._attempts[key]
-            if time.monotonic() >= end:
+            if time.monotonic() >= deadline:
                 return
         # A run that has ended has the whole journal of its execution.
-        ends = bool(self._summaries) and not self._running
-        if self._journal_behind and (ends or self._last_pass >= self._journal_due):
+        is_final = bool(self._summaries) and not self._running
+        if self._journal_behind and (is_final or self._last_pass >= self._journal_due):
             self._journal_behind = False  # an event that comes meanwhile is read by the next pass
             try:
                 for _ in runs.add_journal(self._execution, self._ending):
-                    if time.monotonic() >= end:
+                    if time.monotonic() >= deadline:
                         self._journal_behind = True
                         return
             except StoreError:
@@ -307,9 +307,9 @@ class MlflowWriter:
             runs.write_summary(self._summaries[0])
             del self._summaries[0]
 
-    def _try(self, work: Callable[[], object]) -> None:
+    def _try(self, action: Callable[[], object]) -> None:
         try:
-            work()
+            action()
             self._failures, self._retry_at = 0, 0.0
         except StoreError as error:
             self._failures += 1

@@ -88,50 +88,50 @@ class Checkpoints:
         if job.resume is None:
             self.remove()
             return []
-        last = job.resume // job.checkpoint_every * job.checkpoint_every
+        due = job.resume // job.checkpoint_every * job.checkpoint_every
         for epoch in sorted(self._epochs(), reverse=True):
-            found = self._read(epoch)
-            if found is None:
+            checkpoint = self._read(epoch)
+            if checkpoint is None:
                 continue
             try:
-                engine.restore(found.arrays, epoch)
+                engine.restore(checkpoint.arrays, epoch)
             except ValueError as error:
                 self._warn(f"checkpoint of epoch {epoch} not used: {error}")
                 continue
-            ledger.go_on(found.ledger)
-            return self._go_on(found, epoch)
-        if last:
-            self._warn(f"no checkpoint of epoch {last} to go on from on {platform.node()}: begun again from epoch 1")
+            ledger.go_on(checkpoint.ledger)
+            return self._go_on(checkpoint, epoch)
+        if due:
+            self._warn(f"no checkpoint of epoch {due} to go on from on {platform.node()}: begun again from epoch 1")
         return []
 
-    def _go_on(self, found: Checkpoint, epoch: int) -> list[Event]:
+    def _go_on(self, saved: Checkpoint, epoch: int) -> list[Event]:
         job = self._job
-        self._told, self._gaps = list(found.told), [*found.gaps, epoch]
-        resumed = events.trial_resumed(job.trial, job.attempt, epoch=epoch, gaps=self._gaps, of_attempt=found.attempt)
-        again = [
-            {**told, "attempt": job.attempt, "of_attempt": told.get("of_attempt", told["attempt"])}
-            for told in self._told
+        self._told, self._gaps = list(saved.told), [*saved.gaps, epoch]
+        resumed = events.trial_resumed(job.trial, job.attempt, epoch=epoch, gaps=self._gaps, of_attempt=saved.attempt)
+        replayed = [
+            {**event, "attempt": job.attempt, "of_attempt": event.get("of_attempt", event["attempt"])}
+            for event in self._told
         ]
-        return [resumed, *again]
+        return [resumed, *replayed]
 
     def after(self, epoch: Event, engine: Engine, ledger: Ledger) -> None:
         """An epoch is over and there is another one: make a checkpoint, where one is due."""
-        every = self._job.checkpoint_every
-        if not every:
+        interval = self._job.checkpoint_every
+        if not interval:
             return
         self._told.append(epoch)
-        if epoch["epoch"] % every:
+        if epoch["epoch"] % interval:
             return
         number = epoch["epoch"]
         with ledger.section("checkpoint"):
             try:
                 self._write(number, engine.state(), ledger)
             except Exception as error:  # no disk, no memory, a model that is not made of tensors: training goes on
-                words = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-                self._warn(f"checkpoint of epoch {number} not written: {words}")
+                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                self._warn(f"checkpoint of epoch {number} not written: {reason}")
                 return
-            for old in sorted(self._epochs())[:-KEPT]:
-                self._path(old).unlink(missing_ok=True)
+            for stale_epoch in sorted(self._epochs())[:-KEPT]:
+                self._path(stale_epoch).unlink(missing_ok=True)
 
     def remove(self) -> None:
         """The trial needs them no more."""
@@ -155,7 +155,7 @@ class Checkpoints:
             OSError: it cannot be written; nothing of it is left.
         """
         job = self._job
-        about = {
+        account_fields = {
             "trial": job.trial,
             "attempt": job.attempt,
             "seed": job.seed,
@@ -164,48 +164,48 @@ class Checkpoints:
             "ledger": ledger.state(),
             "told": self._told,
         }
-        account = np.frombuffer(json.dumps(about, allow_nan=False).encode(), np.uint8)
+        account = np.frombuffer(json.dumps(account_fields, allow_nan=False).encode(), np.uint8)
         path = self._path(epoch)
-        unfinished = path.with_suffix(".npz-unfinished")
+        temporary = path.with_suffix(".npz-unfinished")
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            with unfinished.open("wb") as file:
+            with temporary.open("wb") as file:
                 np.savez(file, **cast(Any, {ABOUT: account, **arrays}))
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(path)
+            temporary.replace(path)
         except OSError:
             with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             raise
 
     def _read(self, epoch: int) -> Checkpoint | None:
         """The checkpoint of an epoch, if every rank's part of it is whole and this trial's."""
         try:
-            found = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
-            for about, _ in found:
-                self._check(about, epoch)
+            parts = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
+            for header, _ in parts:
+                self._check(header, epoch)
         except _DAMAGE as error:
             self._warn(f"checkpoint of epoch {epoch} not used: {_in_short(error)}")
             return None
-        about, arrays = found[current_rank().number]
-        return Checkpoint(about["told"], about["ledger"], about["gaps"], about["attempt"], arrays)
+        header, arrays = parts[current_rank().number]
+        return Checkpoint(header["told"], header["ledger"], header["gaps"], header["attempt"], arrays)
 
-    def _check(self, about: Mapping[str, Any], epoch: int) -> None:
+    def _check(self, header: Mapping[str, Any], epoch: int) -> None:
         """Look at whose account it is.
 
         Raises:
             ValueError: another trial's, or not what its name says.
         """
-        if (about["trial"], about["seed"]) != (self._job.trial, self._job.seed):
-            raise ValueError(f"it belongs to the trial {about['trial']}")
-        told = [event["epoch"] for event in about["told"]]
-        if about["epoch"] != epoch or told != list(range(1, epoch + 1)):
+        if (header["trial"], header["seed"]) != (self._job.trial, self._job.seed):
+            raise ValueError(f"it belongs to the trial {header['trial']}")
+        epochs = [event["epoch"] for event in header["told"]]
+        if header["epoch"] != epoch or epochs != list(range(1, epoch + 1)):
             raise ValueError("it is not what its name says")
-        Ledger().go_on(about["ledger"])
+        Ledger().go_on(header["ledger"])
 
-    def _warn(self, words: str) -> None:
-        self._warnings.append(words)
+    def _warn(self, message: str) -> None:
+        self._warnings.append(message)
 
 
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

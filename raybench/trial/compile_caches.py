@@ -23,9 +23,9 @@ def use_private_caches(framework: str, spare: Path) -> None:
         spare: a private folder, for what would lie in a folder that is not.
     """
     for variable, name in CACHES.get(framework, {}).items():
-        own = Path(tempfile.gettempdir()) / f"raybench-{name}-{os.getuid()}"
+        default = Path(tempfile.gettempdir()) / f"raybench-{name}-{os.getuid()}"
         if variable in os.environ or name:
-            folder = Path(os.environ.get(variable) or own)
+            folder = Path(os.environ.get(variable) or default)
             os.environ[variable] = str(folder if make_private(folder) else spare / variable.lower())
 
 
@@ -34,7 +34,7 @@ def make_private(folder: Path) -> bool:
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True)
     try:
-        found = folder.lstat()
+        info = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o022

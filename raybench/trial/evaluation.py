@@ -26,7 +26,7 @@ def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]
         Means over the validation set, and the number of new shapes in the pass that succeeded.
     """
     while True:
-        batch, before = engine.evaluation_batch, ledger.epoch()["evaluate"]
+        batch, seconds_before = engine.evaluation_batch, ledger.epoch()["evaluate"]
         try:
             return engine.evaluate()
         except Exception as error:
@@ -34,6 +34,6 @@ def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]
                 raise
         # Only here, with the exception gone, are the frames free that hold what did not fit.
         gc.collect()
-        ledger.move(round((ledger.epoch()["evaluate"] - before) / NANO), "evaluate", "other")
+        ledger.move(round((ledger.epoch()["evaluate"] - seconds_before) / NANO), "evaluate", "other")
         engine.evaluation_batch = max(SMALLEST, batch // 2)
         warnings.append(f"evaluation batch halved to {engine.evaluation_batch}: {batch} did not fit")

@@ -36,8 +36,8 @@ GRACE = 1.0
 def ranks_of(cell: Mapping[str, Any]) -> int:
     """How many processes train a cell's model together."""
     device = cell["device"]
-    ranked = device.get("replication") == DEVICES and cell["framework"] in RANKED
-    return int(device["devices"]) if ranked else 1
+    is_ranked = device.get("replication") == DEVICES and cell["framework"] in RANKED
+    return int(device["devices"]) if is_ranked else 1
 
 
 def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
@@ -55,19 +55,19 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
         yield from work()
         return
     folder.mkdir(parents=True, exist_ok=True)
-    meeting = folder / "ranks"
-    held, lifeline = os.pipe()  # open at its other end for as long as this process lives
+    rendezvous = folder / "ranks"
+    lifeline_read, lifeline = os.pipe()  # open at its other end for as long as this process lives
     processes: list[_Process] = []
     try:
         for number in range(count):
-            processes.append(_start(Rank(number, count, str(meeting)), work, held, lifeline))
+            processes.append(_start(Rank(number, count, str(rendezvous)), work, lifeline_read, lifeline))
         code = yield from _follow(processes)
     finally:
         for process in processes:
             process.end()
-        os.close(held)
+        os.close(lifeline_read)
         os.close(lifeline)
-        meeting.unlink(missing_ok=True)
+        rendezvous.unlink(missing_ok=True)
     if code is not None:
         _die_of(code)
 
@@ -85,12 +85,12 @@ class _Process:
 
     def read(self) -> bool:
         """Take in what it has told; False when it is gone."""
-        got = os.read(self.pipe, 1 << 16)
-        *lines, self._rest = (self._rest + got).split(b"\n")
+        chunk = os.read(self.pipe, 1 << 16)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         self.told.extend((message["at"], message["event"]) for message in map(json.loads, lines))
-        if not got:
+        if not chunk:
             self._reap()
-        return bool(got)
+        return bool(chunk)
 
     @property
     def last(self) -> tuple[int, Event] | None:
@@ -108,33 +108,33 @@ class _Process:
         os.close(self.pipe)
 
 
-def _start(rank: Rank, work: Callable[[], Iterator[Event]], held: int, lifeline: int) -> _Process:
-    reading, writing = os.pipe()
+def _start(rank: Rank, work: Callable[[], Iterator[Event]], lifeline_read: int, lifeline: int) -> _Process:
+    read_fd, write_fd = os.pipe()
     with warnings.catch_warnings():
         # The one other thread of this process only waits for the end of a pipe.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
-        os.close(reading)
+        os.close(read_fd)
         os.close(lifeline)
-        _be(rank, work, writing, held)
-    os.close(writing)
-    return _Process(rank.number, pid, reading)
+        _be(rank, work, write_fd, lifeline_read)
+    os.close(write_fd)
+    return _Process(rank.number, pid, read_fd)
 
 
-def _be(rank: Rank, work: Callable[[], Iterator[Event]], writing: int, held: int) -> NoReturn:
+def _be(rank: Rank, work: Callable[[], Iterator[Event]], write_fd: int, lifeline_read: int) -> NoReturn:
     """Be a rank: do the work, tell its events, and stay until all have ended.
 
     A rank that left would break its connections, and the others would tell of that instead of what it told.
     """
     try:
         die_with_parent()
-        watch(held)
+        watch(lifeline_read)
         set_rank(rank)
-        with os.fdopen(writing, "wb") as out:
+        with os.fdopen(write_fd, "wb") as stream:
             for event in work():
-                out.write(json.dumps({"at": time.perf_counter_ns(), "event": event}).encode() + b"\n")
-                out.flush()
+                stream.write(json.dumps({"at": time.perf_counter_ns(), "event": event}).encode() + b"\n")
+                stream.flush()
             sys.stdout.flush()
             sys.stderr.flush()
             threading.Event().wait()
@@ -156,35 +156,35 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
         for process in processes:
             selector.register(process.pipe, selectors.EVENT_READ, process)
         while True:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = selector.select(left)
+            remaining_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = selector.select(remaining_s)
             for key, _ in ready:
                 if not key.data.read():
                     selector.unregister(key.fd)
             while all(process.told and process.told[0] is not process.last for process in processes):
                 yield over_ranks([process.told.popleft()[1] for process in processes])
-            dead = [process for process in processes if process.code is not None and not process.last]
-            if dead:
-                number, code = dead[0].number, dead[0].code
+            failed = [process for process in processes if process.code is not None and not process.last]
+            if failed:
+                number, code = failed[0].number, failed[0].code
                 sys.stderr.write(f"rank {number} of {len(processes)} ended without a word, with exit code {code}\n")
                 sys.stderr.flush()
                 return code
-            ended = {process.number: process.last for process in processes if process.last}
-            if len(ended) == len(processes) or (deadline and not ready):
-                yield _end_of_all(ended, len(processes))
+            end_events = {process.number: process.last for process in processes if process.last}
+            if len(end_events) == len(processes) or (deadline and not ready):
+                yield _end_of_all(end_events, len(processes))
                 return None
-            if deadline is None and any(event["error"] for _, event in ended.values()):
+            if deadline is None and any(event["error"] for _, event in end_events.values()):
                 deadline = time.monotonic() + GRACE
 
 
-def _end_of_all(ended: Mapping[int, tuple[int, Event]], count: int) -> Event:
+def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:
     """The end that all ranks have told, or the first error that one of them has, with its number."""
-    errors = {number: event["error"] or {} for number, (_, event) in ended.items()}
+    errors = {number: event["error"] or {} for number, (_, event) in end_events.items()}
     kinds = {(error.get("type"), error.get("message")) for error in errors.values()}
-    if len(ended) == count and len(kinds) == 1:
-        return over_ranks([ended[number][1] for number in sorted(ended)])
-    first = min((number for number, error in errors.items() if error), key=lambda number: ended[number][0])
-    return ended[first][1] | {"error": {**errors[first], "rank": first}}
+    if len(end_events) == count and len(kinds) == 1:
+        return over_ranks([end_events[number][1] for number in sorted(end_events)])
+    first_failed = min((number for number, error in errors.items() if error), key=lambda number: end_events[number][0])
+    return end_events[first_failed][1] | {"error": {**errors[first_failed], "rank": first_failed}}
 
 
 def _die_of(code: int) -> NoReturn:

@@ -23,11 +23,11 @@ class Phase:
         self._file = folder / FILE
         self.enter(SETUP)
 
-    def enter(self, now: str) -> None:
+    def enter(self, name: str) -> None:
         """Be in that phase."""
-        self.now = now
+        self.now = name
         with suppress(OSError):  # a full disk: a word less is no reason to end a trial
-            self._file.write_text(now, encoding="ascii")
+            self._file.write_text(name, encoding="ascii")
 
 
 def last(folder: Path) -> str:

@@ -57,11 +57,11 @@ def failure_event(
     A trial whose process ended while its steps were profiled had its result before: it keeps it, with a warning.
     """
     if job.check:
-        told = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
-        return events.check_ended(job.trial, job.attempt, **told)
-    ended = kept_end(job)
-    if ended:
-        return without_profile(ended, f"{error['type']}: {error['message']}")
+        fields = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
+        return events.check_ended(job.trial, job.attempt, **fields)
+    end_event = kept_end(job)
+    if end_event:
+        return without_profile(end_event, f"{error['type']}: {error['message']}")
     return events.trial_ended(
         job.trial,
         job.attempt,
@@ -73,11 +73,11 @@ def failure_event(
     )
 
 
-def _of_this_process(told: Iterator[Event]) -> Iterator[Event]:
+def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
     """The events, in the process that began to draw them; one that the training code has forked ends here instead."""
-    own = os.getpid()
-    for event in told:
-        if os.getpid() != own:
+    own_pid = os.getpid()
+    for event in events:
+        if os.getpid() != own_pid:
             os._exit(0)
         yield event
 
@@ -88,12 +88,12 @@ def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0)
     Where this host's disk is full the trial goes on, for whoever hears of its events keeps them too; its end says so.
     """
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
-    unkept = ""
+    keep_error = ""
     for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
-        if unkept and event["event"] == "trial_ended":
-            event["warnings"].append(unkept)
+        if keep_error and event["event"] == "trial_ended":
+            event["warnings"].append(keep_error)
         try:
             append_event(Path(job.folder), event)
         except OSError as error:
-            unkept = f"its own record lacks events: {job.folder}: {error.strerror or error}"
+            keep_error = f"its own record lacks events: {job.folder}: {error.strerror or error}"
         yield shortened(event)

@@ -92,96 +92,96 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         for epoch in range(max(1, len(resumed)), math.ceil(recipe.epochs) + 1):
             ledger.begin_epoch()
             phase.enter(TRAIN)
-            trained = engine.train_epoch(epoch)
-            settled = _seconds_of(engine.settle)
+            training = engine.train_epoch(epoch)
+            settle_s = _seconds_of(engine.settle)
             phase.enter(EVALUATE)
-            judged, shapes = evaluate(engine, device, ledger, warnings)
-            metrics = _named("train", trained.metrics) | _named("val", judged)
+            val_metrics, shapes = evaluate(engine, device, ledger, warnings)
+            metrics = _named("train", training.metrics) | _named("val", val_metrics)
             sections, cpu, by_device = ledger.epoch(), ledger.epoch_cpu(), ledger.epoch_device()
-            ended = events.epoch_ended(
+            event = events.epoch_ended(
                 job.trial,
                 job.attempt,
                 epoch=epoch,
-                steps=trained.steps,
-                examples=trained.examples,
+                steps=training.steps,
+                examples=training.examples,
                 ledger=sections,
                 cpu=cpu,
                 cpu_s=round(sum(cpu.values()), 6),
-                settle_s={"train": settled},
+                settle_s={"train": settle_s},
                 **({"device_s": by_device} if by_device else {}),
-                **({"step_s": list(trained.step_s)} if trained.step_s else {}),
+                **({"step_s": list(training.step_s)} if training.step_s else {}),
                 metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
                 memory_peak_bytes=device.peak_memory(),
-                recompiles=trained.new_shapes + shapes,
+                recompiles=training.new_shapes + shapes,
                 precision=precision,
             )
-            yield ended
+            yield event
             if not math.isfinite(metrics["train/loss"]):
                 raise Diverged(f"the loss is {metrics['train/loss']} in epoch {epoch}")
             if recipe.stop_at_target and job.target and job.target.reached(metrics):
                 break
             if epoch < recipe.epochs:
-                checkpoints.after(ended, engine, ledger)
+                checkpoints.after(event, engine, ledger)
         if info.file:
             check_modules(info.elsewhere, job.code_folder, modules)
-    except Diverged as caught:
-        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(caught)}
-    except (Exception, SystemExit) as caught:  # not KeyboardInterrupt: in the driver's process that is the user's
+    except Diverged as exc:
+        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
+    except (Exception, SystemExit) as exc:  # not KeyboardInterrupt: in the driver's process that is the user's
         memory.remove_limit()
-        ran_out = _is_oom(caught, device)
-        error = describe_error(caught, phase.now, job)
-        status = TrialStatus.OOM if ran_out else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
+        is_oom = _is_oom(exc, device)
+        error = describe_error(exc, phase.now, job)
+        status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
         if info.file:
-            error["message"] += remedy(caught, info.file, job.code_folder)
-        if ran_out:
+            error["message"] += remedy(exc, info.file, job.code_folder)
+        if is_oom:
             peak = device.peak_memory() if device else None
-            error = error | memory.describe(message_of(caught), peak, job.memory_limit)
+            error = error | memory.describe(message_of(exc), peak, job.memory_limit)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
-    sections, wall = ledger.close()
+    sections, wall_s = ledger.close()
     cpu = ledger.cpu()
     if (
         status == TrialStatus.COMPLETED and current_rank().number == 0
     ):  # after the clock has stopped: a picture is no training
         try:
             write_preview(workload, job.cell["framework"], engine, data.val, Path(job.folder))
-        except Exception as caught:
-            warnings.append(f"no picture of predictions: {type(caught).__name__}: {message_of(caught)}")
-    ended = events.trial_ended(
+        except Exception as exc:
+            warnings.append(f"no picture of predictions: {type(exc).__name__}: {message_of(exc)}")
+    event = events.trial_ended(
         job.trial,
         job.attempt,
         status,
         ledger=sections,
         cpu=cpu,
-        wall=wall,
+        wall=wall_s,
         template_import=round(template_import, 6),
         warnings=warnings,
         error=error,
     )
     if job.profile_steps and status == TrialStatus.COMPLETED:
         phase.enter(PROFILE)
-        ended = profile(cast(ProfilingEngine, engine), job.profile_steps, ended, Path(job.folder))
-    yield ended
+        event = profile(cast(ProfilingEngine, engine), job.profile_steps, event, Path(job.folder))
+    yield event
 
 
 def _seconds_of(work: Callable[[], object]) -> float:
     """How long a call takes, outside of every section."""
-    begun = time.perf_counter_ns()
+    start_ns = time.perf_counter_ns()
     work()
-    return round((time.perf_counter_ns() - begun) * NANO, 9)
+    return round((time.perf_counter_ns() - start_ns) * NANO, 9)
 
 
-def _is_oom(caught: BaseException, device: Device | None) -> bool:
+def _is_oom(exc: BaseException, device: Device | None) -> bool:
     try:
-        return device.is_oom(caught) if device else isinstance(caught, MemoryError)
+        return device.is_oom(exc) if device else isinstance(exc, MemoryError)
     except Exception:  # reading its message failed
         return False
 
 
-def message_of(caught: BaseException) -> str:
+def message_of(exc: BaseException) -> str:
     """The message of an exception as text that can be encoded; if `str()` of it fails, a note that says so."""
     try:
-        text = f"the code called sys.exit({caught.code!r})" if isinstance(caught, SystemExit) else str(caught)
+        text = f"the code called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else str(exc)
     except BaseException as error:
         text = f"(no message: str() of this exception raised {type(error).__name__})"
     return _encodable(text)
@@ -192,25 +192,25 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
-def describe_error(caught: BaseException, phase: str, job: Job) -> dict[str, Any]:
+def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
     """An exception as a record: its type, message, phase, place and whole traceback; `disk_full` if it is about that.
 
     The place is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their lines
     takes part, the innermost of all.
     """
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(caught.__traceback__)]
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
     if job.workload["file"]:
         root, code = Path(job.workload["file"]).parent, f"{job.code_folder}{os.sep}"
-        own = [(str(root / file.removeprefix(code)), line) for file, line in frames if file.startswith(code)]
-        frames = own or frames
-    where = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
+        own_frames = [(str(root / file.removeprefix(code)), line) for file, line in frames if file.startswith(code)]
+        frames = own_frames or frames
+    location = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
-        "type": type(caught).__name__,
-        "message": message_of(caught),
+        "type": type(exc).__name__,
+        "message": message_of(exc),
         "phase": phase,
-        "where": where,
-        "traceback": _encodable("".join(traceback.format_exception(caught))),
-        **({"disk_full": True} if isinstance(caught, OSError) and caught.errno in FULL else {}),
+        "where": location,
+        "traceback": _encodable("".join(traceback.format_exception(exc))),
+        **({"disk_full": True} if isinstance(exc, OSError) and exc.errno in FULL else {}),
     }
 
 
@@ -220,16 +220,16 @@ def open_assigned(job: Job) -> Device:
     Raises:
         RuntimeError: it is not the hardware that was planned for.
     """
-    wanted, rank = job.cell["device"], current_rank()
-    devices = wanted.get("devices", 1) // rank.count
-    threads = max(1, wanted["threads"] // rank.count)
+    device_spec, rank = job.cell["device"], current_rank()
+    devices = device_spec.get("devices", 1) // rank.count
+    threads = max(1, device_spec["threads"] // rank.count)
     assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices)
-    device = open_device(wanted["kind"], job.cell["framework"], assignment)
+    device = open_device(device_spec["kind"], job.cell["framework"], assignment)
     device.hide_others()
     device.open(job.cell["settings"]["precision"])
-    found = device.describe()
-    if found.model != wanted["model"]:
-        raise RuntimeError(f"planned for {wanted['model']!r}, but this is {found.model!r}")
+    info = device.describe()
+    if info.model != device_spec["model"]:
+        raise RuntimeError(f"planned for {device_spec['model']!r}, but this is {info.model!r}")
     return device
 
 
@@ -265,8 +265,8 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]
-    together = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
-    return together | ({"cores": job.cores} if job.cores else {})
+    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count, "visible": job.visible}
+    return conditions | ({"cores": job.cores} if job.cores else {})
 
 
 def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
@@ -297,10 +297,10 @@ def load_data(job: Job, workload: Workload) -> Data:
     data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
-    wanted = dict(job.cell["data"]["examples"])
+    counts = dict(job.cell["data"]["examples"])
     if "smoke" in job.cell:  # of a person's own data nobody knew how many there are
-        wanted = {name: min(wanted[name], len(split)) for name, split in vars(data).items()}
-    return Data(_cut(data.train, wanted["train"], "training"), _cut(data.val, wanted["val"], "validation"))
+        counts = {name: min(counts[name], len(split)) for name, split in vars(data).items()}
+    return Data(_cut(data.train, counts["train"], "training"), _cut(data.val, counts["val"], "validation"))
 
 
 def _checked(data: Any, function: str) -> Data:
@@ -320,9 +320,9 @@ def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:
     return Data(made(data.train), made(data.val))
 
 
-def _cut(split: Any, wanted: int | None, what: str) -> Any:
-    if wanted is None:
+def _cut(split: Any, count: int | None, role: str) -> Any:
+    if count is None:
         return split
-    if wanted > len(split):
-        raise ValueError(f"{wanted} {what} examples asked for, and there are {len(split)}")
-    return split.first(wanted)
+    if count > len(split):
+        raise ValueError(f"{count} {role} examples asked for, and there are {len(split)}")
+    return split.first(count)

@@ -18,16 +18,16 @@ def check(job: Job) -> Iterator[Event]:
 
     A check is a folder of `raybench.checks` by its name; its `measure.measure` returns plain values for a job.
     """
-    begun = time.perf_counter()
-    found: dict[str, Any] = {}
+    start_s = time.perf_counter()
+    result: dict[str, Any] = {}
     error = None
     try:
-        found = import_module(f"raybench.checks.{job.check}.measure").measure(job)
-    except (Exception, SystemExit) as caught:
+        result = import_module(f"raybench.checks.{job.check}.measure").measure(job)
+    except (Exception, SystemExit) as exc:
         memory.remove_limit()
-        error = describe_error(caught, "check", job)
-        if isinstance(caught, memory.OutOfMemory):
-            error |= caught.known
-    seconds = round(time.perf_counter() - begun, 6)
-    told = {"check": job.check, **job.labels, **found, "seconds": seconds, "error": error}
-    yield events.check_ended(job.trial, job.attempt, **told)
+        error = describe_error(exc, "check", job)
+        if isinstance(exc, memory.OutOfMemory):
+            error |= exc.known
+    seconds = round(time.perf_counter() - start_s, 6)
+    fields = {"check": job.check, **job.labels, **result, "seconds": seconds, "error": error}
+    yield events.check_ended(job.trial, job.attempt, **fields)

@@ -13,35 +13,35 @@ END = "end.json"
 """Where a trial's end is kept while it is profiled, so that a process that dies there loses nothing."""
 
 
-def profile(engine: ProfilingEngine, steps: int, ended: Event, folder: Path) -> Event:
+def profile(engine: ProfilingEngine, steps: int, end_event: Event, folder: Path) -> Event:
     """Time further training steps, and add the times to the trial's end.
 
     If profiling fails, a warning takes their place.
 
     Args:
         engine: trained; its model is changed.
-        ended: the trial's `trial_ended`, complete.
+        end_event: the trial's `trial_ended`, complete.
         folder: the attempt's.
     """
-    kept = folder / END
+    path = folder / END
     try:
-        kept.write_text(json.dumps(ended), encoding="utf-8")
-        return ended | {"step_profile": {"steps": steps, "seconds": dict(engine.profile(steps))}}
+        path.write_text(json.dumps(end_event), encoding="utf-8")
+        return end_event | {"step_profile": {"steps": steps, "seconds": dict(engine.profile(steps))}}
     except Exception as error:
-        return without_profile(ended, f"{type(error).__name__}: {error}")
+        return without_profile(end_event, f"{type(error).__name__}: {error}")
     finally:
-        kept.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
-def without_profile(ended: Event, reason: str) -> Event:
+def without_profile(end_event: Event, reason: str) -> Event:
     """Add the reason why there is no step profile to a trial's end, as a warning."""
-    return ended | {"warnings": [*ended["warnings"], f"no step profile: {reason}"]}
+    return end_event | {"warnings": [*end_event["warnings"], f"no step profile: {reason}"]}
 
 
 def kept_end(job: Job) -> Event | None:
     """Read the end of a trial whose process ended while it was profiled; None for any other trial."""
     try:
-        ended: Event = json.loads((Path(job.folder) / END).read_text(encoding="utf-8"))
+        end_event: Event = json.loads((Path(job.folder) / END).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return ended
+    return end_event

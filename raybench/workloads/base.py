@@ -99,10 +99,10 @@ class Workload:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload names either a dataset or a data function of its own")
         for name in ("data", "loss", "metrics", "initialize"):
-            given = getattr(self, name)
-            several = name != "data" and isinstance(given, Mapping)
-            if given is not None and not all(map(_is_function, given.values() if several else [given])):
-                raise TypeError(f"{name} is a function, not a {type(given).__name__}")
+            value = getattr(self, name)
+            is_mapping = name != "data" and isinstance(value, Mapping)
+            if value is not None and not all(map(_is_function, value.values() if is_mapping else [value])):
+                raise TypeError(f"{name} is a function, not a {type(value).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:
@@ -116,19 +116,19 @@ class Workload:
 
     def loss_for(self, framework: str) -> Function | None:
         """The loss in a framework's own functions; None where it is cross-entropy. Imports the framework."""
-        found: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
-        return found
+        function: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
+        return function
 
     def metrics_for(self, framework: str) -> Function | None:
         """The metrics in a framework's own functions; None where they are the accuracy. Imports the framework."""
-        given = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
-        found: Function | None = _function(given)
-        return found
+        declared = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
+        function: Function | None = _function(declared)
+        return function
 
     def initialize_model(self, framework: str, model: Any, examples: Callable[[int], tuple[Any, Any]]) -> None:
         """Have the workload set the weights of a fresh model that it works out from the data; see `initialize`."""
-        given = self.initialize.get(framework) if isinstance(self.initialize, Mapping) else self.initialize
-        initialize = _function(given)
+        declared = self.initialize.get(framework) if isinstance(self.initialize, Mapping) else self.initialize
+        initialize = _function(declared)
         if initialize:
             initialize(model, examples)
 
@@ -141,12 +141,12 @@ class Workload:
         """The picture of some predictions, of a workload that has a `preview`."""
         return _function(self.preview)(inputs, targets, outputs)
 
-    def with_options(self, chosen: Mapping[str, Any]) -> Workload:
+    def with_options(self, options: Mapping[str, Any]) -> Workload:
         """The same workload with a model of which this has been chosen; what is not, is at its default."""
-        if not chosen:
+        if not options:
             return self
-        models = {framework: partial(_built, build, dict(chosen)) for framework, build in self.models.items()}
-        of_data = {name: chosen[name] for name in self.data_options if name in chosen}
+        models = {framework: partial(_built, build, dict(options)) for framework, build in self.models.items()}
+        of_data = {name: options[name] for name in self.data_options if name in options}
         return replace(
             self, model=models, prepare=partial(_function(self.prepare), **of_data) if of_data else self.prepare
         )
@@ -164,17 +164,17 @@ class Workload:
         return _built(self.models[framework], {})
 
 
-def _is_function(given: Any) -> bool:
-    return callable(given) or (isinstance(given, str) and given.count(":") == 1)
+def _is_function(value: Any) -> bool:
+    return callable(value) or (isinstance(value, str) and value.count(":") == 1)
 
 
-def _function(given: Any) -> Any:
+def _function(reference: Any) -> Any:
     """A function as it is, or the one that a "module:function" names."""
-    if not isinstance(given, str):
-        return given
-    module, function = given.split(":")
+    if not isinstance(reference, str):
+        return reference
+    module, function = reference.split(":")
     return getattr(import_module(module), function)
 
 
-def _built(build: str | Callable[..., Any], chosen: Mapping[str, Any]) -> Any:
-    return _function(build)(**chosen)
+def _built(build: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return _function(build)(**options)

@@ -14,7 +14,7 @@ from raybench.workloads.base import Workload
 @cache
 def names() -> tuple[str, ...]:
     """The names of all shipped workloads."""
-    return tuple(sorted(found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)]) if found.ispkg))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg))
 
 
 def get(name: str) -> Workload:

@@ -89,8 +89,8 @@ class WorkloadInfo:
         if not self.data_files:
             return None
         try:
-            with digests.Digests() as known:
-                return digests.digest_of([known.of(root / name) for name in self.data_files])
+            with digests.Digests() as cache:
+                return digests.digest_of([cache.of(root / name) for name in self.data_files])
         except OSError as error:
             raise DataError(
                 f"workload {self.name}: cannot read {error.filename}: {error.strerror}; "
@@ -124,8 +124,8 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
     if file:
         return _read_file(file, attribute, base, files, links)
     workload = builtin.get(text)
-    for name, given in (("files", files), ("links", links)):
-        if list(given):
+    for name, entries in (("files", files), ("links", links)):
+        if list(entries):
             raise WorkloadError(f"{name} belong to a workload file of your own, and {text} comes with raybench", name)
     return WorkloadInfo(
         name=workload.name,
@@ -170,14 +170,14 @@ def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], link
     path = base / user_path(file)
     try:
         declared = read_declaration(read_regular(path), str(path), attribute)
-        own = collect(path, files, links)
+        own_files = collect(path, files, links)
     except OSError as error:
-        near = _near(path) if Path(str(error.filename)) == path else ""
-        raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{near}") from None
+        hint = _near(path) if Path(str(error.filename)) == path else ""
+        raise WorkloadError(f"cannot read the workload's file {error.filename}: {error.strerror}{hint}") from None
     return WorkloadInfo(
         name=declared.name or attribute,
         version=None,
-        digest=own.digest,
+        digest=own_files.digest,
         dataset=declared.dataset,
         data_files=declared.data_files,
         defaults=declared.defaults,
@@ -190,16 +190,16 @@ def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], link
         parity_tolerance=declared.parity_tolerance,
         file=str(path),
         attribute=attribute,
-        files=own.shipped,
-        elsewhere=own.elsewhere,
-        links=own.links,
+        files=own_files.shipped,
+        elsewhere=own_files.elsewhere,
+        links=own_files.links,
     )
 
 
 def _near(path: Path) -> str:
-    here = [found.name for found in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, here, 1)
-    return f"; did you mean {near[0]}?" if near and near[0] != path.name else ""
+    names = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    matches = get_close_matches(path.name, names, 1)
+    return f"; did you mean {matches[0]}?" if matches and matches[0] != path.name else ""
 
 
 def load_workload(info: WorkloadInfo, code: Path) -> Workload:
@@ -221,10 +221,10 @@ def load_workload(info: WorkloadInfo, code: Path) -> Workload:
             raise WorkloadError(
                 f"{code / name} was changed, and is not {name} of the cell; remove {code} and run again"
             )
-    before = set(sys.modules)
+    modules_before = set(sys.modules)
     put_on_path(code)
     module = _run(code / Path(info.file).name, str(info.digest))
-    check_modules(info.elsewhere, code, before)
+    check_modules(info.elsewhere, code, modules_before)
     workload = getattr(module, info.attribute, None)
     if not isinstance(workload, Workload):
         raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")

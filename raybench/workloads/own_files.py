@@ -100,7 +100,9 @@ class OwnFiles:
         """The digest of all that is part of the cell; that of the workload file where it is alone."""
         if len(self.shipped) == 1 and not self.elsewhere:
             return next(iter(self.shipped.values()))
-        lines = [f"{name} {each}\n" for part in (self.shipped, self.elsewhere) for name, each in sorted(part.items())]
+        lines = [
+            f"{name} {sha256}\n" for table in (self.shipped, self.elsewhere) for name, sha256 in sorted(table.items())
+        ]
         return digest_of("".join(lines).encode())
 
 
@@ -117,10 +119,10 @@ def collect(file: Path, files: Iterable[str] = (), links: Iterable[str] = ()) ->
         WorkloadError: a file that is imported or named cannot be used; one line. Its `field` is the grid's field.
     """
     root = file.absolute().parent
-    found = OwnFiles(root)
-    found.links = dict(_links(root, links))
-    _Imports(found).follow([file.absolute(), *_named(root, files, found.links)])
-    return found
+    own_files = OwnFiles(root)
+    own_files.links = dict(_links(root, links))
+    _Imports(own_files).follow([file.absolute(), *_named(root, files, own_files.links)])
+    return own_files
 
 
 def _links(root: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -138,39 +140,39 @@ def _named(root: Path, patterns: Iterable[str], links: Collection[str]) -> Itera
             matches = [root / pattern] if (root / pattern).exists() else sorted(root.glob(pattern))
         except (ValueError, OSError) as error:  # such as a**, or a name that is too long
             raise WorkloadError(f"{pattern[:200]!r} is no pattern of file names: {error}", field="files") from None
-        below = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
-        usable = [file for file in below if file.is_file() and not _hidden(file.relative_to(root), links)]
+        candidates = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
+        usable = [file for file in candidates if file.is_file() and not _hidden(file.relative_to(root), links)]
         if not usable:
             raise WorkloadError(f"{pattern!r} matches no file in {root}", field="files")
         yield from usable
 
 
-def _below(root: Path, name: str, of: str) -> PurePosixPath:
+def _below(root: Path, name: str, field: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise WorkloadError(f"{name!r} is not below the workload's folder, {root}", field=of)
+        raise WorkloadError(f"{name!r} is not below the workload's folder, {root}", field=field)
     return path
 
 
 def _hidden(path: Path, links: Collection[str]) -> bool:
-    own = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
-    return own or any(PurePosixPath(path.as_posix()).is_relative_to(link) for link in links)
+    is_hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+    return is_hidden or any(PurePosixPath(path.as_posix()).is_relative_to(link) for link in links)
 
 
 class _Imports:
     """Follows imports from file to file."""
 
-    def __init__(self, found: OwnFiles) -> None:
-        self._found = found
+    def __init__(self, own_files: OwnFiles) -> None:
+        self._found = own_files
         self._roots: dict[str, Path | None] = {}
 
     def follow(self, files: Sequence[Path]) -> None:
         """Take in files below the root, and all that they import that is not installed."""
         root = self._found.root
-        waiting = [(file, root, _module_name(file, root)) for file in files]
+        pending = [(file, root, _module_name(file, root)) for file in files]
         seen: set[Path] = set()
-        while waiting:
-            file, base, module = waiting.pop()
+        while pending:
+            file, base, module = pending.pop()
             if file in seen:
                 continue
             seen.add(file)
@@ -182,7 +184,7 @@ class _Imports:
             if file.suffix == ".py":
                 _, tree = parse(content, str(file))
                 for name in _imported(tree, module, file):
-                    waiting += self._files(name)
+                    pending += self._files(name)
         self._found.shipped = dict(sorted(self._found.shipped.items()))
 
     def _files(self, name: str) -> list[tuple[Path, Path, str]]:
@@ -191,15 +193,15 @@ class _Imports:
         if parts[0] not in self._roots:
             self._roots[parts[0]] = self._root_of(parts[0])
         root = self._roots[parts[0]]
-        found = []
+        entries = []
         for count in range(1, len(parts) + 1) if root else ():
             assert root
             path, module = root.joinpath(*parts[:count]), ".".join(parts[:count])
             for file in (path / "__init__.py", path.with_suffix(".py")):
                 if file.is_file():
-                    found.append((file, root, module))
+                    entries.append((file, root, module))
                     break
-        return found
+        return entries
 
     def _root_of(self, top: str) -> Path | None:
         """The folder of a top-level module or package that is not installed; None for any other."""
@@ -215,8 +217,8 @@ class _Imports:
         if spec is None:
             return None
         packages = list(spec.submodule_search_locations or ())
-        own = packages[0] if packages else spec.origin if spec.has_location else None
-        return None if own is None or _is_installed(Path(own)) else Path(own).parent
+        location = packages[0] if packages else spec.origin if spec.has_location else None
+        return None if location is None or _is_installed(Path(location)) else Path(location).parent
 
 
 def _has_modules(folder: Path) -> bool:
@@ -263,43 +265,43 @@ def _standard(entry: str) -> bool:
     return entry in (library, sysconfig.get_path("platstdlib"), f"{library}/lib-dynload") or entry.endswith(".zip")
 
 
-def snapshot(found: OwnFiles, folder: Path) -> Path:
+def snapshot(own_files: OwnFiles, folder: Path) -> Path:
     """Copy the files into a folder of a grid's own, if they are not there already; returns the copy's folder.
 
     Raises:
         WorkloadError: a file has been changed since the plan was made.
     """
-    names = "".join(f"{name} {place}\n" for name, place in sorted(found.links.items()))
+    names = "".join(f"{name} {destination}\n" for name, destination in sorted(own_files.links.items()))
     suffix = f"-{digest_of(names.encode()).removeprefix('sha256:')}" if names else ""
-    place = folder / FOLDER / f"{found.digest.removeprefix('sha256:')}{suffix}"
-    if not place.is_dir():
-        contents = {name: (found.root / name).read_bytes() for name in found.shipped}
+    destination = folder / FOLDER / f"{own_files.digest.removeprefix('sha256:')}{suffix}"
+    if not destination.is_dir():
+        contents = {name: (own_files.root / name).read_bytes() for name in own_files.shipped}
         for name, content in contents.items():
-            if digest_of(content) != found.shipped[name]:
+            if digest_of(content) != own_files.shipped[name]:
                 raise WorkloadError(
-                    f"{found.root / name} was changed after the grid was planned; run the command again"
+                    f"{own_files.root / name} was changed after the grid was planned; run the command again"
                 )
-        write(contents, found.links, place)
-    return place
+        write(contents, own_files.links, destination)
+    return destination
 
 
-def write(contents: Mapping[str, bytes], links: Mapping[str, str], place: Path) -> None:
+def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: Path) -> None:
     """Make a snapshot's folder; it is there as a whole or not at all."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(prefix=".", dir=place.parent))
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".", dir=destination.parent))
     for name, content in contents.items():
-        (making / name).parent.mkdir(parents=True, exist_ok=True)
-        (making / name).write_bytes(content)
+        (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+        (temporary / name).write_bytes(content)
     for name, target in links.items():
         if Path(target).exists():  # on another node of a cluster it may not
-            (making / name).parent.mkdir(parents=True, exist_ok=True)
-            (making / name).symlink_to(target)
-    making.chmod(0o755)
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            (temporary / name).symlink_to(target)
+    temporary.chmod(0o755)
     try:
-        making.rename(place)
+        temporary.rename(destination)
     except OSError:
-        shutil.rmtree(making, ignore_errors=True)
-        if not place.is_dir():  # another process may have made it
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not destination.is_dir():  # another process may have made it
             raise
 
 
@@ -308,35 +310,35 @@ def put_on_path(code: Path) -> None:
 
     Modules of an earlier snapshot are forgotten.
     """
-    for earlier in [entry for entry in sys.path if Path(entry).parent.name == FOLDER and entry != str(code)]:
-        sys.path.remove(earlier)
+    for stale in [entry for entry in sys.path if Path(entry).parent.name == FOLDER and entry != str(code)]:
+        sys.path.remove(stale)
         for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None) or "").startswith(earlier + os.sep):
+            if str(getattr(module, "__file__", None) or "").startswith(stale + os.sep):
                 del sys.modules[name]
-    rest = [entry for entry in sys.path if entry not in ("", str(code))]
-    standard = [entry for entry in rest if _standard(entry)]
-    sys.path[:] = [*standard, str(code), *(entry for entry in rest if entry not in standard)]
+    entries = [entry for entry in sys.path if entry not in ("", str(code))]
+    standard = [entry for entry in entries if _standard(entry)]
+    sys.path[:] = [*standard, str(code), *(entry for entry in entries if entry not in standard)]
     importlib.invalidate_caches()
 
 
-def check_modules(elsewhere: Mapping[str, str], code: Path, before: Collection[str]) -> None:
+def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]) -> None:
     """Check that this process has imported nothing of the user's that is not part of the cell.
 
     Args:
         elsewhere: modules that the plan knows, and their digests.
         code: the snapshot's folder.
-        before: names of the modules that were there before the workload was loaded.
+        modules_before: names of the modules that were there before the workload was loaded.
 
     Raises:
         WorkloadError: it has, or one of them is another file than the plan knows.
     """
-    own = Path(__file__).parents[1]
-    for name in sorted(sys.modules.keys() - set(before)):
+    package = Path(__file__).parents[1]
+    for name in sorted(sys.modules.keys() - set(modules_before)):
         file = getattr(sys.modules[name], "__file__", None)
         if not file or not file.endswith(".py"):
             continue
         path = Path(file).absolute()
-        if path.is_relative_to(code) or path.is_relative_to(own) or _is_installed(path):
+        if path.is_relative_to(code) or path.is_relative_to(package) or _is_installed(path):
             continue
         tail = [*name.split("."), *(["__init__"] if path.stem == "__init__" else [])]
         if list(path.with_suffix("").parts[-len(tail) :]) != tail or str(path.parents[len(tail) - 1]) not in sys.path:

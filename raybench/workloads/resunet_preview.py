@@ -21,9 +21,9 @@ def draw(inputs: Array, targets: Array, outputs: Array) -> Array:
     """
     import numpy as np
 
-    found = 255 / (1 + np.exp(-np.clip(outputs, -30, 30)))
-    found[:, 0] = np.where(outputs[:, 0] > 0, 255, 0)
-    grey = np.stack([targets, np.rint(found).astype(np.uint8)], 2).reshape(len(targets), 4, *targets.shape[2:])
-    parts = [inputs[..., :3], inputs[..., 3:], *(np.repeat(grey[:, place, ..., None], 3, -1) for place in range(4))]
-    sheet: Array = np.concatenate(np.concatenate(parts, 2), 0)
+    predicted = 255 / (1 + np.exp(-np.clip(outputs, -30, 30)))
+    predicted[:, 0] = np.where(outputs[:, 0] > 0, 255, 0)
+    grey = np.stack([targets, np.rint(predicted).astype(np.uint8)], 2).reshape(len(targets), 4, *targets.shape[2:])
+    panels = [inputs[..., :3], inputs[..., 3:], *(np.repeat(grey[:, index, ..., None], 3, -1) for index in range(4))]
+    sheet: Array = np.concatenate(np.concatenate(panels, 2), 0)
     return sheet

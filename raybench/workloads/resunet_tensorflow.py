@@ -20,8 +20,8 @@ SMOOTH = 1.0
 
 def conv(inputs: Any, outputs: int, size: int, name: str) -> Any:
     """A convolution without bias that keeps the size of the picture."""
-    made = layers.Conv2D(outputs, size, padding="same", use_bias=False, kernel_initializer=kernel(), name=name)
-    return made(inputs)
+    layer = layers.Conv2D(outputs, size, padding="same", use_bias=False, kernel_initializer=kernel(), name=name)
+    return layer(inputs)
 
 
 def norm(inputs: Any, name: str) -> Any:
@@ -37,25 +37,25 @@ def pre_activated(inputs: Any, outputs: int, name: str) -> Any:
 
 def residual(inputs: Any, outputs: int, name: str) -> Any:
     """Two convolutions beside the raw input, which passes a convolution 1×1 and batch norm."""
-    beside = norm(conv(inputs, outputs, 1, f"{name}.beside.0"), f"{name}.beside.1")
-    return layers.Add()([beside, pre_activated(inputs, outputs, f"{name}.main")])
+    shortcut = norm(conv(inputs, outputs, 1, f"{name}.beside.0"), f"{name}.beside.1")
+    return layers.Add()([shortcut, pre_activated(inputs, outputs, f"{name}.main")])
 
 
 def shuffled(inputs: Any) -> Any:
     """A quarter of the channels and twice the height and width, in torch's order of channels."""
     _, height, width, channels = inputs.shape
-    parts = layers.Reshape((height, width, channels // 4, 2, 2))(inputs)
-    return layers.Reshape((2 * height, 2 * width, channels // 4))(layers.Permute((1, 4, 2, 5, 3))(parts))
+    blocks = layers.Reshape((height, width, channels // 4, 2, 2))(inputs)
+    return layers.Reshape((2 * height, 2 * width, channels // 4))(layers.Permute((1, 4, 2, 5, 3))(blocks))
 
 
-def up(inputs: Any, outputs: int, joined: Sequence[Any], concatenate: bool, name: str) -> Any:
+def up(inputs: Any, outputs: int, skips: Sequence[Any], concatenate: bool, name: str) -> Any:
     """Twice the height and width, joined with what the way down had there: added after a convolution, or as it is."""
     width = inputs.shape[-1]
     out = shuffled(conv(inputs, 4 * width, 1, f"{name}.grow"))
     if concatenate:
-        out = layers.Concatenate()([out, *joined])
+        out = layers.Concatenate()([out, *skips])
     else:
-        out = layers.Add()([out, *(conv(more, width, 1, f"{name}.joins.{n}") for n, more in enumerate(joined))])
+        out = layers.Add()([out, *(conv(skip, width, 1, f"{name}.joins.{n}") for n, skip in enumerate(skips))])
     return residual(out, outputs, f"{name}.block")
 
 
@@ -85,18 +85,18 @@ def loss_v1(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 def loss_v2(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Cross-entropy and twice Dice of the mask, and twice the root of the depth's mean squared error; [N]."""
     mask, depth = both(targets)
-    found, places = tf.sigmoid(outputs[:, 0]), (1, 2)
-    overlap = 2.0 * tf.reduce_sum(found * mask, places) + SMOOTH
-    dice = 1.0 - overlap / (tf.reduce_sum(found, places) + tf.reduce_sum(mask, places) + SMOOTH)
-    error = tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, places)
+    predicted, axes = tf.sigmoid(outputs[:, 0]), (1, 2)
+    overlap = 2.0 * tf.reduce_sum(predicted * mask, axes) + SMOOTH
+    dice = 1.0 - overlap / (tf.reduce_sum(predicted, axes) + tf.reduce_sum(mask, axes) + SMOOTH)
+    error = tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, axes)
     return binary(outputs[:, 0], mask) + 2.0 * dice + 2.0 * tf.sqrt(error + 1e-6)
 
 
 def metrics(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
     """`mask_iou`, intersection over union (1 where both are empty), and `depth_rmse`, in parts of the range; [N]."""
     mask, depth = both(targets)
-    found, wanted, places = outputs[:, 0] > 0, mask > 0.5, (1, 2)
-    common = tf.reduce_sum(tf.cast(found & wanted, tf.float32), places)
-    union = tf.reduce_sum(tf.cast(found | wanted, tf.float32), places)
+    predicted, actual, axes = outputs[:, 0] > 0, mask > 0.5, (1, 2)
+    common = tf.reduce_sum(tf.cast(predicted & actual, tf.float32), axes)
+    union = tf.reduce_sum(tf.cast(predicted | actual, tf.float32), axes)
     iou = tf.where(union > 0, common / tf.maximum(union, 1.0), 1.0)
-    return {"mask_iou": iou, "depth_rmse": tf.sqrt(tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, places))}
+    return {"mask_iou": iou, "depth_rmse": tf.sqrt(tf.reduce_mean((tf.sigmoid(outputs[:, 1]) - depth) ** 2, axes))}

@@ -55,23 +55,23 @@ class Up(nn.Module):
         concatenate: they stand beside one another instead, as they are.
     """
 
-    def __init__(self, inputs: int, outputs: int, joined: tuple[int, ...], concatenate: bool) -> None:
+    def __init__(self, inputs: int, outputs: int, skip_widths: tuple[int, ...], concatenate: bool) -> None:
         super().__init__()
         self.grow = conv(inputs, 4 * inputs, 1)
         self.shuffle = nn.PixelShuffle(2)
         self.concatenate = concatenate
-        self.joins = nn.ModuleList([] if concatenate else [conv(width, inputs, 1) for width in joined])
-        self.block = Residual(inputs + sum(joined) if concatenate else inputs, outputs)
+        self.joins = nn.ModuleList([] if concatenate else [conv(width, inputs, 1) for width in skip_widths])
+        self.block = Residual(inputs + sum(skip_widths) if concatenate else inputs, outputs)
 
-    def forward(self, inputs: torch.Tensor, joined: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor, skips: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """[N, inputs, height, width] to [N, outputs, 2 · height, 2 · width]."""
         out = self.shuffle(self.grow(inputs))
         if self.concatenate:
-            out = torch.cat([out, *joined], 1)
-        for join, values in zip(self.joins, joined, strict=False):
+            out = torch.cat([out, *skips], 1)
+        for join, values in zip(self.joins, skips, strict=False):
             out = out + join(values)
-        grown: torch.Tensor = self.block(out)
-        return grown
+        result: torch.Tensor = self.block(out)
+        return result
 
 
 def binary(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -94,18 +94,18 @@ def loss_v1(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 def loss_v2(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Cross-entropy and twice Dice of the mask, and twice the root of the depth's mean squared error; [N]."""
     mask, depth = both(targets)
-    found, places = outputs[:, 0].sigmoid(), (1, 2)
-    overlap = 2 * (found * mask).sum(places) + SMOOTH
-    dice = 1 - overlap / (found.sum(places) + mask.sum(places) + SMOOTH)
-    error = ((outputs[:, 1].sigmoid() - depth) ** 2).mean(places)
+    predicted, axes = outputs[:, 0].sigmoid(), (1, 2)
+    overlap = 2 * (predicted * mask).sum(axes) + SMOOTH
+    dice = 1 - overlap / (predicted.sum(axes) + mask.sum(axes) + SMOOTH)
+    error = ((outputs[:, 1].sigmoid() - depth) ** 2).mean(axes)
     return binary(outputs[:, 0], mask) + 2 * dice + 2 * (error + 1e-6).sqrt()
 
 
 def metrics(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
     """`mask_iou`, intersection over union (1 where both are empty), and `depth_rmse`, in parts of the range; [N]."""
     mask, depth = both(targets)
-    found, wanted, places = outputs[:, 0] > 0, mask > 0.5, (1, 2)
-    common = (found & wanted).sum(places)
-    union = (found | wanted).sum(places)
+    predicted, actual, axes = outputs[:, 0] > 0, mask > 0.5, (1, 2)
+    common = (predicted & actual).sum(axes)
+    union = (predicted | actual).sum(axes)
     iou = torch.where(union > 0, common / union.clamp(min=1), 1.0)
-    return {"mask_iou": iou, "depth_rmse": ((outputs[:, 1].sigmoid() - depth) ** 2).mean(places).sqrt()}
+    return {"mask_iou": iou, "depth_rmse": ((outputs[:, 1].sigmoid() - depth) ** 2).mean(axes).sqrt()}

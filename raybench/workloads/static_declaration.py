@@ -48,31 +48,31 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
         WorkloadError: one line, with the file and the line that is wrong.
     """
     _, tree = parse(content, file)
-    found = _assignments(tree)
-    workloads = [name for name, value in found.items() if _is_workload(value)]
-    if attribute not in found:
-        near = get_close_matches(attribute, workloads, 1)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(workloads) or 'no workload'}"
-        wrong = f"no top-level {attribute!r} in it" if attribute else "say which workload of it: file.py:name"
-        raise WorkloadError(f"{file}: {wrong}; {hint}")
-    call = found[attribute]
+    assignments = _assignments(tree)
+    workloads = [name for name, value in assignments.items() if _is_workload(value)]
+    if attribute not in assignments:
+        matches = get_close_matches(attribute, workloads, 1)
+        hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(workloads) or 'no workload'}"
+        problem = f"no top-level {attribute!r} in it" if attribute else "say which workload of it: file.py:name"
+        raise WorkloadError(f"{file}: {problem}; {hint}")
+    call = assignments[attribute]
     if not _is_workload(call):
-        where = f"{file}:{call.lineno}"
-        raise WorkloadError(f"{where}: write {attribute} = Workload(...) there: the file is read without being run")
+        location = f"{file}:{call.lineno}"
+        raise WorkloadError(f"{location}: write {attribute} = Workload(...) there: the file is read without being run")
     assert isinstance(call, ast.Call)
     return _Reader(file, call).declaration()
 
 
 def _assignments(tree: ast.Module) -> dict[str, ast.expr]:
     """What each top-level name is assigned last."""
-    found: dict[str, ast.expr] = {}
+    values: dict[str, ast.expr] = {}
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
         value = getattr(node, "value", None)
-        found |= {target.id: value for target in targets if isinstance(target, ast.Name) and value is not None}
-    return found
+        values |= {target.id: value for target in targets if isinstance(target, ast.Name) and value is not None}
+    return values
 
 
 def _is_workload(value: ast.expr) -> bool:
@@ -90,29 +90,29 @@ class _Reader:
 
     def __init__(self, file: str, call: ast.Call) -> None:
         self._file, self._call = file, call
-        if any(isinstance(arg, ast.Starred) for arg in call.args) or any(word.arg is None for word in call.keywords):
+        if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
             self._fail(call, "write the arguments of Workload out: * and ** hide them from the plan")
         self._given = dict(zip(FIELDS, call.args, strict=False))
-        for word in call.keywords:
-            name = str(word.arg)
+        for kw in call.keywords:
+            name = str(kw.arg)
             if name not in FIELDS:
-                near = get_close_matches(name, FIELDS, 1)
-                self._fail(word.value, f"Workload has no {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
-            self._given[name] = word.value
+                match = get_close_matches(name, FIELDS, 1)
+                self._fail(kw.value, f"Workload has no {name!r}" + (f"; did you mean {match[0]}?" if match else ""))
+            self._given[name] = kw.value
         self._given = {name: node for name, node in self._given.items() if not _is_none(node)}
 
     def _fail(self, node: ast.expr, message: str) -> NoReturn:
         raise WorkloadError(f"{self._file}:{node.lineno}: {message}")
 
     def declaration(self) -> Declaration:
-        given = self._given
-        if "model" not in given:
+        arguments = self._given
+        if "model" not in arguments:
             self._fail(self._call, "Workload needs a model")
-        if ("dataset" in given) == ("data" in given):
+        if ("dataset" in arguments) == ("data" in arguments):
             self._fail(self._call, "Workload needs either a dataset or a data function of your own")
         self._read("version", "a whole number", int)
         return Declaration(
-            frameworks=self._frameworks(given["model"]),
+            frameworks=self._frameworks(arguments["model"]),
             name=self._read("name", "text", str) or "",
             dataset=self._dataset(),
             data_files=self._data_files(),
@@ -120,12 +120,12 @@ class _Reader:
             examples=self._examples(),
             held_out=self._held_out(),
             options=self._options(),
-            own_loss="loss" in given,
+            own_loss="loss" in arguments,
             metric_names=self._metric_names(),
             parity_tolerance=self._parity_tolerance(),
         )
 
-    def _read(self, name: str, wanted: str, *kinds: type) -> Any:
+    def _read(self, name: str, expected: str, *kinds: type) -> Any:
         """The literal value of an argument, of one of these types; None where it is not given."""
         node = self._given.get(name)
         if node is None:
@@ -133,12 +133,12 @@ class _Reader:
         try:
             value = ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            self._fail(node, f"{name} has to be written out ({wanted}): the file is read without being run")
-        texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            self._fail(node, f"{name} has to be written out ({expected}): the file is read without being run")
+        texts = [child.value for child in ast.walk(node) if isinstance(child, ast.Constant)]
         if any(isinstance(text, str) and _IMPOSSIBLE.search(text) for text in texts):
             self._fail(node, f"{name} has a character that no file or program can hold: U+0000 or a lone surrogate")
         if not isinstance(value, kinds) or isinstance(value, bool):
-            self._fail(node, f"{name} is {wanted}, not {value!r:.60}")
+            self._fail(node, f"{name} is {expected}, not {value!r:.60}")
         return value
 
     def _dataset(self) -> str | None:
@@ -173,28 +173,28 @@ class _Reader:
         options: dict[str, Any] = self._read("options", "a dictionary of the model's options", dict) or {}
         for name, default in options.items():
             if not isinstance(name, str) or not isinstance(default, (bool, int, float, str)):
-                wanted = "options has a name and its default, a number, a text, True or False"
-                self._fail(self._given["options"], f"{wanted}, not {name!r}: {default!r:.40}")
+                expected = "options has a name and its default, a number, a text, True or False"
+                self._fail(self._given["options"], f"{expected}, not {name!r}: {default!r:.40}")
         return options
 
     def _examples(self) -> dict[str, int]:
         examples: dict[str, int] = self._read("examples", 'a dictionary such as {"train": 1000}', dict) or {}
         for split, count in examples.items():
             if split not in SPLITS or type(count) is not int or count < 1:
-                wanted = "examples has a whole number of at least 1 for train, val or both"
-                self._fail(self._given["examples"], f"{wanted}, not {split!r}: {count!r:.40}")
+                expected = "examples has a whole number of at least 1 for train, val or both"
+                self._fail(self._given["examples"], f"{expected}, not {split!r}: {count!r:.40}")
         return examples
 
     def _parity_tolerance(self) -> dict[str, float]:
-        found: dict[str, float] = self._read("parity_tolerance", 'a dictionary such as {"losses": 0.01}', dict) or {}
-        for name, value in found.items():
+        limits: dict[str, float] = self._read("parity_tolerance", 'a dictionary such as {"losses": 0.01}', dict) or {}
+        for name, value in limits.items():
             if name not in PARITY_TOLERANCE:
                 message = f"parity_tolerance has no {name!r}; {nearest(str(name), PARITY_TOLERANCE)}"
                 self._fail(self._given["parity_tolerance"], message)
             if type(value) not in (int, float) or value < 0:
                 message = f"parity_tolerance has numbers that are not negative, not {name!r}: {value!r:.40}"
                 self._fail(self._given["parity_tolerance"], message)
-        return found
+        return limits
 
     def _held_out(self) -> int:
         held_out: int = self._read("held_out", "a whole number", int) or 0

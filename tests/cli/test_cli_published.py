@@ -96,7 +96,7 @@ def test_a_csv_of_epochs(raybench, tmp_path):
         "An epoch costs 1.48 × as much on fast as on slow, at 0.3 and 0.1 an hour (95 %: 1.44 to 1.52); it would cost "
         "the same at 0.202 an hour of fast (95 %: 0.197 to 0.208)."
     ) in words
-    assert "nothing is said of job lengths" in words
+    assert "there is no table of job lengths" in words
     (tmp_path / "mine.csv").write_text(CSV.replace("train_s", "train"))
     said = raybench("report", "mine.csv")
     assert said.status == 2

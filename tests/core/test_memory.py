@@ -90,10 +90,10 @@ def test_a_limit_is_set_within_what_the_system_allows_and_taken_away(allowed, as
         "if allowed:\n"
         "    resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))\n"
         "else:\n"
-        "    assert not memory.is_kept(asked)\n"
+        "    assert not memory.limit_applies(asked)\n"
         "memory.limit(asked)\n"
-        "print(resource.getrlimit(resource.RLIMIT_DATA)[0], memory.is_kept(asked))\n"
-        "memory.lift()\n"
+        "print(resource.getrlimit(resource.RLIMIT_DATA)[0], memory.limit_applies(asked))\n"
+        "memory.remove_limit()\n"
         "print(resource.getrlimit(resource.RLIMIT_DATA)[0])\n"
     )
     command = [sys.executable, "-c", code, str(allowed), str(asked)]

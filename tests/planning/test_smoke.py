@@ -269,7 +269,7 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     assert not of_grid.standing.smoke and len(of_grid.standing.cells) == 4
     of_smoke = build.from_source(str(folder / "grid.yaml"), results, smoke=True)
     assert of_smoke.standing.name == build.from_source("g~smoke", results).standing.name == "g~smoke"
-    said = "".join(span.text for sentence in of_smoke.verdict[0] for span in sentence)
+    said = " ".join(map(plain, of_smoke.verdict[0]))
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
     assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.standing.rows} == {None}

@@ -124,7 +124,8 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     last_epoch = epochs[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
-        f"after the warm-up its {unit} still took {start.slower:.2f} × as long as later, until epoch {until} of {last_epoch}",
+        f"after the warm-up its {unit} still took {start.slower:.2f} × as long as later, until epoch {until} of "
+        f"{last_epoch}",
         {"excess": start.excess, "slower": start.slower, "part": start.part, "p": start.p},
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",

@@ -101,8 +101,8 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     busy_share, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
     if busy_share >= BUSY or busy_share * cores >= BUSY_CORES:
         says = (
-            f"other processes kept {busy_share * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy during "
-            f"{window(attempt)}"
+            f"other processes kept {busy_share * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy "
+            f"during {window(attempt)}"
         )
     elif attempt.runtime_conditions.get("host_busy") is True:
         says = "other programs kept the machine busy when it began, so that its threads waited without spinning"

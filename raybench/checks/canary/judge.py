@@ -46,10 +46,10 @@ class Drift:
     excess: Mapping[Key, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        named = ", ".join(self.trials[:3]) + (f" and {len(self.trials) - 3} more" if len(self.trials) > 3 else "")
+        trial_names = ", ".join(self.trials[:3]) + (f" and {len(self.trials) - 3} more" if len(self.trials) > 3 else "")
         return (
             f"{self.about} changed while the grid ran: a job that is always the same took up to {self.slower:.2f} × as "
-            f"long (noise: {1 + self.noise:.2f} ×); it touches {named or 'no trial'}"
+            f"long (noise: {1 + self.noise:.2f} ×); it touches {trial_names or 'no trial'}"
         )
 
 
@@ -63,28 +63,28 @@ class _Canary:
     def of(cls, event: Event) -> _Canary | None:
         try:
             error = MEDIAN * float(event["noise"]) / math.sqrt(event["calls"])
-            found = cls(str(event["t"]), math.log(event["call_s"]), QUIET**2 + error**2)
+            canary = cls(str(event["t"]), math.log(event["call_s"]), QUIET**2 + error**2)
         except (KeyError, TypeError, ValueError, ArithmeticError):
             return None
-        return found if abs(found.log) < LARGEST and found.variance < LARGEST else None
+        return canary if abs(canary.log) < LARGEST and canary.variance < LARGEST else None
 
 
-def drifts(told: Iterable[Event], attempts: Iterable[Attempt]) -> list[Drift]:
+def drifts(events: Iterable[Event], attempts: Iterable[Attempt]) -> list[Drift]:
     """Devices on which canaries differ by more than noise, with the attempts that it touches.
 
     Args:
-        told: the ends of canaries; other events are left aside.
+        events: the ends of canaries; other events are left aside.
         attempts: those that may be touched.
     """
     groups: dict[str, tuple[Event, list[_Canary]]] = {}
-    for event in map(dict, map(valid_values_in, told)):
-        found, subject = _Canary.of(event), mapping_in(event.get("subject"))
-        if found and subject and isinstance(subject.get("device", {}), Mapping):
-            place = canonical({name: event.get(name) for name in ("subject", "host", "visible")})
-            groups.setdefault(place, (event, []))[1].append(found)
-    known = list(attempts)
+    for event in map(dict, map(valid_values_in, events)):
+        canary, subject = _Canary.of(event), mapping_in(event.get("subject"))
+        if canary and subject and isinstance(subject.get("device", {}), Mapping):
+            group_key = canonical({name: event.get(name) for name in ("subject", "host", "visible")})
+            groups.setdefault(group_key, (event, []))[1].append(canary)
+    records = list(attempts)
     alpha = ALPHA / max(len(groups), 1)
-    return [drift for event, canaries in groups.values() for drift in _of_one(event, canaries, known, alpha)]
+    return [drift for event, canaries in groups.values() for drift in _of_one(event, canaries, records, alpha)]
 
 
 def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt], alpha: float) -> Iterator[Drift]:
@@ -94,27 +94,27 @@ def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt], alph
     canaries = sorted(canaries, key=lambda canary: canary.t)
     if not _have_changed(canaries, alpha):
         return
-    usual = _usual(canaries)
+    baseline = _usual(canaries)
     deviations = float(ndtri(1 - alpha / len(canaries)))
-    excess = {canary.t: canary.log - usual - deviations * math.sqrt(canary.variance) for canary in canaries}
-    slow = {t: math.expm1(beyond) for t, beyond in excess.items() if beyond > 0}
-    if not slow:
+    excess = {canary.t: canary.log - baseline - deviations * math.sqrt(canary.variance) for canary in canaries}
+    slowdowns = {t: math.expm1(slowdown) for t, slowdown in excess.items() if slowdown > 0}
+    if not slowdowns:
         return
-    touched: dict[Key, float] = {}
+    affected: dict[Key, float] = {}
     names: dict[str, None] = {}
     for attempt in attempts:
         if not _is_on(attempt, event["subject"], event.get("host")):
             continue
         for first, second in pairwise(canaries):
-            beyond = max(slow.get(first.t, 0.0), slow.get(second.t, 0.0))
-            if beyond and (attempt.started or "") < second.t and (attempt.ended or "") > first.t:
-                touched[attempt.key] = max(beyond, touched.get(attempt.key, 0.0))
+            slowdown = max(slowdowns.get(first.t, 0.0), slowdowns.get(second.t, 0.0))
+            if slowdown and (attempt.started or "") < second.t and (attempt.ended or "") > first.t:
+                affected[attempt.key] = max(slowdown, affected.get(attempt.key, 0.0))
                 names[attempt.label or attempt.trial] = None
     slowest = max(canaries, key=lambda canary: canary.log)
     noise = math.expm1(deviations * math.sqrt(slowest.variance))
     subject = event["subject"]
     about = f"{subject.get('framework')} on {subject.get('device', {}).get('kind')}"
-    yield Drift(about, math.exp(slowest.log - usual), noise, tuple(names), touched)
+    yield Drift(about, math.exp(slowest.log - baseline), noise, tuple(names), affected)
 
 
 def _have_changed(canaries: Sequence[_Canary], alpha: float) -> bool:
@@ -139,5 +139,5 @@ def _usual(canaries: Sequence[_Canary]) -> float:
 
 def _is_on(attempt: Attempt, subject: Mapping[str, Any], host: Any) -> bool:
     device = attempt.cell.get("device", {})
-    same = all(device.get(name) == value for name, value in subject.get("device", {}).items())
-    return same and attempt.cell.get("framework") == subject.get("framework") and attempt.host.get("name") == host
+    is_device = all(device.get(name) == value for name, value in subject.get("device", {}).items())
+    return is_device and attempt.cell.get("framework") == subject.get("framework") and attempt.host.get("name") == host

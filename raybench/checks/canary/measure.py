@@ -55,13 +55,13 @@ def measure(job: Job) -> dict[str, Any]:
     for _ in range(2):
         operation()
     device.synchronize()
-    took = list[float]()
-    while sum(took) < SECONDS or len(took) < LEAST:
-        begun = time.perf_counter_ns()
+    durations = list[float]()
+    while sum(durations) < SECONDS or len(durations) < LEAST:
+        start_ns = time.perf_counter_ns()
         operation()
         device.synchronize()
-        took.append((time.perf_counter_ns() - begun) / 1e9)
-    middle = median(took)
-    noise = MAD_TO_DEVIATION * median(abs(seconds - middle) for seconds in took) / middle
-    where = {"host": platform.node(), "visible": list(job.visible)}
-    return {"call_s": middle, "noise": noise, "calls": len(took), **where}
+        durations.append((time.perf_counter_ns() - start_ns) / 1e9)
+    middle = median(durations)
+    noise = MAD_TO_DEVIATION * median(abs(seconds - middle) for seconds in durations) / middle
+    location = {"host": platform.node(), "visible": list(job.visible)}
+    return {"call_s": middle, "noise": noise, "calls": len(durations), **location}

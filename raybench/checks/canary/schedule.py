@@ -20,9 +20,9 @@ from raybench.results.attempt import Attempt
 class Canaries:
     """The canaries of a grid: those its journal tells of, and those that are made now."""
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self._told: dict[tuple[str, str], Event] = {}
-        for event in told:
+        for event in events:
             self.take(event)
 
     def take(self, event: Event) -> None:
@@ -40,18 +40,18 @@ class Canaries:
         """The trials, with a canary on each device before the first, before each further repeat and after the last."""
         works: list[WorkItem] = []
         repeats: dict[str, int] = {}
-        last: dict[str, WorkItem] = {}
+        last_works: dict[str, WorkItem] = {}
         number = len(self._told)
         for work in todo:
             if not work.check:
                 group = digest(measure.subject(work.trial.cell.content))
-                last[group] = work
+                last_works[group] = work
                 if repeats.get(group) != work.trial.repeat:
                     repeats[group] = work.trial.repeat
                     works.append(_canary(work, group, number := number + 1))
                     work = replace(work, needs=work.needs | {works[-1].key})
             works.append(work)
-        return works + [_canary(work, group, number + place) for place, (group, work) in enumerate(last.items(), 1)]
+        return works + [_canary(work, group, number + n) for n, (group, work) in enumerate(last_works.items(), 1)]
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job as it is; or, made of it, the job of the canary that runs in its place.
@@ -61,8 +61,8 @@ class Canaries:
         """
         if not work.check:
             return job
-        made = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
-        return replace(made, cell=measure.at_its_precision(job.cell))
+        check = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
+        return replace(check, cell=measure.at_its_precision(job.cell))
 
     def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
         """Which devices were not the same all the time, and which attempts that touches."""

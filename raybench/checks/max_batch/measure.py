@@ -32,8 +32,8 @@ OF_MEMORY = affecting(MEMORY) - {"batch_size"}
 
 def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What of a cell decides the largest batch."""
-    kept = {name: cell[name] for name in ("framework", "engine", "device", "workload", "data")}
-    return {**kept, "settings": Settings.from_json(cell["settings"]).only(OF_MEMORY).to_json()}
+    shared = {name: cell[name] for name in ("framework", "engine", "device", "workload", "data")}
+    return {**shared, "settings": Settings.from_json(cell["settings"]).only(OF_MEMORY).to_json()}
 
 
 def key(cell: Mapping[str, Any], memory_limit: int) -> str:
@@ -65,9 +65,9 @@ def measure(job: Job) -> dict[str, Any]:
     try:
         workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
         data = load_data(job, workload)
-        found = {"batch_size": recipe.batch_size, "examples": len(data.train)}
+        result = {"batch_size": recipe.batch_size, "examples": len(data.train)}
         if recipe.batch_size > len(data.train):
-            return {**found, "fits": None}
+            return {**result, "fits": None}
         engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, Ledger(), job.seed))
         engine.load(data)
         engine.build()
@@ -77,4 +77,4 @@ def measure(job: Job) -> dict[str, Any]:
             raise
         memory.remove_limit()
         raise memory.OutOfMemory(str(error), memory.describe(str(error), device.peak_memory(), limit)) from error
-    return {**found, "fits": True, "peak_bytes": device.peak_memory(), **({"limit_bytes": limit} if limit else {})}
+    return {**result, "fits": True, "peak_bytes": device.peak_memory(), **({"limit_bytes": limit} if limit else {})}

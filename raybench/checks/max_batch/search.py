@@ -82,20 +82,20 @@ class Search:
 
     def next(self) -> int | None:
         """The batch to try now; None where it is known well enough."""
-        low, high = (found.batch if found else None for found in (self.best, self.worst))
+        low, high = (attempt.batch if attempt else None for attempt in (self.best, self.worst))
         if high is None:
-            wanted = 2 * low if low else self.start
-            wanted = wanted if self.most is None else min(wanted, self.most)
-            return wanted if wanted >= self.unit and wanted != low else None
+            candidate = 2 * low if low else self.start
+            candidate = candidate if self.most is None else min(candidate, self.most)
+            return candidate if candidate >= self.unit and candidate != low else None
         if low is None:
             half = high // 2 // self.unit * self.unit
             return half or None
         gap = high - low
         return low + gap // 2 // self.unit * self.unit if gap > max(self.unit, low // CLOSE) else None
 
-    def take(self, found: BatchProbe, examples: int | None) -> None:
+    def take(self, attempt: BatchProbe, examples: int | None) -> None:
         """Take in what came of a try, and how many examples there are to train on, where it told."""
-        self.tries.append(found)
+        self.tries.append(attempt)
         if examples is not None:
             self.most = examples // self.unit * self.unit
 
@@ -125,7 +125,7 @@ class BatchOutcome:
     @property
     def exit_status(self) -> int:
         """As a grid's: 1 if a search failed, 3 if nothing could run here or, with `strict`, not everything; else 0."""
-        if any(found.error for found in self.found):
+        if any(result.error for result in self.found):
             return 1
         return 3 if self.skipped and (self.strict or not self.found) else 0
 
@@ -163,33 +163,39 @@ def find_max_batch(
         ):
             plan = make_plan(spec, nodes, root, where, executor.isolation)
         groups = _groups(plan)
-        found = {name: MaxBatchResult(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()}
-        first = [_work(name, groups[name], search) for name, one in found.items() if (search := one.search.next())]
-        dispatcher = Dispatcher(first, plan.nodes)
+        searches = {
+            name: MaxBatchResult(_about(trial, groups.values()), _search(trial)) for name, trial in groups.items()
+        }
+        initial = [
+            _work(name, groups[name], search) for name, item in searches.items() if (search := item.search.next())
+        ]
+        dispatcher = Dispatcher(initial, plan.nodes)
         with locked(results, f"--find-max-batch of {spec.name}"), Journal(folder / JOURNAL) as journal:
 
             def job(placement: AssignedWork) -> Job:
                 work = placement.work
                 name, batch = _parts(work)
-                tell(f"{' '.join(map(str, found[name].about.values()))}: batch {batch}")
-                made = make_job(plan, placement, folder, root)
-                labels = {"grid": spec.name, "subject": measure.subject(made.cell), "batch_size": batch}
-                check = check_job(made, work, folder, labels)
-                cell = measure.with_batch(made.cell, batch)
-                return replace(check, cell=cell, memory_limit=made.memory_limit, timeout=made.timeout or TIMEOUT)
+                tell(f"{' '.join(map(str, searches[name].about.values()))}: batch {batch}")
+                trial_job = make_job(plan, placement, folder, root)
+                labels = {"grid": spec.name, "subject": measure.subject(trial_job.cell), "batch_size": batch}
+                check = check_job(trial_job, work, folder, labels)
+                cell = measure.with_batch(trial_job.cell, batch)
+                return replace(
+                    check, cell=cell, memory_limit=trial_job.memory_limit, timeout=trial_job.timeout or TIMEOUT
+                )
 
             def sink(event: Event) -> None:
                 journal.append(event)
                 name, _, batch = str(event["trial"]).rpartition("-")
-                if event["event"] == "check_ended" and name in found:
-                    _take(found[name], int(batch), event)
-                    following = None if found[name].error else found[name].search.next()
-                    if following:
-                        dispatcher.add(_work(name, groups[name], following))
+                if event["event"] == "check_ended" and name in searches:
+                    _take(searches[name], int(batch), event)
+                    next_batch = None if searches[name].error else searches[name].search.next()
+                    if next_batch:
+                        dispatcher.add(_work(name, groups[name], next_batch))
 
             executor.run(dispatcher, job, sink, tell)
     skipped = dict.fromkeys(f"{cell.profile}: {cell.skip}" for cell in plan.cells if cell.skip)
-    return BatchOutcome(list(found.values()), list(skipped), strict)
+    return BatchOutcome(list(searches.values()), list(skipped), strict)
 
 
 def _groups(plan: Plan) -> dict[str, Trial]:
@@ -201,19 +207,19 @@ def _groups(plan: Plan) -> dict[str, Trial]:
     return groups
 
 
-def _about(trial: Trial, others: Iterable[Trial]) -> dict[str, Any]:
+def _about(trial: Trial, trials: Iterable[Trial]) -> dict[str, Any]:
     """Device, framework, precision, and the further axes in which the trials differ."""
     content = trial.cell.content
-    told = {"device": trial.cell.profile, "framework": content["framework"]}
-    told["precision"] = content["settings"]["precision"]
-    apart = [
+    values = {"device": trial.cell.profile, "framework": content["framework"]}
+    values["precision"] = content["settings"]["precision"]
+    varying = [
         name
         for name in trial.cell.axes
         if (name not in SETTINGS or name in measure.OF_MEMORY)
-        and name not in told
-        and len({format_value(other.cell.axes.get(name)) for other in others}) > 1
+        and name not in values
+        and len({format_value(each.cell.axes.get(name)) for each in trials}) > 1
     ]
-    return told | {name: trial.cell.axes[name] for name in apart}
+    return values | {name: trial.cell.axes[name] for name in varying}
 
 
 def _search(trial: Trial) -> Search:
@@ -233,12 +239,12 @@ def _parts(work: WorkItem) -> tuple[str, int]:
     return name, int(batch)
 
 
-def _take(found: MaxBatchResult, batch: int, event: Event) -> None:
+def _take(result: MaxBatchResult, batch: int, event: Event) -> None:
     error = event.get("error")
     if error and error["type"] not in NO_ROOM:
-        found.error = ": ".join(filter(None, [error["type"], *str(error.get("message") or "").splitlines()[:1]]))
+        result.error = ": ".join(filter(None, [error["type"], *str(error.get("message") or "").splitlines()[:1]]))
         return
     source = error or event
     sizes = {name: source.get(f"{name}_bytes") for name in ("peak", "asked", "limit")}
     fits = False if error else event["fits"]
-    found.search.take(BatchProbe(batch, fits, why=error["type"] if error else None, **sizes), event.get("examples"))
+    result.search.take(BatchProbe(batch, fits, why=error["type"] if error else None, **sizes), event.get("examples"))

@@ -89,8 +89,8 @@ def compare(reference: SideMeasurement, other: SideMeasurement, tolerance: Mappi
     yield _losses("first loss", reference, other, 1, tolerance["first_loss"])
     yield _losses(f"first {steps} losses", reference, other, steps, tolerance["losses"])
     updates = reference.under("updates")
-    moved = _as_one(updates), _as_one(renamed(other.under("updates"), updates))
-    yield _line(f"updates of {steps} steps", *moved, tolerance["updates"])
+    update_pair = _as_one(updates), _as_one(renamed(other.under("updates"), updates))
+    yield _line(f"updates of {steps} steps", *update_pair, tolerance["updates"])
     statistics = reference.under("statistics"), other.under("statistics")
     yield _line("running statistics", *statistics, tolerance["statistics"])
 
@@ -104,9 +104,11 @@ def _gradients(reference: SideMeasurement, other: SideMeasurement, tolerance: fl
     return sorted(lines, key=lambda line: math.inf if line.difference is None else line.difference)[len(lines) // 2]
 
 
-def _losses(what: str, reference: SideMeasurement, other: SideMeasurement, steps: int, tolerance: float) -> ParityRow:
-    ours, theirs = reference.arrays["losses"], other.arrays["losses"]
-    return _judged(what, float(np.abs(ours - theirs)[:steps].max() / np.abs(ours).max()), tolerance, "")
+def _losses(
+    quantity: str, reference: SideMeasurement, other: SideMeasurement, steps: int, tolerance: float
+) -> ParityRow:
+    losses, other_losses = reference.arrays["losses"], other.arrays["losses"]
+    return _judged(quantity, float(np.abs(losses - other_losses)[:steps].max() / np.abs(losses).max()), tolerance, "")
 
 
 def _as_one(arrays: Weights) -> Weights:
@@ -114,20 +116,20 @@ def _as_one(arrays: Weights) -> Weights:
     return {"": np.concatenate([array.ravel() for array in arrays.values()])}
 
 
-def _line(what: str, reference: Weights, other: Weights, tolerance: float) -> ParityRow:
+def _line(quantity: str, reference: Weights, other: Weights, tolerance: float) -> ParityRow:
     """The largest difference of one of several arrays from its partner, which the note names."""
     try:
         partners = renamed(other, reference)
     except Mismatch as error:
-        return ParityRow(what, None, tolerance, str(error))
+        return ParityRow(quantity, None, tolerance, str(error))
     norms = {name: float(np.linalg.norm(array)) for name, array in reference.items()}
-    least = max(FLOOR * max(norms.values(), default=0.0), TINY)
-    apart = {name: float(np.linalg.norm(reference[name] - partners[name])) / max(norms[name], least) for name in norms}
-    worst = max(apart, key=lambda name: apart[name] if math.isfinite(apart[name]) else math.inf, default="")
-    return _judged(what, apart.get(worst, 0.0), tolerance, worst)
+    floor = max(FLOOR * max(norms.values(), default=0.0), TINY)
+    gaps = {name: float(np.linalg.norm(reference[name] - partners[name])) / max(norms[name], floor) for name in norms}
+    worst = max(gaps, key=lambda name: gaps[name] if math.isfinite(gaps[name]) else math.inf, default="")
+    return _judged(quantity, gaps.get(worst, 0.0), tolerance, worst)
 
 
-def _judged(what: str, difference: float, tolerance: float, where: str) -> ParityRow:
+def _judged(quantity: str, difference: float, tolerance: float, note: str) -> ParityRow:
     if math.isfinite(difference):
-        return ParityRow(what, difference, tolerance, where)
-    return ParityRow(what, None, tolerance, f"{where}: not finite".removeprefix(": "))
+        return ParityRow(quantity, difference, tolerance, note)
+    return ParityRow(quantity, None, tolerance, f"{note}: not finite".removeprefix(": "))

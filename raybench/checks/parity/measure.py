@@ -58,12 +58,12 @@ def measure(job: Job) -> dict[str, Any]:
     engine.build()
     model, inspection = engine.model, open_inspection(framework)
     inspection.without_dropout(model)
-    found: dict[str, Any] = {"parameters": inspection.parameter_count(model), "mismatch": None}
+    result: dict[str, Any] = {"parameters": inspection.parameter_count(model), "mismatch": None}
     try:
         weights = under("weights", start) or inspection.read_weights(model)
         inspection.write_weights(model, weights)
-    except Mismatch as caught:
-        return found | {"mismatch": str(caught)}
+    except Mismatch as exc:
+        return result | {"mismatch": str(exc)}
     if not start:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
     inputs, _ = _batch(data.train, recipe.batch_size, workload)
@@ -77,7 +77,7 @@ def measure(job: Job) -> dict[str, Any]:
     arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
     arrays |= _prefixed("updates", _moved(weights, inspection.read_weights(model)))
     np.savez(folder / RESULT, **arrays)
-    return found
+    return result
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
@@ -88,8 +88,8 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 def _moved(start: Weights, end: Weights) -> dict[str, Array]:
     """By how much training has changed each parameter."""
-    begun = renamed(start, end)
-    return {name: array - begun[name] for name, array in end.items() if role(name) not in STATISTICS}
+    initial = renamed(start, end)
+    return {name: array - initial[name] for name, array in end.items() if role(name) not in STATISTICS}
 
 
 def _prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Any]:
 
 def _arrays(data: Data) -> dict[str, Any]:
     splits = {"train": data.train, "val": data.val}
-    return {f"{name}/{what}": getattr(split, what) for name, split in splits.items() for what in ("inputs", "targets")}
+    return {f"{name}/{part}": getattr(split, part) for name, split in splits.items() for part in ("inputs", "targets")}
 
 
 def _stored(start: Mapping[str, Array]) -> Data:

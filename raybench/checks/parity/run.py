@@ -84,7 +84,7 @@ class Parity:
 
 def run_parity(
     workload: str,
-    wanted: Sequence[str] = (),
+    requested: Sequence[str] = (),
     environments: Mapping[str, str] | None = None,
     batch_size: int = BATCH_SIZE,
     tell: Tell = lambda text: None,
@@ -94,7 +94,7 @@ def run_parity(
 
     Args:
         workload: a shipped one's name, or a person's own as `file.py:name`.
-        wanted: frameworks, the reference first; all that the workload has a model for and that run here where empty.
+        requested: frameworks, the reference first; all that the workload has a model for and that run here where empty.
         environments: for a framework, the environment it computes in, as a device's profile names it; else this
             interpreter where it has the framework, or raybench's own recipe.
         batch_size: examples in one step.
@@ -105,57 +105,57 @@ def run_parity(
         ExecutionError: a framework's process failed.
     """
     info = read_reference(workload, Path())
-    chosen = _chosen(info, wanted)
+    selection = _chosen(info, requested)
     root = datasets.data_root()
-    plan = _plan(info, workload, chosen, environments or {}, batch_size, root, model or {})
+    plan = _plan(info, workload, selection, environments or {}, batch_size, root, model or {})
     cells = {cell.content["framework"]: cell for cell in plan.cells}
-    missing = {name: cells[name].skip or "" for name in chosen if cells[name].skip}
-    ready = [name for name in chosen if name not in missing]
-    if missing and (wanted or len(ready) < 2):
+    missing = {name: cells[name].skip or "" for name in selection if cells[name].skip}
+    ready = [name for name in selection if name not in missing]
+    if missing and (requested or len(ready) < 2):
         raise UsageError("\n".join(f"{name}: {reason}" for name, reason in missing.items()))
     with tempfile.TemporaryDirectory(prefix="raybench-parity-") as folder:
         measured = _measure_all(plan, {name: cells[name] for name in ready}, root, Path(folder), tell)
         reference = next(measured)
         tolerance = {**PARITY_TOLERANCE, **info.parity_tolerance}
         pairs = tuple(ParityPair(other.framework, tuple(compare(reference, other, tolerance))) for other in measured)
-    own = {name: cells[name].fit for name in ready if name not in (environments or {})}
-    taken = {name: fit.environment for name, fit in own.items() if fit and fit.environment}
-    return Parity(info.name, batch_size, reference.framework, pairs, missing, taken)
+    own_fits = {name: cells[name].fit for name in ready if name not in (environments or {})}
+    recipe_environments = {name: fit.environment for name, fit in own_fits.items() if fit and fit.environment}
+    return Parity(info.name, batch_size, reference.framework, pairs, missing, recipe_environments)
 
 
-def _chosen(info: WorkloadInfo, wanted: Sequence[str]) -> list[str]:
+def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
     """The frameworks to compare.
 
     Raises:
         UsageError: one is unknown or has no model, or there are fewer than two.
     """
-    can = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks]
-    for name in wanted:
+    supported = [name for name in FRAMEWORKS if MODELS[name] in info.frameworks]
+    for name in requested:
         if name not in FRAMEWORKS:
             raise UsageError(f"unknown framework {name!r}; {nearest(name, FRAMEWORKS)}")
-        if name not in can:
+        if name not in supported:
             raise UsageError(f"{info.name} has no {MODELS[name]} model; it has {', '.join(info.frameworks)}")
-    chosen = list(dict.fromkeys(wanted or can))
-    if len(chosen) < 2:
-        raise UsageError(f"parity compares two frameworks or more, and this is only {', '.join(chosen) or 'none'}")
-    return chosen
+    selection = list(dict.fromkeys(requested or supported))
+    if len(selection) < 2:
+        raise UsageError(f"parity compares two frameworks or more, and this is only {', '.join(selection) or 'none'}")
+    return selection
 
 
 def _plan(
     info: WorkloadInfo,
     workload: str,
-    chosen: Sequence[str],
+    selection: Sequence[str],
     environments: Mapping[str, str],
     batch_size: int,
     root: Path,
     model: Mapping[str, Any],
 ) -> Plan:
     """A grid of one cell a framework: ten epochs of one step."""
-    stray = next((name for name in environments if name not in chosen), None)
-    if stray:
-        raise UsageError(f"--environment {stray}=…: {stray} is not compared; {', '.join(chosen)} are")
+    unknown = next((name for name in environments if name not in selection), None)
+    if unknown:
+        raise UsageError(f"--environment {unknown}=…: {unknown} is not compared; {', '.join(selection)} are")
     devices: dict[str, Any] = {}
-    for name in chosen:
+    for name in selection:
         kind = next(kind for kind in KINDS if hosted(kind) and name in frameworks(kind))
         environment = environments.get(name)
         devices[name] = {"kind": kind, "framework": name} | ({"environment": environment} if environment else {})
@@ -163,7 +163,7 @@ def _plan(
         {
             "name": "parity",
             "workload": workload,
-            "axes": {"device": chosen},
+            "axes": {"device": selection},
             "devices": devices,
             "epochs": STEPS,
             "steps_per_epoch": 1,
@@ -180,12 +180,12 @@ def _plan(
 
 def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]:
     """The setting: what the steps need, or all where there is less or a person's own data are as many as they are."""
-    _, there = data_of(info, root)
-    if not there:
+    _, available = data_of(info, root)
+    if not available:
         return {"examples": dict(info.examples)} if info.examples else {}
-    held = info.held_out
-    most = {"train": there["train"] - held, "val": held or there["val"]} | dict(info.examples)
-    return {"examples": {"train": min(STEPS * batch_size, most["train"]), "val": min(batch_size, most["val"])}}
+    held_out = info.held_out
+    limits = {"train": available["train"] - held_out, "val": held_out or available["val"]} | dict(info.examples)
+    return {"examples": {"train": min(STEPS * batch_size, limits["train"]), "val": min(batch_size, limits["val"])}}
 
 
 def _measure_all(
@@ -195,22 +195,22 @@ def _measure_all(
     start: Path | None = None
     for number, (name, cell) in enumerate(cells.items(), 1):
         tell(f"{plan.workload.name}: {name} ({number} of {len(cells)})")
-        own = folder / name
-        own.mkdir()
+        subfolder = folder / name
+        subfolder.mkdir()
         if start is not None:
-            (own / START).symlink_to(start)
-        found = _measure(_job(plan, cell, root, own), name)
-        start = start or own / START
-        mismatch = found["mismatch"]
-        yield SideMeasurement(name, found["parameters"], mismatch, {} if mismatch else read_arrays(own / RESULT))
-        (own / RESULT).unlink(missing_ok=True)
+            (subfolder / START).symlink_to(start)
+        result = _measure(_job(plan, cell, root, subfolder), name)
+        start = start or subfolder / START
+        mismatch = result["mismatch"]
+        yield SideMeasurement(name, result["parameters"], mismatch, {} if mismatch else read_arrays(subfolder / RESULT))
+        (subfolder / RESULT).unlink(missing_ok=True)
 
 
 def _job(plan: Plan, cell: Cell, root: Path, folder: Path) -> Job:
     assert cell.fit
     optimizer = cell.content["settings"]["optimizer"]
-    slower = {**optimizer, "learning_rate": RATE * optimizer["learning_rate"]}
-    settings = {**cell.content["settings"], "optimizer": slower}
+    slow_optimizer = {**optimizer, "learning_rate": RATE * optimizer["learning_rate"]}
+    settings = {**cell.content["settings"], "optimizer": slow_optimizer}
     return Job(
         trial=f"parity-{cell.cell_id}",
         attempt=1,
@@ -234,13 +234,13 @@ def _measure(job: Job, framework: str) -> dict[str, Any]:
         ExecutionError: anything else went wrong.
     """
     with closing(ForkServer(framework, job.python)) as template:
-        *_, last = template.run(job)
-    error = last["error"]
+        *_, end_event = template.run(job)
+    error = end_event["error"]
     if not error:
-        return last
+        return end_event
     kind = getattr(errors, error["type"], None)
     if isinstance(kind, type) and issubclass(kind, UsageError):
         raise kind(error["message"])
-    place = f" ({error['where']})" if error.get("where") else ""
-    words = [f"{framework}: {error['type']}: {error['message']}{place}", *error.get("output", "").splitlines()]
-    raise ExecutionError("\n".join(words))
+    location = f" ({error['where']})" if error.get("where") else ""
+    lines = [f"{framework}: {error['type']}: {error['message']}{location}", *error.get("output", "").splitlines()]
+    raise ExecutionError("\n".join(lines))

@@ -86,7 +86,7 @@ def roofline(attempt: Attempt) -> Roofline | None:
     steady = timing.steady(attempt)
     try:
         work, probes, cell = attempt.roofline["work"], attempt.roofline["probes"], attempt.cell
-        flops, moved = float(PASSES * work["flops"]), float(train_bytes(work, cell))
+        flops, bytes_moved = float(PASSES * work["flops"]), float(train_bytes(work, cell))
         best, memory = max(float(probes["product"]), float(probes["convolution"])), float(probes["memory"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
@@ -95,11 +95,11 @@ def roofline(attempt: Attempt) -> Roofline | None:
     examples_per_s = timing.steady_epochs(attempt)[-1].examples / steady
     return Roofline(
         train_flops=flops,
-        train_bytes=moved,
+        train_bytes=bytes_moved,
         flops_per_s=flops * examples_per_s,
-        bytes_per_s=moved * examples_per_s,
+        bytes_per_s=bytes_moved * examples_per_s,
         compute=flops * examples_per_s / best,
-        memory=moved * examples_per_s / memory,
+        memory=bytes_moved * examples_per_s / memory,
         input=input_share(attempt) or 0.0,
     )
 
@@ -107,9 +107,9 @@ def roofline(attempt: Attempt) -> Roofline | None:
 def input_share(attempt: Attempt) -> float | None:
     """The part of the steady epochs' time in which the host waited for the next batch; None where no epoch took any."""
     epochs = timing.steady_epochs(attempt)
-    whole = sum(map(timing.steady_seconds, epochs))
-    waited = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
-    return waited / whole if whole > 0 else None
+    total_s = sum(map(timing.steady_seconds, epochs))
+    wait_s = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
+    return wait_s / total_s if total_s > 0 else None
 
 
 def train_bytes(work: Mapping[str, Any], cell: Mapping[str, Any]) -> float:

@@ -78,7 +78,7 @@ def measure(job: Job) -> dict[str, Any]:
     workload = workload_of(job)
     example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
-    return {"work": work, "probes": {name: times * found for name, found in probes.items()}}
+    return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
 
 
 def probe(device: Device, operations: Any) -> dict[str, float]:
@@ -101,21 +101,21 @@ def _best(
     Of each size one call goes before the others, for what is set up or compiled once. A size for which there is no
     memory ends the search, as does one that takes long enough.
     """
-    best = spent = 0.0
+    best = spent_s = 0.0
     for work, arguments in sizes:
         try:
             operation = make(*arguments)
             _timed(device, operation)
-            took = [_timed(device, operation)]
-            while spent + sum(took) < SECONDS and len(took) < CALLS:
-                took.append(_timed(device, operation))
-        except Exception as caught:
-            if best and device.is_oom(caught):
+            durations = [_timed(device, operation)]
+            while spent_s + sum(durations) < SECONDS and len(durations) < CALLS:
+                durations.append(_timed(device, operation))
+        except Exception as exc:
+            if best and device.is_oom(exc):
                 break
             raise
-        best = max(best, work / min(took))
-        spent += sum(took)
-        if spent > SECONDS or min(took) > LONG:
+        best = max(best, work / min(durations))
+        spent_s += sum(durations)
+        if spent_s > SECONDS or min(durations) > LONG:
             break
     return best
 
@@ -123,10 +123,10 @@ def _best(
 def _timed(device: Device, operation: Callable[[], object]) -> float:
     """Seconds from a device with nothing to do until it has nothing to do again."""
     device.synchronize()
-    begun = time.perf_counter_ns()
+    start_ns = time.perf_counter_ns()
     operation()
     device.synchronize()
-    return (time.perf_counter_ns() - begun) / 1e9
+    return (time.perf_counter_ns() - start_ns) / 1e9
 
 
 def _as_given(inputs: Array) -> Array:

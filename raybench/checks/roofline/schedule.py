@@ -26,22 +26,22 @@ LONGEST = 250
 class Rooflines:
     """What is known of a grid's devices and model: what its journal tells, and what is found out now."""
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self._known: dict[str, dict[str, Any]] = {}
-        for event in told:
+        for event in events:
             self.take(event)
 
     def take(self, event: Event) -> None:
         """Take in an event; any but the end of such a check changes nothing."""
         if event.get("event") == "check_ended" and event.get("check") == measure.NAME:
             key = str(event.get("trial"))
-            found: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
-            self._known[key] = {"key": key, **found} if found else {"key": key, "missing": _why(event.get("error"))}
+            fields: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
+            self._known[key] = {"key": key, **fields} if fields else {"key": key, "missing": _why(event.get("error"))}
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, and before the first of each kind the check that probes its device and counts its model."""
-        known = (key for key, found in self._known.items() if "missing" not in found)
-        return with_checks_first(todo, measure.NAME, measure.key, known)
+        known_keys = (key for key, evidence in self._known.items() if "missing" not in evidence)
+        return with_checks_first(todo, measure.NAME, measure.key, known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job with what is known for it; or, made of it, the job of the check that runs in its place.
@@ -50,10 +50,10 @@ class Rooflines:
             grid: the grid's folder, in which a check has its own.
         """
         if work.check:
-            made = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
-            return replace(made, timeout=min(TIMEOUT, job.timeout or TIMEOUT))
-        found = self._known.get(measure.key(job.cell))
-        return replace(job, labels={**job.labels, "roofline": found}) if found else job
+            check = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
+            return replace(check, timeout=min(TIMEOUT, job.timeout or TIMEOUT))
+        evidence = self._known.get(measure.key(job.cell))
+        return replace(job, labels={**job.labels, "roofline": evidence}) if evidence else job
 
 
 def warnings(attempts: Iterable[Attempt]) -> list[str]:
@@ -69,6 +69,6 @@ def describe(subject: Mapping[str, Any]) -> str:
 
 
 def _why(error: Any) -> str:
-    told = error if isinstance(error, Mapping) else {}
-    lines = str(told.get("message") or "").strip().splitlines()
-    return ": ".join(filter(None, [told.get("type"), *lines[:1]]))[:LONGEST] or "the check told nothing"
+    fields = error if isinstance(error, Mapping) else {}
+    lines = str(fields.get("message") or "").strip().splitlines()
+    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:LONGEST] or "the check told nothing"

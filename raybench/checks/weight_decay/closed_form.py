@@ -53,39 +53,39 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
         [steps, weights] or [steps, strengths, weights].
     """
     form = _decoupled if rule == "decoupled" else _COUPLED[optimizer["name"]]
-    begun = np.asarray(start, np.float64) + 0.0 * np.asarray(decay)
-    return np.stack(list(islice(form(begun, decay, optimizer), steps)))
+    initial = np.asarray(start, np.float64) + 0.0 * np.asarray(decay)
+    return np.stack(list(islice(form(initial, decay, optimizer), steps)))
 
 
-def _decoupled(now: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
     """w ← w − rate·λ·w, whatever the optimiser: its own step of a zero gradient is zero."""
     while True:
-        now = now * (1.0 - optimizer["learning_rate"] * decay)
-        yield now
+        current = current * (1.0 - optimizer["learning_rate"] * decay)
+        yield current
 
 
-def _sgd(now: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+def _sgd(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
     """velocity ← momentum · velocity + λ·w; w ← w − rate · velocity, or with Nesterov the velocity one step on."""
-    velocity, momentum = np.zeros_like(now), optimizer["momentum"]
+    velocity, momentum = np.zeros_like(current), optimizer["momentum"]
     while True:
-        gradient = decay * now
+        gradient = decay * current
         velocity = momentum * velocity + gradient
         step = gradient + momentum * velocity if optimizer["nesterov"] else velocity
-        now = now - optimizer["learning_rate"] * step
-        yield now
+        current = current - optimizer["learning_rate"] * step
+        yield current
 
 
-def _adam(now: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
+def _adam(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
     """λ·w goes through both moments: w ← w − rate · m̂ / (√v̂ + eps)."""
-    first, second, step = np.zeros_like(now), np.zeros_like(now), 0
+    first, second, step = np.zeros_like(current), np.zeros_like(current), 0
     beta1, beta2 = optimizer["betas"]
     while True:
-        gradient, step = decay * now, step + 1
+        gradient, step = decay * current, step + 1
         first = beta1 * first + (1.0 - beta1) * gradient
         second = beta2 * second + (1.0 - beta2) * gradient**2
         mean, square = first / (1.0 - beta1**step), second / (1.0 - beta2**step)
-        now = now - optimizer["learning_rate"] * mean / (np.sqrt(square) + optimizer["eps"])
-        yield now
+        current = current - optimizer["learning_rate"] * mean / (np.sqrt(square) + optimizer["eps"])
+        yield current
 
 
 _COUPLED = {"sgd": _sgd, "adam": _adam, "adamw": _adam}
@@ -118,19 +118,19 @@ def judge(
 
     fits = {name: _fit(apart(name)) for name in (rule, *(other for other in RULES if other != rule))}
     deviation = float(apart(rule)(np.array([expected]))[0])
-    followed = next((name for name, (_, deviates) in fits.items() if deviates <= TOLERANCE), None)
-    return DecayFit(deviation <= TOLERANCE, deviation, fits[followed or rule][0], followed)
+    matching_rule = next((name for name, (_, deviates) in fits.items() if deviates <= TOLERANCE), None)
+    return DecayFit(deviation <= TOLERANCE, deviation, fits[matching_rule or rule][0], matching_rule)
 
 
 def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
     """The multiple of λ whose closed form comes nearest, and its deviation: a grid that closes in on the best place."""
     strengths = STRENGTHS
     while True:
-        apart = deviations(strengths)
-        best = int(apart.argmin())
+        distances = deviations(strengths)
+        best = int(distances.argmin())
         low, high = strengths[max(best - 1, 0)], strengths[min(best + 1, len(strengths) - 1)]
         if high - low <= 1e-7 * max(abs(low), abs(high), 1e-3):
-            return float(strengths[best]), float(apart[best])
+            return float(strengths[best]), float(distances[best])
         strengths = np.linspace(low, high, 33)
 
 
@@ -144,10 +144,10 @@ def _deviations(
     until: Array | None,
 ) -> Array:
     """For each multiple of λ [strengths] the largest difference from its closed form, as a share of what that does."""
-    formed = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
-    for last in np.unique(until) if until is not None else ():
-        ended = until == last
-        formed[last:, :, ended] = formed[last - 1][:, ended]
-    change = np.abs(formed - start).max(axis=0) + UNSEEN * np.abs(start)
-    apart: Array = (np.abs(measured[:, None, :] - formed) / change).max(axis=(0, 2))
-    return np.where(np.isfinite(apart), apart, np.inf)
+    predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
+    for last_step in np.unique(until) if until is not None else ():
+        frozen = until == last_step
+        predicted[last_step:, :, frozen] = predicted[last_step - 1][:, frozen]
+    change = np.abs(predicted - start).max(axis=0) + UNSEEN * np.abs(start)
+    distances: Array = (np.abs(measured[:, None, :] - predicted) / change).max(axis=(0, 2))
+    return np.where(np.isfinite(distances), distances, np.inf)

@@ -51,11 +51,11 @@ PROBE = Workload(
 def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What of a cell a proof is about: everything that decides how decay acts. The amounts (λ, rate, batch) do not."""
     settings, device = Settings.from_json(cell["settings"]), cell["device"]
-    kept = ("kind", "model", "replicas", "replication", "devices")
+    device_fields = ("kind", "model", "replicas", "replication", "devices")
     return {
         "framework": cell["framework"],
         "engine": cell["engine"],
-        "device": {name: device[name] for name in kept if name in device},
+        "device": {name: device[name] for name in device_fields if name in device},
         "decay_rule": settings.decay_rule,
         **settings.only(RULE).to_json(),
     }
@@ -75,8 +75,8 @@ def measure(job: Job) -> dict[str, Any]:
     """
     cell = job.cell
     recipe = Recipe.from_cell(cell)
-    others = {name: one.default for name, one in TRAINING.items() if name not in RULE}
-    own = {
+    defaults = {name: setting.default for name, setting in TRAINING.items() if name not in RULE}
+    probe_settings = {
         "epochs": STEPS,  # of one step each: the weights are looked at after every one
         "steps_per_epoch": 1,
         "batch_size": 4 * math.lcm(recipe.replicas, recipe.devices),
@@ -88,7 +88,7 @@ def measure(job: Job) -> dict[str, Any]:
         ),
         "stop_at_target": False,
     }
-    probe = replace(recipe, **others | own)
+    probe = replace(recipe, **defaults | probe_settings)
     expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0
     start, measured, parts = _measure(job, probe)
     rates, decays, until = (values[parts] for values in _by_part(probe.parameter_groups))
@@ -100,8 +100,8 @@ def measure(job: Job) -> dict[str, Any]:
 def _by_part(groups: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
     """For each part of the probe, of which the first is in no group: factors on rate and λ, and the last step."""
     parts = [{"rate_factor": 1.0, "decay_factor": 1.0}, *groups]
-    told = [(part["rate_factor"], part["decay_factor"], min(part.get("epochs", STEPS), STEPS)) for part in parts]
-    rates, decays, until = (np.array(values) for values in zip(*told, strict=True))
+    rows = [(part["rate_factor"], part["decay_factor"], min(part.get("epochs", STEPS), STEPS)) for part in parts]
+    rates, decays, until = (np.array(values) for values in zip(*rows, strict=True))
     return rates, decays, until
 
 
@@ -117,16 +117,16 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
     inspection = open_inspection(framework)
     engine.load(_data(recipe.batch_size))
     engine.build()
-    like = inspection.read_weights(engine.model)
-    inspection.write_weights(engine.model, _chosen(like, recipe.optimizer_settings))
-    seen = [_flat(inspection.read_weights(engine.model))]
+    template = inspection.read_weights(engine.model)
+    inspection.write_weights(engine.model, _chosen(template, recipe.optimizer_settings))
+    snapshots = [_flat(inspection.read_weights(engine.model))]
     for epoch in range(1, STEPS + 1):
         engine.train_epoch(epoch)
-        seen.append(_flat(inspection.read_weights(engine.model)))
-        if not np.isfinite(seen[-1]).all():
+        snapshots.append(_flat(inspection.read_weights(engine.model)))
+        if not np.isfinite(snapshots[-1]).all():
             raise ArithmeticError(f"after {epoch} steps without a gradient the weights are not finite")
-    parts = [np.full(array.size, _part(name)) for name, array in like.items()]
-    return seen[0], np.stack(seen[1:]), np.concatenate(parts)
+    parts = [np.full(array.size, _part(name)) for name, array in template.items()]
+    return snapshots[0], np.stack(snapshots[1:]), np.concatenate(parts)
 
 
 def _part(name: str) -> int:
@@ -135,7 +135,7 @@ def _part(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _chosen(like: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
+def _chosen(template: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
     """Weights of either sign, ordinary ones and ones whose decay is as small as Adam's epsilon.
 
     Adam's step does not depend on the size of an ordinary gradient: only where epsilon counts can be seen how often λ
@@ -143,7 +143,7 @@ def _chosen(like: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str
     """
     small = max(optimizer.get("eps", 0.0), SMALLEST) / DECAY
     pattern = np.array([1.0, -1.5, small, -3.0 * small], np.float32)
-    return {name: np.resize(pattern, array.shape) for name, array in like.items()}
+    return {name: np.resize(pattern, array.shape) for name, array in template.items()}
 
 
 def _flat(weights: Mapping[str, Array]) -> Array:

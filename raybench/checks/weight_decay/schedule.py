@@ -42,8 +42,10 @@ class DecayCheckResult:
             return None
         try:
             passed = event.get("passed")
-            found = event if passed in (True, False) else {**event, "passed": None, "factor": None}
-            return cls(str(event["trial"]), describe(event["subject"]), found["passed"], found["factor"], _words(found))
+            fields = event if passed in (True, False) else {**event, "passed": None, "factor": None}
+            return cls(
+                str(event["trial"]), describe(event["subject"]), fields["passed"], fields["factor"], _words(fields)
+            )
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             return None
 
@@ -83,9 +85,9 @@ def _words(event: Mapping[str, Any]) -> str:
 class DecayChecks:
     """The proofs of a grid: those its journal tells of, and those that are made now."""
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self._known: dict[str, tuple[DecayCheckResult, Event]] = {}
-        for event in told:
+        for event in events:
             self.take(event)
 
     def take(self, event: Event) -> None:
@@ -96,8 +98,8 @@ class DecayChecks:
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """The trials, and before the first of each kind that nothing was proven of, the check that proves it."""
-        known = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
-        return with_checks_first(todo, measure.NAME, measure.key, known)
+        known_keys = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
+        return with_checks_first(todo, measure.NAME, measure.key, known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
         """A trial's job with the proof that stands for it; or, made of it, the job of the check that runs in its place.
@@ -107,10 +109,10 @@ class DecayChecks:
         """
         if work.check:
             return check_job(job, work, grid, {"subject": measure.subject(job.cell)})
-        found = self._known.get(measure.key(job.cell))
-        if found is None:
+        entry = self._known.get(measure.key(job.cell))
+        if entry is None:
             return job
-        proof, _ = found
+        proof, _ = entry
         labels = {**job.labels, "decay_check": proof.label()}
         return replace(job, labels=labels)
 

@@ -153,11 +153,11 @@ class TensorFlowEngine:
 
     def _parts(self) -> dict[str, tf.Variable]:
         """What changes from step to step, by its place and the device's."""
-        rooms = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.kept}
+        sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.kept}
         return {
-            f"{room}/{place}/{device}": part
-            for room, variables in rooms.items()
-            for place, variable in enumerate(variables)
+            f"{section}/{index}/{device}": part
+            for section, variables in sections.items()
+            for index, variable in enumerate(variables)
             for device, part in enumerate(self._strategy.experimental_local_results(variable))
         }
 
@@ -176,10 +176,10 @@ class TensorFlowEngine:
         if training or not self._views:
             outputs = self.model(inputs, training=training)
         else:
-            seen = [(weight, self.model(view, training=False)) for weight, view in views(inputs, self._views)]
-            if any(not isinstance(outputs, tf.Tensor) or len(outputs.shape) > 2 for _, outputs in seen):
+            weighted = [(weight, self.model(view, training=False)) for weight, view in views(inputs, self._views)]
+            if any(not isinstance(outputs, tf.Tensor) or len(outputs.shape) > 2 for _, outputs in weighted):
                 raise ValueError("test_time_augmentation is for models whose outputs are classes, [batch, classes]")
-            outputs = tf.add_n([weight * tf.cast(outputs, tf.float32) for weight, outputs in seen])
+            outputs = tf.add_n([weight * tf.cast(outputs, tf.float32) for weight, outputs in weighted])
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
         losses = (self._trained_loss if training else self._loss)(outputs, targets)
         values = {"loss": losses, **self._metrics(outputs, targets)}
@@ -225,9 +225,9 @@ class TensorFlowEngine:
 
         if self._recipe.steps_per_execution == 1:
             return one(tf.constant(0))
-        nothing = tf.zeros([len(self._names)])
-        more: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
-        return tf.while_loop(more, lambda step, sums: (step + 1, sums + one(step)), (tf.constant(0), nothing))[1]
+        zeros = tf.zeros([len(self._names)])
+        condition: Callable[..., Any] = lambda step, _: step < steps  # noqa: E731
+        return tf.while_loop(condition, lambda step, sums: (step + 1, sums + one(step)), (tf.constant(0), zeros))[1]
 
     def _evaluate_step(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         inputs, targets = self._input.judged(fed)
@@ -237,8 +237,8 @@ class TensorFlowEngine:
 
     def _judged_batch(self) -> int:
         """The evaluation batch as a multiple of the replicas that share it."""
-        parts = int(self._strategy.num_replicas_in_sync)
-        return -(-self.evaluation_batch // parts) * parts
+        replicas = int(self._strategy.num_replicas_in_sync)
+        return -(-self.evaluation_batch // replicas) * replicas
 
     def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
         """The compiled function: sums over the examples that count of one batch."""
@@ -256,14 +256,14 @@ class TensorFlowEngine:
         calls = StepTimer(self._device, first=not self._begun)
         self._begun = True
         total = self._order.next_steps
-        most = min(self._recipe.steps_per_execution, self._order.steps)
+        per_call = min(self._recipe.steps_per_execution, self._order.steps)
         self._device.synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            filled = order.filled(self._order.steps)  # a shorter epoch would be another shape, and traced anew
-            rows = self._rows(filled)
-            for start, fed in zip(range(0, total, most), self._input.calls(filled, most), strict=False):
-                steps = min(most, total - start)
+            padded = order.filled(self._order.steps)  # a shorter epoch would be another shape, and traced anew
+            rows = self._rows(padded)
+            for start, fed in zip(range(0, total, per_call), self._input.calls(padded, per_call), strict=False):
+                steps = min(per_call, total - start)
                 calls.begin()
                 sums += self._train(rows, fed, tf.constant(start), tf.constant(steps))
                 calls.end(steps)

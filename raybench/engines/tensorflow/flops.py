@@ -33,11 +33,11 @@ def count(model: Any, example: Array) -> dict[str, int]:
     calls: list[tuple[Any, Shape, Shape, int]] = []
     with _followed(model, calls):
         model(example, training=False)
-    trained = sum(_size(variable.shape) for variable in model.trainable_variables)
+    parameter_count = sum(_size(variable.shape) for variable in model.trainable_variables)
     return {
-        "flops": 2 * sum(_multiply_accumulates(layer, given, made) for layer, given, made, _ in calls),
+        "flops": 2 * sum(_multiply_accumulates(layer, inputs, outputs) for layer, inputs, outputs, _ in calls),
         "values": sum(values for *_, values in calls),
-        "parameters": trained,
+        "parameters": parameter_count,
     }
 
 
@@ -49,10 +49,10 @@ def _followed(model: Any, calls: list[tuple[Any, Shape, Shape, int]]) -> Iterato
         call = layer.call
 
         def followed(*args: Any, **kwargs: Any) -> Any:
-            out = call(*args, **kwargs)
-            given, made = (_shapes(side) for side in ((args, kwargs), out))
-            calls.append((layer, given[0], made[0], sum(map(_size, (*given, *made)))))
-            return out
+            outputs = call(*args, **kwargs)
+            input_shapes, output_shapes = (_shapes(side) for side in ((args, kwargs), outputs))
+            calls.append((layer, input_shapes[0], output_shapes[0], sum(map(_size, (*input_shapes, *output_shapes)))))
+            return outputs
 
         layer.call = followed
 
@@ -72,33 +72,33 @@ def _shapes(values: Any) -> list[Shape]:
 
 def _leaves(layer: Any) -> Iterator[Any]:
     """The layers that compute something of their own, each once."""
-    inner = [] if isinstance(layer, _WHOLE) else layer._flatten_layers(include_self=False, recursive=False)
-    if not inner:
+    sublayers = [] if isinstance(layer, _WHOLE) else layer._flatten_layers(include_self=False, recursive=False)
+    if not sublayers:
         yield layer
-    for part in inner:
-        yield from _leaves(part)
+    for sublayer in sublayers:
+        yield from _leaves(sublayer)
 
 
 def _size(shape: Shape) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def _for_each_output(layer: Any, given: Shape, made: Shape) -> int:
+def _for_each_output(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
     """All of the kernel but the axis of outputs, for each value of the output."""
-    return _size(made) * _size(layer.kernel.shape[:-1])
+    return _size(output_shape) * _size(layer.kernel.shape[:-1])
 
 
-def _for_each_output_of_one_channel(layer: Any, given: Shape, made: Shape) -> int:
-    return _size(made) * _size(layer.kernel.shape[:-2])
+def _for_each_output_of_one_channel(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
+    return _size(output_shape) * _size(layer.kernel.shape[:-2])
 
 
-def _at_each_step(layer: Any, given: Shape, made: Shape) -> int:
+def _at_each_step(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
     """Every weight of every matrix, at every step of [batch, steps, …]."""
     matrices = [variable.shape for variable in layer.trainable_variables if len(variable.shape) > 1]
-    return given[0] * given[1] * sum(map(_size, matrices))
+    return input_shape[0] * input_shape[1] * sum(map(_size, matrices))
 
 
-def _nothing(layer: Any, given: Shape, made: Shape) -> int:
+def _nothing(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
     return 0
 
 
@@ -111,11 +111,11 @@ _KINDS: Mapping[tuple[type, ...], Callable[[Any, Shape, Shape], int]] = {
 }
 
 
-def _multiply_accumulates(layer: Any, given: Shape, made: Shape) -> int:
+def _multiply_accumulates(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
     """Those of one call of a layer, from the shapes of its first input and output."""
-    for kinds, found in _KINDS.items():
+    for kinds, formula in _KINDS.items():
         if isinstance(layer, kinds):
-            return found(layer, given, made)
+            return formula(layer, input_shape, output_shape)
     if any(len(variable.shape) > 1 for variable in layer.trainable_variables):
         raise TypeError(f"it is not known what the Keras layer {layer.name} ({type(layer).__name__}) computes")
     return 0

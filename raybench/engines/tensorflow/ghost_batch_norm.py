@@ -30,19 +30,19 @@ class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[
             return super().call(inputs, training=False, mask=mask)
         if mask is not None:
             raise ValueError(f"{self.name}: a masked batch norm cannot be divided into replicas")
-        batch, *rest = inputs.shape
+        batch, *dims = inputs.shape
         if batch % self.groups:
             raise ValueError(f"a batch of {batch} cannot be divided into {self.groups} replicas")
         channels, behind = inputs.shape[self.axis], math.prod(inputs.shape[self.axis % len(inputs.shape) + 1 :])
         values = tf.cast(tf.reshape(inputs, [self.groups, -1, channels, behind]), self.variable_dtype)
         means, variances = tf.nn.moments(values, [1, 3], keepdims=True)
-        for running, found in ((self.moving_mean, means), (self.moving_variance, variances)):
-            mean = tf.reshape(tf.reduce_mean(found, axis=0), [channels])
-            running.assign(running * self.momentum + mean * (1.0 - self.momentum))
+        for moving, group_values in ((self.moving_mean, means), (self.moving_variance, variances)):
+            mean = tf.reshape(tf.reduce_mean(group_values, axis=0), [channels])
+            moving.assign(moving * self.momentum + mean * (1.0 - self.momentum))
         scale = tf.reshape(self.gamma, [channels, 1]) if self.scale else None
         offset = tf.reshape(self.beta, [channels, 1]) if self.center else None
         outputs = tf.nn.batch_normalization(values, means, variances, offset, scale, self.epsilon)
-        return tf.cast(tf.reshape(outputs, [batch, *rest]), self.compute_dtype)
+        return tf.cast(tf.reshape(outputs, [batch, *dims]), self.compute_dtype)
 
 
 def batch_norms(model: keras.Model) -> list[keras.layers.BatchNormalization]:
@@ -65,21 +65,21 @@ def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
 
 def share(values: tf.Tensor) -> tf.Tensor:
     """This replica's part of a batch, the r-th of as many as there are devices; all of it on a single device."""
-    here = tf.distribute.get_replica_context()
-    if here.num_replicas_in_sync == 1:
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
         return values
-    batch, *rest = values.shape
-    parts = tf.reshape(values, [here.num_replicas_in_sync, batch // here.num_replicas_in_sync, *rest])
-    return tf.gather(parts, here.replica_id_in_sync_group)
+    batch, *dims = values.shape
+    replicas = tf.reshape(values, [context.num_replicas_in_sync, batch // context.num_replicas_in_sync, *dims])
+    return tf.gather(replicas, context.replica_id_in_sync_group)
 
 
 def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
     """The gradients' means over the devices; None where a variable has no gradient."""
-    here = tf.distribute.get_replica_context()
-    if here.num_replicas_in_sync == 1:
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
         return list(gradients)
-    there = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
-    means = iter(here.all_reduce(tf.distribute.ReduceOp.MEAN, there))
+    tensors = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
+    means = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, tensors))
     return [None if gradient is None else next(means) for gradient in gradients]
 
 
@@ -87,13 +87,13 @@ def average_running_statistics(model: keras.Model, strategy: Any) -> None:
     """Give every device the mean of the devices' running statistics."""
     for layer in batch_norms(model):
         for running in (layer.moving_mean, layer.moving_variance):
-            parts = strategy.experimental_local_results(running.value)
-            running.value.assign(tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts))
+            local_values = strategy.experimental_local_results(running.value)
+            running.value.assign(tf.add_n([tf.convert_to_tensor(local) for local in local_values]) / len(local_values))
 
 
 def part_draws(model: keras.Model, strategy: Any) -> None:
     """Let dropout draw on each device for itself: Keras would let through the same places on all of them."""
     generators = [generator for layer in model._flatten_layers() for generator in layer._seed_generators]
     for generator in generators:
-        for place, state in enumerate(strategy.experimental_local_results(generator.state.value)):
-            state.assign_add(tf.constant([place, 0], state.dtype))
+        for replica, state in enumerate(strategy.experimental_local_results(generator.state.value)):
+            state.assign_add(tf.constant([replica, 0], state.dtype))

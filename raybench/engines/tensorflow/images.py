@@ -16,17 +16,17 @@ DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
 def draws_of(order: EpochPlan) -> dict[str, Array]:
     """Those draws of an epoch that are on, each [steps, batch]."""
-    return {name: drawn for name in DRAWS if (drawn := getattr(order, name)) is not None}
+    return {name: values for name in DRAWS if (values := getattr(order, name)) is not None}
 
 
-def views(pictures: tf.Tensor, what: TestTimeViews) -> Iterator[tuple[float, tf.Tensor]]:
+def views(pictures: tf.Tensor, settings: TestTimeViews) -> Iterator[tuple[float, tf.Tensor]]:
     """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
     _, height, width, _ = pictures.shape
-    border = [what.shift, what.shift]
+    border = [settings.shift, settings.shift]
     padded = tf.pad(pictures, [[0, 0], border, border, [0, 0]], "REFLECT")
-    for weight, corner in what.windows:
+    for weight, corner in settings.windows:
         view = padded[:, corner : corner + height, corner : corner + width]
-        if what.mirror:
+        if settings.mirror:
             yield weight / 2, view
             yield weight / 2, tf.reverse(view, [2])
         else:
@@ -48,31 +48,31 @@ class ImageAugmenter:
         self._mean, self._std = np.array(mean, np.float32), np.array(std, np.float32)
         self._size, self._cutout = size, augmentation.cutout
 
-    def gather(self, source: tf.Tensor, index: tf.Tensor, drawn: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    def gather(self, source: tf.Tensor, index: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
 
-        `index` [batch] says where in `source` they are; `drawn` has the step's draws, each [batch].
+        `index` [batch] says where in `source` they are; `draws` has the step's draws, each [batch].
         """
-        if not drawn.keys() & {"top", "flip"}:
+        if not draws.keys() & {"top", "flip"}:
             return tf.gather(source, index)
         height, width = self._size
         rows, columns = self._places(height)[None, :, None], self._places(width)[None, None, :]
-        if "flip" in drawn:
-            columns = tf.where(drawn["flip"][:, None, None] > 0, width - 1 - columns, columns)
-        if "top" in drawn:
-            rows, columns = rows + drawn["top"][:, None, None], columns + drawn["left"][:, None, None]
-        _, high, wide, channels = source.shape
+        if "flip" in draws:
+            columns = tf.where(draws["flip"][:, None, None] > 0, width - 1 - columns, columns)
+        if "top" in draws:
+            rows, columns = rows + draws["top"][:, None, None], columns + draws["left"][:, None, None]
+        _, source_height, source_width, channels = source.shape
         pixels = tf.reshape(source, [-1, channels])  # one index a pixel: twice as fast as three
-        return tf.gather(pixels, (index[:, None, None] * high + rows) * wide + columns)
+        return tf.gather(pixels, (index[:, None, None] * source_height + rows) * source_width + columns)
 
-    def finish(self, pictures: tf.Tensor, drawn: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
+    def finish(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
         """Bytes to normalised floats; a cutout is set to 0, the mean."""
         values = tf.cast(pictures, tf.float32)
         if not self._as_stored:
             values = (values - self._mean) / self._std
-        if drawn and "cut_top" in drawn:
-            rows = self._inside(self._size[0], drawn["cut_top"])
-            columns = self._inside(self._size[1], drawn["cut_left"])
+        if draws and "cut_top" in draws:
+            rows = self._inside(self._size[0], draws["cut_top"])
+            columns = self._inside(self._size[1], draws["cut_left"])
             values = tf.where((rows[:, :, None] & columns[:, None, :])[..., None], 0.0, values)
         return values
 

@@ -103,8 +103,8 @@ class _Rows:
         """Those at an index [steps, batch], as [steps, batch, …]."""
         if isinstance(self._values, tf.Tensor):
             return tf.gather(self._values, index)
-        found = tf.numpy_function(lambda places: self._values[places.ravel()], [index], self._values.dtype)
-        return tf.reshape(found, [*index.shape, *self._values.shape[1:]])
+        rows = tf.numpy_function(lambda places: self._values[places.ravel()], [index], self._values.dtype)
+        return tf.reshape(rows, [*index.shape, *self._values.shape[1:]])
 
 
 class HostInput:
@@ -128,32 +128,32 @@ class HostInput:
     def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
         """Inputs and targets of each call, [steps, batch, …]; past the epoch's end its last step again."""
         calls = -(-len(order.index) // steps)
-        filled = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]
+        padded = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]
         with self._ledger.section("input_wait"):
             self._pipeline = self._pipeline or self._open(calls, steps, order.index.shape[1])
             index, batches = self._pipeline
-            index.assign(filled.reshape(calls, steps, -1))
-            ahead = iter(batches)
+            index.assign(padded.reshape(calls, steps, -1))
+            iterator = iter(batches)
         for _ in range(calls):
             with self._ledger.section("input_wait"):
-                fed = next(ahead)
+                fed = next(iterator)
             yield fed
 
     def _open(self, calls: int, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
         """The index of an epoch and the pipeline that reads it: made once, so that an epoch only writes its index."""
         with tf.device("CPU:0"):
             index = tf.Variable(tf.zeros([calls, steps, batch], tf.int64), trainable=False)
-            taken = tf.data.Dataset.range(calls).map(
+            dataset = tf.data.Dataset.range(calls).map(
                 lambda call: tuple(values.at(tf.gather(index, call)) for values in self._train)
             )
-            return index, taken.prefetch(AHEAD)
+            return index, dataset.prefetch(AHEAD)
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """This replica's part of what was fed."""
         inputs, targets = (share(values) for values in fed)
         if self._pictures:
-            here = tf.range(targets.shape[0], dtype=tf.int64)
-            inputs = self._pictures.finish(self._pictures.gather(inputs, here, row), row)
+            positions = tf.range(targets.shape[0], dtype=tf.int64)
+            inputs = self._pictures.finish(self._pictures.gather(inputs, positions, row), row)
         return inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:

@@ -67,11 +67,11 @@ def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = Non
     """
     with tf.GradientTape() as tape:
         values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))
-    trained = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
-    found = tape.gradient(values, [layout.variable.value for layout in trained.values()])
+    trained_layouts = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
+    arrays = tape.gradient(values, [layout.variable.value for layout in trained_layouts.values()])
     return {
         name: layout.to_torch(np.asarray(tf.convert_to_tensor(array)))  # an embedding's comes as rows
-        for (name, layout), array in zip(trained.items(), found, strict=True)
+        for (name, layout), array in zip(trained_layouts.items(), arrays, strict=True)
     }
 
 

@@ -112,19 +112,19 @@ class Adam(_Decaying):
     def scalars(self, rates: Sequence[float], step: int) -> Array:
         """The rate, the corrected rate and the corrected epsilon: [steps, 3]."""
         rows = []
-        for ahead, rate in enumerate(rates, start=step + 1):
-            first, second = (1.0 - beta**ahead for beta in self._exact)
-            rows.append((rate, rate * math.sqrt(second) / first, self._eps * math.sqrt(second)))
+        for step_number, rate in enumerate(rates, start=step + 1):
+            correction1, correction2 = (1.0 - beta**step_number for beta in self._exact)
+            rows.append((rate, rate * math.sqrt(correction2) / correction1, self._eps * math.sqrt(correction2)))
         return np.array(rows, np.float64)
 
     def _update(self, place: int, variable: tf.Variable, gradient: tf.Tensor, now: Sequence[tf.Tensor]) -> None:
-        none = tf.zeros((), variable.dtype)
+        zero = tf.zeros((), variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._first[place].handle,
             v=self._second[place].handle,
-            beta1_power=none,
-            beta2_power=none,
+            beta1_power=zero,
+            beta2_power=zero,
             lr=now[1],
             beta1=tf.constant(self._betas[0], variable.dtype),
             beta2=tf.constant(self._betas[1], variable.dtype),

@@ -38,8 +38,8 @@ class Layout:
 
     def to_keras(self, array: Array) -> Array:
         """An array in torch's layout, in Keras's."""
-        turned = array.reshape([self.inner[axis] for axis in self.order])
-        return turned.transpose(np.argsort(self.order)).reshape(self.variable.shape)
+        ordered = array.reshape([self.inner[axis] for axis in self.order])
+        return ordered.transpose(np.argsort(self.order)).reshape(self.variable.shape)
 
 
 def layouts(model: Any) -> Iterator[tuple[str, Layout]]:
@@ -53,9 +53,9 @@ def layouts(model: Any) -> Iterator[tuple[str, Layout]]:
             continue
         table = next((_KINDS[kind] for kind in type(layer).__mro__ if kind in _KINDS), None)
         if table is None:
-            known = ", ".join(sorted(kind.__name__ for kind in _KINDS))
+            names = ", ".join(sorted(kind.__name__ for kind in _KINDS))
             raise TypeError(
-                f"no torch layer is known for the Keras layer {layer.name} ({type(layer).__name__}): {known}"
+                f"no torch layer is known for the Keras layer {layer.name} ({type(layer).__name__}): {names}"
             )
         for layout in table(layer):
             yield f"{layer.name}.{layout.role}", layout
@@ -82,8 +82,8 @@ def _with_bias(layer: Any, weight: Layout) -> Iterator[Layout]:
 
 def _convolution(layer: Any) -> Iterator[Layout]:
     """[height, width, in, out] is torch's [out, in, height, width]; the same with one axis of places."""
-    places = range(len(layer.kernel.shape) - 2)
-    return _with_bias(layer, _turned("weight", layer.kernel, len(places) + 1, len(places), *places))
+    axes = range(len(layer.kernel.shape) - 2)
+    return _with_bias(layer, _turned("weight", layer.kernel, len(axes) + 1, len(axes), *axes))
 
 
 def _dense(layer: Any) -> Iterator[Layout]:
@@ -150,10 +150,10 @@ def _flattened(layer: Any) -> tuple[int, int, int] | None:
     """The height, width and channels that were flattened into a layer's input; None where none were."""
     tensor = layer.input
     while True:
-        before = tensor._keras_history.operation
-        if isinstance(before, layers.Flatten):
-            shape = tuple(before.input.shape[1:])
+        operation = tensor._keras_history.operation
+        if isinstance(operation, layers.Flatten):
+            shape = tuple(operation.input.shape[1:])
             return shape if len(shape) == 3 else None
-        if not isinstance(before, _EACH_BY_ITSELF) or isinstance(before, keras.layers.InputLayer):
+        if not isinstance(operation, _EACH_BY_ITSELF) or isinstance(operation, keras.layers.InputLayer):
             return None
-        tensor = before.input
+        tensor = operation.input

@@ -22,11 +22,11 @@ class RandomStates:
     @classmethod
     def on(cls, device: torch.device) -> RandomStates:
         """The host's, and the device's own where it has one."""
-        found: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
+        accessors: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
         module = torch.get_device_module(device)
         if hasattr(module, "get_rng_state"):
-            found["device"] = (module.get_rng_state, module.set_rng_state)
-        return cls(found)
+            accessors["device"] = (module.get_rng_state, module.set_rng_state)
+        return cls(accessors)
 
     def write(self, state: Mapping[str, Array]) -> None:
         """Put back the states that `read_state` has read; last of all, for work on a device may move them on."""
@@ -36,8 +36,8 @@ class RandomStates:
 
 def as_array(tensor: torch.Tensor) -> Array:
     """A tensor as an array on the host; NumPy has no bfloat16, which goes as its bits."""
-    there = tensor.detach().cpu()
-    return np.asarray((there.view(torch.int16) if there.dtype == torch.bfloat16 else there).numpy())
+    host = tensor.detach().cpu()
+    return np.asarray((host.view(torch.int16) if host.dtype == torch.bfloat16 else host).numpy())
 
 
 def as_tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
@@ -57,13 +57,13 @@ def read_state(
 
     `slow` has the slow weights where there are some (`raybench.engines.torch.lookahead`).
     """
-    found = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
-    for place, parameter in enumerate(_trained(optimizer)):
-        kept = optimizer.state.get(parameter, {})
-        found |= {f"optimizer/{place}/{name}": as_array(value) for name, value in kept.items() if value is not None}
-    found |= {f"slow/{place}": as_array(tensor) for place, tensor in enumerate(slow)}
-    found |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
-    return found | {f"random/{name}": as_array(read()) for name, (read, _) in random.of.items()}
+    arrays = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
+    for index, parameter in enumerate(_trained(optimizer)):
+        slots = optimizer.state.get(parameter, {})
+        arrays |= {f"optimizer/{index}/{name}": as_array(value) for name, value in slots.items() if value is not None}
+    arrays |= {f"slow/{index}": as_array(tensor) for index, tensor in enumerate(slow)}
+    arrays |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
+    return arrays | {f"random/{name}": as_array(getter()) for name, (getter, _) in random.of.items()}
 
 
 def write_state(
@@ -79,36 +79,36 @@ def write_state(
     Raises:
         ValueError: it is not the state of such a model; nothing was changed.
     """
-    rooms: dict[str, dict[str, Array]] = {room: {} for room in ("model", "optimizer", "slow", "scaler", "random")}
+    parts: dict[str, dict[str, Array]] = {part: {} for part in ("model", "optimizer", "slow", "scaler", "random")}
     for path, array in state.items():
-        room, _, name = path.partition("/")
-        if room not in rooms:
+        part, _, name = path.partition("/")
+        if part not in parts:
             raise ValueError(f"it has {path}, which no model in PyTorch has")
-        rooms[room][name] = array
-    tensors, trained = dict(_of_model(model)), _trained(optimizer)
+        parts[part][name] = array
+    tensors, parameters = dict(_of_model(model)), _trained(optimizer)
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if shapes != {name: array.shape for name, array in rooms["model"].items()}:
+    if shapes != {name: array.shape for name, array in parts["model"].items()}:
         raise ValueError("it belongs to a model of another shape")
-    kept: dict[int, dict[str, torch.Tensor]] = {}
-    for path, array in rooms["optimizer"].items():
+    slots: dict[int, dict[str, torch.Tensor]] = {}
+    for path, array in parts["optimizer"].items():
         number, _, name = path.partition("/")
-        if not number.isdecimal() or int(number) >= len(trained):
+        if not number.isdecimal() or int(number) >= len(parameters):
             raise ValueError("it belongs to another optimizer")
-        kept.setdefault(int(number), {})[name] = _kept(array, trained[int(number)])
-    if {name: array.shape for name, array in rooms["slow"].items()} != {
-        str(place): tuple(tensor.shape) for place, tensor in enumerate(slow)
+        slots.setdefault(int(number), {})[name] = _kept(array, parameters[int(number)])
+    if {name: array.shape for name, array in parts["slow"].items()} != {
+        str(index): tuple(tensor.shape) for index, tensor in enumerate(slow)
     }:
         raise ValueError("it has other slow weights")
-    if rooms["scaler"].keys() != scaler.state_dict().keys() or rooms["random"].keys() != random.of.keys():
+    if parts["scaler"].keys() != scaler.state_dict().keys() or parts["random"].keys() != random.of.keys():
         raise ValueError("it was made on another device, or in another precision")
     with torch.no_grad():
         for name, tensor in tensors.items():
-            tensor.copy_(as_tensor(rooms["model"][name], tensor.dtype))
-        for place, tensor in enumerate(slow):
-            tensor.copy_(as_tensor(rooms["slow"][str(place)], tensor.dtype))
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": kept})
-    if rooms["scaler"]:
-        scaler.load_state_dict({name: array.item() for name, array in rooms["scaler"].items()})
+            tensor.copy_(as_tensor(parts["model"][name], tensor.dtype))
+        for index, tensor in enumerate(slow):
+            tensor.copy_(as_tensor(parts["slow"][str(index)], tensor.dtype))
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": slots})
+    if parts["scaler"]:
+        scaler.load_state_dict({name: array.item() for name, array in parts["scaler"].items()})
 
 
 def _of_model(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -98,8 +98,8 @@ class TorchEngine:
         recipe = self._recipe
         torch.manual_seed(self._seed)
         model = self._workload.build_model("torch")
-        if not isinstance(given := model, torch.nn.Module):
-            raise TypeError(f"the workload's model function returns a {type(given).__name__}, not a torch.nn.Module")
+        if not isinstance(built := model, torch.nn.Module):
+            raise TypeError(f"the workload's model function returns a {type(built).__name__}, not a torch.nn.Module")
         if recipe.replication != DEVICES:
             model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -147,13 +147,13 @@ class TorchEngine:
     def precision(self) -> dict[str, str]:
         """The types of the weights and, where autocast is really on, of its products; autocast may refuse a type."""
         weights = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in self._model.parameters()})
-        found = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
+        types = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
         if self._stored_low:
-            found["compute"] = str(self._stored_low).removeprefix("torch.")
+            types["compute"] = str(self._stored_low).removeprefix("torch.")
         with self._autocast():
             if torch.is_autocast_enabled(self._on.type):
-                found["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
-        return found
+                types["compute"] = str(torch.get_autocast_dtype(self._on.type)).removeprefix("torch.")
+        return types
 
     def _meet(self) -> ProcessGroup:
         return ProcessGroup(self._rank, cast(TorchDevice, self._device).backend, self._on)
@@ -188,9 +188,9 @@ class TorchEngine:
         fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
         settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
         decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
-        made = build_optimizer(parameters, settings, decay, recipe.decay, fused, self._groups)
-        self._rates = [group["lr"] for group in made.param_groups]
-        return made
+        optimizer = build_optimizer(parameters, settings, decay, recipe.decay, fused, self._groups)
+        self._rates = [group["lr"] for group in optimizer.param_groups]
+        return optimizer
 
     @property
     def _loss_scale(self) -> int:
@@ -216,15 +216,15 @@ class TorchEngine:
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         training = self._model.training
-        look = training or not self._views
-        outputs = self._outputs(inputs) if look else averaged(self._outputs, inputs, self._views)
+        single_view = training or not self._views
+        outputs = self._outputs(inputs) if single_view else averaged(self._outputs, inputs, self._views)
         losses = (self._trained_loss if training else self._loss)(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
     def _is_new(self, kind: str, batch: int) -> bool:
-        new = (kind, batch) not in self._shapes
+        is_new = (kind, batch) not in self._shapes
         self._shapes.add((kind, batch))
-        return new
+        return is_new
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         self._enter("forward")
@@ -257,12 +257,12 @@ class TorchEngine:
         if self._lookahead:
             self._lookahead.after(self._step)
 
-    def _clip(self, largest: float) -> None:
+    def _clip(self, max_norm: float) -> None:
         """Scale gradients down to a norm: `torch.nn.utils.clip_grad_norm_`, but with a norm that fp16 cannot hold."""
         gradients = [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
         if gradients:
             norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
-            torch.nn.utils.clip_grads_with_norm_(self._model.parameters(), largest, torch.stack(norms).norm())
+            torch.nn.utils.clip_grads_with_norm_(self._model.parameters(), max_norm, torch.stack(norms).norm())
 
     def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: MetricSums) -> None:
         _, values = self._forward(inputs, targets)
@@ -278,8 +278,8 @@ class TorchEngine:
         sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
         steps = StepTimer(self._device, check, self._graphs)
         self._model.train()
-        over = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
-        self._dropped = over if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
+        ended = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
+        self._dropped = ended if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
         self._synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
@@ -292,8 +292,8 @@ class TorchEngine:
             self._synchronize()
             steps.over()
         self._charge(steps, "train")
-        taken, examples = len(order.index), order.index.size
-        return EpochResult(taken, examples, means, steps.compilations, steps.blocks())
+        step_count, examples = len(order.index), order.index.size
+        return EpochResult(step_count, examples, means, steps.compilations, steps.blocks())
 
     def _charge(self, steps: StepTimer, section: str) -> None:
         steps.charge(self._ledger, section)

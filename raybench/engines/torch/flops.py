@@ -26,10 +26,10 @@ class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.values = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if not func.is_view:
-            self.values += sum(tensor.numel() for tensor in _tensors([args, kwargs or {}, out]))
-        return out
+            self.values += sum(tensor.numel() for tensor in _tensors([args, kwargs or {}, result]))
+        return result
 
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
@@ -55,11 +55,11 @@ def count(model: nn.Module, example: Array) -> dict[str, int]:
     Raises:
         Exception: whatever the model raises where tensors have no values, as one that looks at them does.
     """
-    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    parameter_count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     model = model.to("meta").eval()
-    (flops, one), (flops_of_two, two) = (_forward(model, np.repeat(example, number, axis=0)) for number in (1, 2))
+    (flops, values), (flops_of_two, values_of_two) = (_forward(model, np.repeat(example, n, axis=0)) for n in (1, 2))
     # Weights are read once, however many the examples: they cancel.
-    return {"flops": flops_of_two - flops, "values": two - one, "parameters": trained}
+    return {"flops": flops_of_two - flops, "values": values_of_two - values, "parameters": parameter_count}
 
 
 def _forward(model: nn.Module, inputs: Array) -> tuple[int, int]:

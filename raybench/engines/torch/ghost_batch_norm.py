@@ -23,16 +23,16 @@ def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
     """
     if groups == 1:
         return model
-    made: dict[nn.Module, GhostBatchNorm] = {}
+    replacements: dict[nn.Module, GhostBatchNorm] = {}
     for name, module in list(model.named_modules(remove_duplicate=False)):
         if not isinstance(module, _BatchNorm):
             continue
-        if module not in made:
-            made[module] = GhostBatchNorm(module, groups)
+        if module not in replacements:
+            replacements[module] = GhostBatchNorm(module, groups)
         if not name:
-            return made[module]
+            return replacements[module]
         parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, made[module])
+        setattr(model.get_submodule(parent), child, replacements[module])
     return model
 
 
@@ -106,8 +106,8 @@ def _traced(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The formula as it is written down, for a compiler that fuses it and finds its gradient."""
     examples = _grouped(inputs, groups).to(_precise(inputs))
-    over = (1, *range(3, examples.ndim))
-    var, mean = torch.var_mean(examples, over, correction=0, keepdim=True)
+    axes = (1, *range(3, examples.ndim))
+    var, mean = torch.var_mean(examples, axes, correction=0, keepdim=True)
     outputs = (examples - mean) * (var + eps).rsqrt()
     if weight is not None:
         outputs = outputs * _channels(weight, outputs)
@@ -183,19 +183,19 @@ def _by_passes(
     mean = _totals(inputs, groups) / count
     centre = _coefficient(mean, inputs)
     torch.sub(_grouped(inputs, groups), centre, out=centred)
-    rest = mean - centre.view_as(mean)  # what 16 bits could not hold of the mean
-    var = (_totals(outputs * outputs, groups) / count - rest * rest).clamp_(min=0.0)
+    remainder = mean - centre.view_as(mean)  # what 16 bits could not hold of the mean
+    var = (_totals(outputs * outputs, groups) / count - remainder * remainder).clamp_(min=0.0)
     inverse = (var + eps).rsqrt()
     scale = inverse if weight is None else inverse * weight
-    shift = -rest * scale if bias is None else bias - rest * scale
+    shift = -remainder * scale if bias is None else bias - remainder * scale
     torch.addcmul(_coefficient(shift, inputs), centred, _coefficient(scale, inputs), out=centred)
     return outputs, mean, var, inverse
 
 
 def _has_kernel(inputs: torch.Tensor, count: int) -> bool:
     """Whether `_by_kernel` is right and quick: its variance is E[x²] − E[x]², as exact as 16-bit numbers are."""
-    last = inputs.movedim(1, -1).is_contiguous()
-    return inputs.device.type == "cpu" and inputs.element_size() == 2 and last and count >= KERNEL_FROM
+    is_channels_last = inputs.movedim(1, -1).is_contiguous()
+    return inputs.device.type == "cpu" and inputs.element_size() == 2 and is_channels_last and count >= KERNEL_FROM
 
 
 def _by_kernel(
@@ -210,8 +210,8 @@ def _by_kernel(
     scale = torch.ones(channels) if weight is None else weight  # float32, or the statistics would have 16 bits
     shift = torch.zeros(channels) if bias is None else bias
     tall = inputs.movedim(1, -1).view(groups, count, 1, channels).permute(0, 3, 1, 2)
-    found, mean, inverse = torch.native_group_norm(tall, scale, shift, groups, channels, count, channels, eps)
-    outputs = inputs.new_empty(0).set_(found.untyped_storage(), 0, inputs.shape, inputs.stride())
+    normalized, mean, inverse = torch.native_group_norm(tall, scale, shift, groups, channels, count, channels, eps)
+    outputs = inputs.new_empty(0).set_(normalized.untyped_storage(), 0, inputs.shape, inputs.stride())
     return outputs, mean, inverse
 
 
@@ -224,16 +224,16 @@ def _grouped(values: torch.Tensor, groups: int) -> torch.Tensor:
     return values.view(groups, -1, *values.shape[1:])
 
 
-def _channels(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def _channels(values: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """[features] or [groups, features] so that it broadcasts over [groups, batch / groups, features, …]."""
     lead = values.shape[:-1] if values.ndim > 1 else (1,)
-    return values.reshape(*lead, 1, -1, *[1] * (like.ndim - 3))
+    return values.reshape(*lead, 1, -1, *[1] * (reference.ndim - 3))
 
 
 def _coefficient(values: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     """[groups, features] ready to be combined with grouped inputs."""
-    same = inputs.device.type == "cpu"
-    return values.reshape(len(values), 1, -1, *[1] * (inputs.ndim - 2)).to(inputs.dtype if same else values.dtype)
+    on_cpu = inputs.device.type == "cpu"
+    return values.reshape(len(values), 1, -1, *[1] * (inputs.ndim - 2)).to(inputs.dtype if on_cpu else values.dtype)
 
 
 def _totals(values: torch.Tensor, groups: int) -> torch.Tensor:
@@ -241,7 +241,7 @@ def _totals(values: torch.Tensor, groups: int) -> torch.Tensor:
 
     On a CPU, each example is summed in its own dtype first (see `_Eager`), which adds up in float32 and rounds once.
     """
-    places = tuple(range(2, values.ndim))
-    inside = None if values.device.type == "cpu" else _precise(values)
-    each = values.sum(places, dtype=inside) if places else values
-    return _grouped(each.to(_precise(values)), groups).sum(1)
+    axes = tuple(range(2, values.ndim))
+    dtype = None if values.device.type == "cpu" else _precise(values)
+    sums = values.sum(axes, dtype=dtype) if axes else values
+    return _grouped(sums.to(_precise(values)), groups).sum(1)

@@ -34,16 +34,16 @@ class AugmentationDraws:
     def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
         """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
 
-        def move(drawn: Array) -> torch.Tensor:
-            return torch.from_numpy(drawn).to(device)
+        def move(values: Array) -> torch.Tensor:
+            return torch.from_numpy(values).to(device)
 
         draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
-        return cls(move(order.index), *(None if drawn is None else move(drawn) for drawn in draws))
+        return cls(move(order.index), *(None if values is None else move(values) for values in draws))
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """The same part of all that is drawn."""
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
-        return AugmentationDraws(take(self.index), *(None if drawn is None else take(drawn) for drawn in draws))
+        return AugmentationDraws(take(self.index), *(None if values is None else take(values) for values in draws))
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
@@ -78,30 +78,30 @@ class ImageAugmenter:
         self._columns = torch.arange(size[1]).to(device)
         self._channels_last = channels_last
 
-    def gather(self, source: torch.Tensor, index: torch.Tensor, drawn: AugmentationDraws) -> torch.Tensor:
+    def gather(self, source: torch.Tensor, index: torch.Tensor, draws: AugmentationDraws) -> torch.Tensor:
         """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
 
         `index` [batch] says where in `source` they are, which is on the same device.
         """
-        if drawn.top is None and drawn.flip is None:
+        if draws.top is None and draws.flip is None:
             return source.index_select(0, index)
         rows, columns = self._rows.expand(len(index), -1), self._columns.expand(len(index), -1)
-        if drawn.flip is not None:
-            mirrored = drawn.flip.bool()[:, None]
+        if draws.flip is not None:
+            mirrored = draws.flip.bool()[:, None]
             columns = torch.where(mirrored, self._columns[-1] - columns, columns)
-        if drawn.top is not None and drawn.left is not None:
-            rows, columns = rows + drawn.top[:, None], columns + drawn.left[:, None]
+        if draws.top is not None and draws.left is not None:
+            rows, columns = rows + draws.top[:, None], columns + draws.left[:, None]
         return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
 
-    def finish(self, pictures: torch.Tensor, drawn: AugmentationDraws | None = None) -> torch.Tensor:
+    def finish(self, pictures: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
         """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
         values = pictures.to(torch.float32)
         if not self._plain:
             values = values.sub_(self._mean).div_(self._std)
-        if drawn is not None and drawn.cut_top is not None:
+        if draws is not None and draws.cut_top is not None:
             side = self._augmentation.cutout
-            rows = self._inside(self._rows, drawn.cut_top, side)
-            columns = self._inside(self._columns, cast(torch.Tensor, drawn.cut_left), side)
+            rows = self._inside(self._rows, draws.cut_top, side)
+            columns = self._inside(self._columns, cast(torch.Tensor, draws.cut_left), side)
             values = values.masked_fill_((rows[:, :, None] & columns[:, None, :])[..., None], 0.0)
         values = values.permute(0, 3, 1, 2)
         return values if self._channels_last else values.contiguous()

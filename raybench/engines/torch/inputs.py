@@ -50,12 +50,12 @@ class DeviceInput:
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """One epoch in the given order."""
         inputs, targets = self._train
-        for drawn in self._steps(AugmentationDraws.on(order, self._device)):
+        for draws in self._steps(AugmentationDraws.on(order, self._device)):
             if self._pictures:
-                batch = self._pictures.finish(self._pictures.gather(inputs, drawn.index, drawn), drawn)
+                batch = self._pictures.finish(self._pictures.gather(inputs, draws.index, draws), draws)
             else:
-                batch = inputs.index_select(0, drawn.index)
-            yield batch, targets.index_select(0, drawn.index)
+                batch = inputs.index_select(0, draws.index)
+            yield batch, targets.index_select(0, draws.index)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """The validation set, padded to whole batches."""
@@ -103,32 +103,32 @@ class HostInput:
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """One epoch in the given order."""
         queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
-        over = threading.Event()
+        stop = threading.Event()
 
         def prepare() -> None:
             try:
                 for row in order.index:
-                    if over.is_set():
+                    if stop.is_set():
                         return
                     queue.put(self._take(self._train, torch.from_numpy(row)))
             except BaseException as error:  # whatever it is, the loop that waits for a batch has to learn of it
                 queue.put(error)
 
-        here = torch.arange(order.index.shape[1]).to(self._device)
+        positions = torch.arange(order.index.shape[1]).to(self._device)
         thread = threading.Thread(target=prepare, name="input", daemon=True)
         thread.start()
         try:
-            for drawn in self._steps(AugmentationDraws.on(order, self._device)):
+            for draws in self._steps(AugmentationDraws.on(order, self._device)):
                 with self._ledger.section("input_wait"):
-                    got = queue.get()
-                if isinstance(got, BaseException):
-                    raise got
-                inputs, targets = self._move(got)
+                    item = queue.get()
+                if isinstance(item, BaseException):
+                    raise item
+                inputs, targets = self._move(item)
                 if self._pictures:
-                    inputs = self._pictures.finish(self._pictures.gather(inputs, here, drawn), drawn)
+                    inputs = self._pictures.finish(self._pictures.gather(inputs, positions, draws), draws)
                 yield inputs, targets
         finally:
-            over.set()
+            stop.set()
             while thread.is_alive():
                 while not queue.empty():
                     queue.get_nowait()

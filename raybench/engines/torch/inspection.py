@@ -55,9 +55,9 @@ def write_weights(model: nn.Module, weights: Weights) -> None:
         Mismatch: the weights are those of another model.
     """
     tensors = _floats(model)
-    like = {name: np.empty(tensor.shape, np.float32) for name, tensor in tensors.items()}
+    template = {name: np.empty(tensor.shape, np.float32) for name, tensor in tensors.items()}
     with torch.no_grad():
-        for name, array in renamed(weights, like).items():
+        for name, array in renamed(weights, template).items():
             tensors[name].copy_(torch.from_numpy(np.array(array)))
 
 
@@ -79,15 +79,15 @@ def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
     """An array on the model's device, pictures with their channels first."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
     tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
-    first = next(model.parameters())
-    return tensor.to(first.device, first.dtype if tensor.is_floating_point() else None)
+    parameter = next(model.parameters())
+    return tensor.to(parameter.device, parameter.dtype if tensor.is_floating_point() else None)
 
 
 def outputs(model: nn.Module, inputs: Array) -> Array:
     """What the model makes of a batch, in evaluation mode: float32."""
     with torch.no_grad():
-        out: torch.Tensor = model.eval()(_tensor(model, inputs))
-    return np.array(out.float().cpu().numpy())
+        result: torch.Tensor = model.eval()(_tensor(model, inputs))
+    return np.array(result.float().cpu().numpy())
 
 
 def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
@@ -100,8 +100,8 @@ def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None
         loss: from outputs and targets to one loss an example; cross-entropy where None.
     """
     copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    made = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
-    values = (loss or cross_entropy)(made, torch.from_numpy(targets).to(next(model.parameters()).device))
+    predictions = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
+    values = (loss or cross_entropy)(predictions, torch.from_numpy(targets).to(next(model.parameters()).device))
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     return _on_host(dict(zip(trained, torch.autograd.grad(values.mean(), list(trained.values())), strict=True)))
 
@@ -118,23 +118,23 @@ def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: i
         inputs: a batch of the size they were taken with, which tells n.
         steps: how many there were.
     """
-    found = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
+    statistics = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
     if next(model.parameters()).device.type == "xla":
-        return found
+        return statistics
     for layer, count in _averaged(model, inputs).items():
         name = f"{layer}.running_var"
         momentum = cast(_BatchNorm, model.get_submodule(layer)).momentum
-        begun = (0.0 if momentum is None else (1.0 - momentum) ** steps) * start[name]
-        found[name] = begun + (found[name] - begun) * np.float32((count - 1) / count)
-    return found
+        initial = (0.0 if momentum is None else (1.0 - momentum) ** steps) * start[name]
+        statistics[name] = initial + (statistics[name] - initial) * np.float32((count - 1) / count)
+    return statistics
 
 
 def _averaged(model: nn.Module, inputs: Array) -> dict[str, int]:
     """For each batch norm, over how many values of a channel it averages."""
     counts: dict[str, int] = {}
 
-    def note(name: str, _: nn.Module, given: tuple[torch.Tensor, ...]) -> None:
-        counts[name] = given[0].numel() // given[0].shape[1]
+    def note(name: str, _: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
+        counts[name] = arguments[0].numel() // arguments[0].shape[1]
 
     norms = {
         name: module

@@ -43,11 +43,11 @@ class Lookahead:
     @torch.no_grad()
     def after(self, step: int) -> None:
         """What comes after the `step`-th (from 1) step of the run."""
-        due = step % self._every == 0
-        if not due and step != self._steps:
+        is_due = step % self._every == 0
+        if not is_due and step != self._steps:
             return
-        stays = self._decay * (step / self._steps) ** self._power
+        slow_weight = self._decay * (step / self._steps) ** self._power
         for slow, fast in zip(self._slow, self._fast, strict=True):
-            if due:
-                torch._foreach_lerp_(slow, fast, 1.0 - stays)
+            if is_due:
+                torch._foreach_lerp_(slow, fast, 1.0 - slow_weight)
             torch._foreach_copy_(fast, slow)

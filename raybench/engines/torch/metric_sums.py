@@ -21,8 +21,8 @@ class MetricSums:
         if not self._names:
             self._names = list(values)
             self._sums = torch.zeros(len(values)).to(self._device)
-        now = [values[name].detach().to(torch.float32).sum() for name in self._names]
-        self._sums = self._sums + torch.stack(now)
+        totals = [values[name].detach().to(torch.float32).sum() for name in self._names]
+        self._sums = self._sums + torch.stack(totals)
 
     def means(self, examples: int) -> dict[str, float]:
         """The sums over so many examples of all ranks, on the host: waits for the device."""

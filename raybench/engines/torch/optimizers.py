@@ -32,38 +32,38 @@ def groups_of(model: torch.nn.Module, declared: Sequence[Mapping[str, Any]]) -> 
     Raises:
         ValueError: nothing is left for a group: no trained parameter has such a name, or earlier groups have all.
     """
-    left = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    names, found = ", ".join(left), []
+    unmatched = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    names, groups = ", ".join(unmatched), []
     for group in declared:
-        own = [name for name in left if fnmatchcase(name, group["match"])]
-        if not own:
+        matched = [name for name in unmatched if fnmatchcase(name, group["match"])]
+        if not matched:
             raise ValueError(f"parameter_groups: {group['match']!r} matches none of {names[:500]}")
-        parameters = [left.pop(name) for name in own]
-        found.append(Group(parameters, group["rate_factor"], group["decay_factor"], group.get("epochs")))
-    return found
+        parameters = [unmatched.pop(name) for name in matched]
+        groups.append(Group(parameters, group["rate_factor"], group["decay_factor"], group.get("epochs")))
+    return groups
 
 
 def trained_to_the_end(model: torch.nn.Module, groups: Sequence[Group]) -> list[torch.nn.Parameter]:
     """The parameters that a last step changes; all that are trained where each is in a group that ends."""
     ending = {parameter for group in groups if group.epochs for parameter in group.parameters}
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return [parameter for parameter in trained if parameter not in ending] or trained
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return [parameter for parameter in trainable if parameter not in ending] or trainable
 
 
 def end_groups(groups: Sequence[Group], epoch: int, freeze: bool) -> list[torch.nn.Parameter]:
     """The parameters whose epochs of training are over when this one begins; with `freeze` they get no gradient."""
-    over = [p for group in groups if group.epochs and epoch > group.epochs for p in group.parameters]
-    for parameter in over if freeze else ():
+    finished = [p for group in groups if group.epochs and epoch > group.epochs for p in group.parameters]
+    for parameter in finished if freeze else ():
         parameter.requires_grad_(False)
         parameter.grad = None
-    return over
+    return finished
 
 
 class SGDW(torch.optim.SGD):
     """SGD whose decay stands beside the update: w ← w − rate·λ·w, then the step of the gradient alone."""
 
-    def __init__(self, params: Iterable[dict[str, Any]], *, lr: float, **rest: Any) -> None:
-        super().__init__(params, lr=lr, **rest)
+    def __init__(self, params: Iterable[dict[str, Any]], *, lr: float, **options: Any) -> None:
+        super().__init__(params, lr=lr, **options)
         for group in self.param_groups:
             group["decoupled"], group["weight_decay"] = group["weight_decay"], 0.0
 
@@ -96,18 +96,18 @@ def build_optimizer(
         LookupError: an unknown optimiser.
     """
     name, rate = settings["name"], settings["learning_rate"]
-    taken = {parameter for group in groups for parameter in group.parameters}
-    rest = Group([parameter for parameter in params if parameter.requires_grad and parameter not in taken])
-    trained: list[dict[str, Any]] = [
+    grouped = {parameter for group in groups for parameter in group.parameters}
+    default_group = Group([parameter for parameter in params if parameter.requires_grad and parameter not in grouped])
+    param_groups: list[dict[str, Any]] = [
         {"params": list(group.parameters), "lr": rate * group.rate, "weight_decay": weight_decay * group.decay}
-        for group in (rest, *groups)
+        for group in (default_group, *groups)
         if group.parameters
     ]
     coupled = decay == "coupled"
     if name == "sgd":
         momentum = {"momentum": settings["momentum"], "nesterov": settings["nesterov"], "fused": fused}
-        return (torch.optim.SGD if coupled else SGDW)(trained, lr=rate, **momentum)
+        return (torch.optim.SGD if coupled else SGDW)(param_groups, lr=rate, **momentum)
     if name in ("adam", "adamw"):
         moments = {"betas": tuple(settings["betas"]), "eps": settings["eps"], "fused": fused}
-        return (torch.optim.Adam if coupled else torch.optim.AdamW)(trained, lr=rate, **moments)
+        return (torch.optim.Adam if coupled else torch.optim.AdamW)(param_groups, lr=rate, **moments)
     raise LookupError(f"unknown optimizer {name!r}")

@@ -9,19 +9,19 @@ import torch
 from raybench.engines.images import TestTimeViews
 
 
-def views(pictures: torch.Tensor, what: TestTimeViews) -> Iterator[tuple[float, torch.Tensor]]:
+def views(pictures: torch.Tensor, settings: TestTimeViews) -> Iterator[tuple[float, torch.Tensor]]:
     """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1.
 
     All lie in memory as the pictures do, so that to a compiler they are one shape.
     """
     height, width = pictures.shape[-2:]
-    last = pictures.is_contiguous(memory_format=torch.channels_last)
-    layout = torch.channels_last if last else torch.contiguous_format
-    border = what.shift
+    is_channels_last = pictures.is_contiguous(memory_format=torch.channels_last)
+    layout = torch.channels_last if is_channels_last else torch.contiguous_format
+    border = settings.shift
     padded = torch.nn.functional.pad(pictures, (border,) * 4, "reflect") if border else pictures
-    for weight, corner in what.windows:
+    for weight, corner in settings.windows:
         view = padded[..., corner : corner + height, corner : corner + width].contiguous(memory_format=layout)
-        if what.mirror:
+        if settings.mirror:
             yield weight / 2, view
             yield weight / 2, view.flip(-1)
         else:
@@ -29,7 +29,7 @@ def views(pictures: torch.Tensor, what: TestTimeViews) -> Iterator[tuple[float, 
 
 
 def averaged(
-    outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, what: TestTimeViews
+    outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, settings: TestTimeViews
 ) -> torch.Tensor:
     """The average of a model's outputs [batch, classes] over the views of a batch.
 
@@ -37,9 +37,9 @@ def averaged(
         ValueError: the outputs have places, which move with the picture.
     """
     total = torch.zeros(())
-    for weight, view in views(pictures, what):
-        found = outputs(view)
-        if not isinstance(found, torch.Tensor) or found.ndim > 2:
+    for weight, view in views(pictures, settings):
+        view_outputs = outputs(view)
+        if not isinstance(view_outputs, torch.Tensor) or view_outputs.ndim > 2:
             raise ValueError("test_time_augmentation is for models whose outputs are classes, [batch, classes]")
-        total = weight * found if total.ndim == 0 else total + weight * found
+        total = weight * view_outputs if total.ndim == 0 else total + weight * view_outputs
     return total

@@ -36,12 +36,12 @@ def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
 
     The row is found by a counter on the device: a Python index would be a constant, and each step another graph.
     """
-    place = torch.zeros(1, dtype=torch.int64).to("xla")
+    next_row = torch.zeros(1, dtype=torch.int64).to("xla")
     for _ in range(steps):
-        here, place = place, place + 1
+        row, next_row = next_row, next_row + 1
 
-        def pick(table: torch.Tensor, here: torch.Tensor = here) -> torch.Tensor:
-            return table.index_select(0, here)[0]
+        def pick(table: torch.Tensor, row: torch.Tensor = row) -> torch.Tensor:
+            return table.index_select(0, row)[0]
 
         yield pick
 
@@ -53,16 +53,16 @@ def one_program(devices: int) -> Mesh:
         RuntimeError: there are more devices, or fewer.
     """
     runtime.use_spmd()
-    found = runtime.global_runtime_device_count()
-    if found != devices:
-        raise RuntimeError(f"planned for {devices} devices, and XLA has {found}")
+    count = runtime.global_runtime_device_count()
+    if count != devices:
+        raise RuntimeError(f"planned for {devices} devices, and XLA has {count}")
     return Mesh(np.arange(devices), (devices,), ("batch",))
 
 
 def compilations() -> tuple[int, int]:
     """How many graphs this process has compiled, and for how many nanoseconds: as XLA counts them."""
-    found = metrics.metric_data("CompileTime")
-    return (int(found[0]), int(found[1])) if found else (0, 0)
+    data = metrics.metric_data("CompileTime")
+    return (int(data[0]), int(data[1])) if data else (0, 0)
 
 
 class XlaEngine(TorchEngine):
@@ -138,10 +138,10 @@ class XlaEngine(TorchEngine):
         means, _ = super().evaluate()
         return means, self._compiled(before, "evaluate")
 
-    def _compiled(self, before: tuple[int, int], section: str) -> int:
+    def _compiled(self, previous: tuple[int, int], section: str) -> int:
         """Charge what was compiled since as the compilation of a section; the number of graphs."""
-        (count, spent), (count_before, spent_before) = compilations(), before
-        self._ledger.move(spent - spent_before, section, COMPILATION[section])
+        (count, total_ns), (count_before, previous_ns) = compilations(), previous
+        self._ledger.move(total_ns - previous_ns, section, COMPILATION[section])
         return count - count_before
 
     def _charge(self, steps: StepTimer, section: str) -> None:
@@ -165,6 +165,6 @@ class XlaEngine(TorchEngine):
 
     def _evaluation_step(self, inputs: torch.Tensor, targets: torch.Tensor, counts: int, sums: MetricSums) -> None:
         _, values = self._forward(inputs, targets)
-        counted = (torch.arange(len(targets)) < counts).to(self._on)
-        sums.add({name: torch.where(counted, value, 0) for name, value in values.items()})
+        mask = (torch.arange(len(targets)) < counts).to(self._on)
+        sums.add({name: torch.where(mask, value, 0) for name, value in values.items()})
         torch_xla.sync()

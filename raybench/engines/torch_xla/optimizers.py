@@ -103,8 +103,8 @@ class XlaAdam(XlaOptimizer):
 
     def numbers(self, rate: float, step: int) -> list[float]:
         """The rate over the first moment's bias correction, the decay's factor, the root of the second's correction."""
-        first, second = (1.0 - beta ** (step + 1) for beta in self._betas)
-        return [rate / first, 1.0 - rate * self._decay, math.sqrt(second)]
+        correction1, correction2 = (1.0 - beta ** (step + 1) for beta in self._betas)
+        return [rate / correction1, 1.0 - rate * self._decay, math.sqrt(correction2)]
 
     def _move(
         self, parameter: torch.Tensor, gradient: torch.Tensor, state: Mapping[str, torch.Tensor], numbers: torch.Tensor

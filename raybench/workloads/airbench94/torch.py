@@ -22,17 +22,17 @@ EPSILON = 5e-4
 
 def convolution(inputs: int, outputs: int) -> nn.Conv2d:
     """3×3, without bias; the first outputs begin as copies of the inputs, the others as torch begins."""
-    made = nn.Conv2d(inputs, outputs, 3, padding="same", bias=False)
+    layer = nn.Conv2d(inputs, outputs, 3, padding="same", bias=False)
     with torch.no_grad():
-        nn.init.dirac_(made.weight[:inputs])
-    return made
+        nn.init.dirac_(layer.weight[:inputs])
+    return layer
 
 
 def norm(width: int) -> nn.BatchNorm2d:
     """A batch norm whose scale stays 1; its running statistics keep 0.6 of themselves each step."""
-    made = nn.BatchNorm2d(width, eps=1e-12, momentum=0.4)
-    made.weight.requires_grad_(False)
-    return made
+    layer = nn.BatchNorm2d(width, eps=1e-12, momentum=0.4)
+    layer.weight.requires_grad_(False)
+    return layer
 
 
 class Group(nn.Sequential):
@@ -82,8 +82,8 @@ def whiten(model: nn.Sequential, examples: Callable[[int], tuple[torch.Tensor, t
     """
     pictures, _ = examples(PICTURES)
     products, count = torch.zeros(()), 0
-    for some in torch.split(pictures, 500):
-        patches = nn.functional.unfold(some, KERNEL).transpose(1, 2).flatten(0, 1)  # [patches, 3·2·2]
+    for chunk in torch.split(pictures, 500):
+        patches = nn.functional.unfold(chunk, KERNEL).transpose(1, 2).flatten(0, 1)  # [patches, 3·2·2]
         products, count = products.to(patches) + patches.T @ patches, count + len(patches)
     values, vectors = torch.linalg.eigh((products / count).double().cpu())  # ascending; a column each
     filters = (vectors / (values + EPSILON).sqrt()).T.flip(0).reshape(-1, 3, KERNEL, KERNEL)

@@ -26,11 +26,11 @@ class DroppingLSTM(nn.LSTM):
     def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
         """[N, tokens, inputs] to the last output [N, width] and, as `nn.LSTM`, the last states [1, N, width]."""
         hidden = memory = inputs.new_zeros(len(inputs), self.hidden_size)
-        kept = self.recurrent_dropout(torch.ones_like(hidden))
-        own: Any = self
-        given = nn.functional.linear(inputs, own.weight_ih_l0, own.bias_ih_l0)
-        for token in given.unbind(1):
-            gates = token + nn.functional.linear(hidden * kept, own.weight_hh_l0, own.bias_hh_l0)
+        keep_mask = self.recurrent_dropout(torch.ones_like(hidden))
+        this: Any = self
+        projected = nn.functional.linear(inputs, this.weight_ih_l0, this.bias_ih_l0)
+        for token in projected.unbind(1):
+            gates = token + nn.functional.linear(hidden * keep_mask, this.weight_hh_l0, this.bias_hh_l0)
             enter, forget, cell, leave = gates.chunk(4, 1)
             memory = forget.sigmoid() * memory + enter.sigmoid() * cell.tanh()
             hidden = leave.sigmoid() * memory.tanh()
@@ -51,8 +51,8 @@ class ReviewLSTM(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Tokens [N, 80] to logits [N, 1]."""
-        given = self.dropout(self.embedding(inputs).transpose(1, 2)).transpose(1, 2)
-        _, (hidden, _) = self.lstm(given)
+        embedded = self.dropout(self.embedding(inputs).transpose(1, 2)).transpose(1, 2)
+        _, (hidden, _) = self.lstm(embedded)
         logits: torch.Tensor = self.dense(hidden[0])
         return logits
 

@@ -18,15 +18,15 @@ def block(inputs: Any, name: str, width: int, stride: int) -> Any:
     """Two convolutions 3×3 beside the input, which passes a convolution 1×1 of its own where the size changes."""
     out = layers.ReLU()(conv_norm(inputs, f"{name}.first", width, stride=stride))
     out = conv_norm(out, f"{name}.second", width)
-    beside = inputs if stride == 1 else conv_norm(inputs, f"{name}.project", width, 1, stride)
-    return layers.ReLU()(layers.Add()([out, beside]))
+    shortcut = inputs if stride == 1 else conv_norm(inputs, f"{name}.project", width, 1, stride)
+    return layers.ReLU()(layers.Add()([out, shortcut]))
 
 
 def build() -> Any:
     """15,187,722 parameters; [N, 32, 32, 3] to logits [N, 10], float32 whatever the policy."""
     inputs = keras.Input((32, 32, 3))
     out = layers.ReLU()(conv_norm(inputs, "stem", 64))
-    for number, width in enumerate([64] * 10 + [128] * 10 + [256] * 10):
-        out = block(out, f"blocks.{number}", width, 1 if width == out.shape[-1] else 2)
+    for index, width in enumerate([64] * 10 + [128] * 10 + [256] * 10):
+        out = block(out, f"blocks.{index}", width, 1 if width == out.shape[-1] else 2)
     out = layers.Dense(10, name="head")(layers.GlobalAveragePooling2D()(out))
     return keras.Model(inputs, layers.Activation("linear", dtype="float32")(out), name="resnet63")

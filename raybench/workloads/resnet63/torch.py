@@ -32,8 +32,8 @@ class Block(nn.Module):
         padded = inputs if self.stride == 1 else nn.functional.pad(inputs, (0, 1, 0, 1))
         out = self.first_norm(self.first(padded)).relu()
         out = self.second_norm(self.second(out))
-        made: torch.Tensor = (out + self.project_norm(self.project(inputs))).relu()
-        return made
+        result: torch.Tensor = (out + self.project_norm(self.project(inputs))).relu()
+        return result
 
 
 class ResNet63(nn.Module):
@@ -45,7 +45,9 @@ class ResNet63(nn.Module):
         self.stem_norm = batch_norm(64)
         widths = [64] * 10 + [128] * 10 + [256] * 10
         pairs = zip([64, *widths], widths, strict=False)
-        self.blocks = nn.Sequential(*(Block(one, other, 1 if one == other else 2) for one, other in pairs))
+        self.blocks = nn.Sequential(
+            *(Block(inputs, outputs, 1 if inputs == outputs else 2) for inputs, outputs in pairs)
+        )
         self.head = nn.Linear(256, 10)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

@@ -20,13 +20,13 @@ def build(concatenate: bool = False, side: int = SIDE) -> Any:
     """
     inputs = keras.Input((side, side, 6))
     skips, out = [], inputs
-    for number, width in enumerate((64, 128, 256, 512)):
-        skips.append(residual(out, width, f"down.{number}"))
+    for index, width in enumerate((64, 128, 256, 512)):
+        skips.append(residual(out, width, f"down.{index}"))
         out = layers.MaxPooling2D(2)(skips[-1])
     mask = depth = pre_activated(out, 512, "bridge")
-    for number, (width, skip) in enumerate(zip((512, 256, 128, 64), reversed(skips), strict=True)):
-        depth = up(depth, width, [skip], concatenate, f"depth.{number}")
-        joined = [skip, depth] if concatenate else [layers.Add()([skip, depth])]
-        mask = up(mask, width, joined, concatenate, f"mask.{number}")
+    for index, (width, skip) in enumerate(zip((512, 256, 128, 64), reversed(skips), strict=True)):
+        depth = up(depth, width, [skip], concatenate, f"depth.{index}")
+        joined_skips = [skip, depth] if concatenate else [layers.Add()([skip, depth])]
+        mask = up(mask, width, joined_skips, concatenate, f"mask.{index}")
     out = logits(conv(mask, 1, 1, "mask_head"), conv(depth, 1, 1, "depth_head"))
     return keras.Model(inputs, out, name="resunet_v1")

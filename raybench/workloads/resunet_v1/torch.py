@@ -17,10 +17,10 @@ class ResUNet(nn.Module):
         self.down = nn.ModuleList(Residual(*pair) for pair in ((6, 64), (64, 128), (128, 256), (256, 512)))
         self.pool = nn.MaxPool2d(2)
         self.bridge = pre_activated(512, 512)
-        ways = ((512, 512), (512, 256), (256, 128), (128, 64))
-        self.depth = nn.ModuleList(Up(one, other, (other,), concatenate) for one, other in ways)
-        more = 2 if concatenate else 1
-        self.mask = nn.ModuleList(Up(one, other, (other,) * more, concatenate) for one, other in ways)
+        widths = ((512, 512), (512, 256), (256, 128), (128, 64))
+        self.depth = nn.ModuleList(Up(inputs, outputs, (outputs,), concatenate) for inputs, outputs in widths)
+        joins = 2 if concatenate else 1
+        self.mask = nn.ModuleList(Up(inputs, outputs, (outputs,) * joins, concatenate) for inputs, outputs in widths)
         self.concatenate = concatenate
         self.depth_head, self.mask_head = conv(64, 1, 1), conv(64, 1, 1)
 

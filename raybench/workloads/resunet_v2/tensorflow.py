@@ -20,12 +20,12 @@ def build(side: int = SIDE) -> Any:
     """
     inputs = keras.Input((side, side, 6))
     skips, out = [], conv(inputs, DOWN[0], 5, "stem")
-    for number, width in enumerate(DOWN[1:]):
-        skips.append(residual(out, width, f"down.{number}"))
+    for index, width in enumerate(DOWN[1:]):
+        skips.append(residual(out, width, f"down.{index}"))
         out = layers.MaxPooling2D(2)(skips[-1])
     mask = depth = pre_activated(out, 512, "bridge")
-    for number, (deep, wide, skip) in enumerate(zip(DEPTH, MASK, reversed(skips), strict=True)):
-        depth = up(depth, deep, [skip], False, f"depth.{number}")
-        mask = up(mask, wide, [skip, depth], False, f"mask.{number}")
+    for index, (depth_width, mask_width, skip) in enumerate(zip(DEPTH, MASK, reversed(skips), strict=True)):
+        depth = up(depth, depth_width, [skip], False, f"depth.{index}")
+        mask = up(mask, mask_width, [skip, depth], False, f"mask.{index}")
     out = logits(conv(mask, 1, 1, "mask_head"), conv(depth, 1, 1, "depth_head"))
     return keras.Model(inputs, out, name="resunet_v2")

@@ -22,10 +22,12 @@ class ResUNet(nn.Module):
         self.pool = nn.MaxPool2d(2)
         self.bridge = pre_activated(512, 512)
         skips = DOWN[:0:-1]
-        deep = zip((512, *DEPTH), DEPTH, skips, strict=False)
-        self.depth = nn.ModuleList(Up(one, other, (skip,), False) for one, other, skip in deep)
-        wide = zip((512, *MASK), MASK, skips, DEPTH, strict=False)
-        self.mask = nn.ModuleList(Up(one, other, (skip, depth), False) for one, other, skip, depth in wide)
+        depth_widths = zip((512, *DEPTH), DEPTH, skips, strict=False)
+        self.depth = nn.ModuleList(Up(inputs, outputs, (skip,), False) for inputs, outputs, skip in depth_widths)
+        mask_widths = zip((512, *MASK), MASK, skips, DEPTH, strict=False)
+        self.mask = nn.ModuleList(
+            Up(inputs, outputs, (skip, depth), False) for inputs, outputs, skip, depth in mask_widths
+        )
         self.depth_head, self.mask_head = conv(DEPTH[-1], 1, 1), conv(MASK[-1], 1, 1)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
