@@ -71,9 +71,9 @@ def measure(random: np.random.Generator, spread: float, canaries: int, grids: in
     repeats = canaries - 1
     letters = found = 0
     for number in range(grids):
-        standing = simulate(random, spread, np.ones(repeats), RATIOS[number % len(RATIOS)])
-        letters += any(fact.mark for fact in finding_facts(standing.rows))
-        found += any(standing.findings.values())
+        results = simulate(random, spread, np.ones(repeats), RATIOS[number % len(RATIOS)])
+        letters += any(fact.mark for fact in finding_facts(results.rows))
+        found += any(results.findings.values())
     slowed = {
         "found_second_half": np.where(np.arange(repeats) < repeats / 2, 1.0, SLOWED),
         "found_every_other": np.where(np.arange(repeats) % 2, SLOWED, 1.0),
@@ -109,12 +109,10 @@ def simulate(random: np.random.Generator, spread: float, pace: np.ndarray[Any, A
     """
     told = list(_events(random, spread, pace, ratio))
     known = attempts(told)
-    standing = of_journal("simulated", latest(known.values()))
+    results = of_journal("simulated", latest(known.values()))
     canaries = [event for event in told if event["event"] == "check_ended"]
-    found = diagnose_all(known.values(), drifts(canaries, known.values()), axes=standing.axes)
-    return GridResults(
-        "simulated", standing.workload, standing.cells, standing.latest, standing.baseline, findings=found
-    )
+    found = diagnose_all(known.values(), drifts(canaries, known.values()), axes=results.axes)
+    return GridResults("simulated", results.workload, results.cells, results.latest, results.baseline, findings=found)
 
 
 def _events(random: np.random.Generator, spread: float, pace: np.ndarray[Any, Any], ratio: float) -> Iterator[Event]:

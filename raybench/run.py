@@ -105,12 +105,12 @@ class Outcome:
     @property
     def rows(self) -> list[Row]:
         """The comparison, a row a cell."""
-        return self.report.standing.rows
+        return self.report.results.rows
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know that is no result."""
-        return tuple(self.report.told.warnings)
+        return tuple(self.report.context.warnings)
 
     @property
     def journal(self) -> Path:
@@ -313,7 +313,7 @@ class _Session:
         from raybench.reporting.comparison_table import text
 
         report = self._report()
-        attempts, rows = report.standing.latest, report.standing.rows
+        attempts, rows = report.results.latest, report.results.rows
         plan = [
             {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
             for t in self._plan.trials
@@ -327,7 +327,7 @@ class _Session:
         }
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
-        texts |= {FILE: report.told.text, "comparison.txt": text(rows), **self._files(report)}
+        texts |= {FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
         name = executions.execution_name(started_at)
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
@@ -368,7 +368,7 @@ class _Session:
     def outcome(self) -> Outcome:
         """The grid as it stands now, from its journal."""
         report = self._report()
-        latest = report.standing.latest
+        latest = report.results.latest
         planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
         return Outcome(
             plan=self._plan,

@@ -27,5 +27,5 @@ def test_katnoria_cnn_is_not_bound_by_the_device(real_data, tmp_path):
     (attempt,), (row,) = outcome.latest.values(), outcome.rows
     assert outcome.warnings == ()
     assert attempt.roofline["work"] == {"flops": 6_818_304, "values": 257_246, "parameters": 111_498}
-    assert row.bound.by == ("overhead",)
-    assert row.bound.share == pytest.approx(0.0, abs=0.25)
+    assert row.bottleneck.causes == ("overhead",)
+    assert row.bottleneck.share == pytest.approx(0.0, abs=0.25)

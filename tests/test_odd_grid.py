@@ -92,8 +92,8 @@ def test_what_went_wrong_is_in_the_verdict_and_has_no_ratio(odd):
 
 
 def test_every_table(odd):
-    labels = {cell.cell_id: odd.standing.label(cell) for cell in odd.standing.cells}
-    assert {labels[row.cell_id]: render_phrase("run_counts", row.counts) for row in odd.standing.rows} == {
+    labels = {cell.cell_id: odd.results.label(cell) for cell in odd.results.cells}
+    assert {labels[row.cell_id]: render_phrase("run_counts", row.counts) for row in odd.results.rows} == {
         "cpu b16": "2/2 completed",
         "cpu b32": "0/2 completed, 2 diverged",
         "cpu b64": "0/2 completed, 2 oom in train, asked 4.0 EiB",

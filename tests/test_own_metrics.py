@@ -47,12 +47,12 @@ def report(tmp_path):
 
 def test_accuracy_in_percent_is_shown_as_a_fraction(report):
     found = report("percent", "{metric: val/accuracy, at_least: 1}")
-    assert all(0.2 < row.metric.value <= 1 for row in found.standing.rows)
-    assert found.standing.target.at_least == 0.01
+    assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)
+    assert found.results.target.at_least == 0.01
     assert [caveat.says for caveat in found.caveats if "percent" in caveat.says] == [plain(PercentFact())]
 
 
 def test_a_metric_of_another_name_stands_for_quality(report):
     found = report("auc", "{metric: val/auc, at_least: 0.1}")
-    assert found.standing.metric == "val/auc"
-    assert all(0.2 < row.metric.value <= 1 for row in found.standing.rows)
+    assert found.results.metric == "val/auc"
+    assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)

@@ -69,11 +69,11 @@ class Bottleneck:
     got.
 
     Attributes:
-        by: such as "compute"; several if repeats differ, the most frequent first.
+        causes: such as "compute"; several if repeats differ, the most frequent first.
         share: the median over repeats of what a device's probes reached or, for "input", of the time.
     """
 
-    by: tuple[str, ...]
+    causes: tuple[str, ...]
     share: float
 
 
@@ -91,7 +91,7 @@ class Row:
         speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and if that cell
             is not in the grid or has no completed run.
         per_example: whether the speed-up is one of examples per second, because the epochs differ in their number.
-        bound: what held its runs up; None where nothing was found out of the device or the model.
+        bottleneck: what held its runs up; None where nothing was found out of the device or the model.
         findings: those of its completed runs, by the trial; runs without findings are not in it.
         caveats: codes of findings of its runs that could turn its verdict or, of a baseline, that of another cell.
         step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
@@ -109,7 +109,7 @@ class Row:
     is_aa_test: bool = False
     speedup: Speedup | None = None
     per_example: bool = False
-    bound: Bottleneck | None = None
+    bottleneck: Bottleneck | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
     step_profile: Mapping[str, float] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def compare(
                 is_aa_test=cell.aa_of is not None,
                 speedup=speedup,
                 per_example=speedup is not None and origin is not None and not are_even(runs[origin], cell_runs),
-                bound=bottleneck_of(cell_runs),
+                bottleneck=bottleneck_of(cell_runs),
                 findings={
                     run.trial: run_findings for run in completed(cell_runs) if (run_findings := findings.get(run.key))
                 },

@@ -85,7 +85,7 @@ def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact
     decomposition = decompose([(place, POINTS * accuracy) for place, accuracy in runs], POINTS**2 * rounding(examples))
     if decomposition is None or not (decomposition.sources or decomposition.confounded):
         return []
-    if decomposition.luck is None or decomposition.reach is None:
+    if decomposition.residual_sd is None or decomposition.repeatability_limit is None:
         return [SingleRunsFact()]
     values: dict[str, dict[Hashable, None]] = {}
     for place, _ in runs:
@@ -95,10 +95,10 @@ def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact
     facts: list[Fact] = [
         _effect(decomposition, source.name, list(values[source.name]), source.share, source.shown) for source in axes
     ]
-    if decomposition.interplay and decomposition.interplay.shown:
+    if decomposition.interaction and decomposition.interaction.shown:
         facts.append(InteractionFact(tuple(source.name for source in axes)))
     facts += map(ConfoundedAxisFact, decomposition.confounded)
-    facts.append(RunNoiseFact(decomposition.reach))
+    facts.append(RunNoiseFact(decomposition.repeatability_limit))
     if examples:
         facts.append(
             ValidationNoiseFact(validation_set_uncertainty(fmean(accuracy for _, accuracy in runs), examples), examples)
@@ -116,5 +116,5 @@ def _effect(
     best, worst = max(values, key=over_first), min(values, key=over_first)
     effect = decomposition.effect(axis, best, worst, chosen=True)
     assert effect is not None and effect.low is not None and effect.high is not None
-    additive = decomposition.interplay is None or not decomposition.interplay.shown
+    additive = decomposition.interaction is None or not decomposition.interaction.shown
     return AxisEffectFact(axis, share, best, worst, effect.value, effect.low, effect.high, significant, additive)

@@ -82,7 +82,7 @@ class CellSummary:
         stops: whether a run ends where it reaches its target.
         bottleneck: what held its runs up, most often first; empty if that is not known.
         caveats: codes of its runs' findings that could turn the verdict.
-        tries: its runs towards the target, where one was set.
+        target_attempts: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
         before: mean seconds that these paid before their training; 0 where nobody told.
         price_per_hour: of its device.
@@ -99,7 +99,7 @@ class CellSummary:
     stops: bool = False
     bottleneck: tuple[str, ...] = ()
     caveats: frozenset[str] = frozenset()
-    tries: tuple[TargetAttempt, ...] = ()
+    target_attempts: tuple[TargetAttempt, ...] = ()
     processes: tuple[RunCost, ...] = ()
     before: float = 0.0
     price_per_hour: float | None = None
@@ -277,8 +277,8 @@ def _side(
         epochs=frozenset(map(_trained, completed)),
         examples=examples_of(runs),
         stops=any(run.stops for run in runs),
-        bottleneck=run_bound.by if run_bound else (),
-        tries=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
+        bottleneck=run_bound.causes if run_bound else (),
+        target_attempts=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
         processes=run_costs_of(completed),
         before=fmean(map(startup_seconds, completed)) if completed else 0.0,
         price_per_hour=cell.price_per_hour,
@@ -288,7 +288,7 @@ def _side(
 def _trained(run: Attempt) -> float:
     """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
     epoch_count = len(run.epochs)
-    return float(run.cell["settings"]["epochs"]) if len(run.whole) < epoch_count else epoch_count
+    return float(run.cell["settings"]["epochs"]) if len(run.full_epochs) < epoch_count else epoch_count
 
 
 def _fallback(cell: PlannedCell) -> str:

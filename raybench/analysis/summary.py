@@ -237,7 +237,7 @@ def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
     tries: Counter[str] = Counter()
     settings: Counter[str] = Counter()
     for cell, pair in zip(results.cells, pairs, strict=True):
-        expected = time_to_target.expected(pair.other.tries)
+        expected = time_to_target.expected(pair.other.target_attempts)
         device = results.places[cell.cell_id]
         if expected and not cell.aa_of:
             tries[device] += expected.tries

@@ -115,7 +115,7 @@ def to_target(pair: Comparison) -> list[Fact]:
         return []
     if pair.baseline is None:
         return [fact for fact in [reaching(pair.other, pair.target)] if fact]
-    targets = compare_targets(pair.baseline.tries, pair.other.tries, _learn_differently(pair))
+    targets = compare_targets(pair.baseline.target_attempts, pair.other.target_attempts, _learn_differently(pair))
     facts: list[Fact | None] = [reaching(side, pair.target) for side in (pair.other, pair.baseline)]
     if targets.seconds is not None:
         facts.append(_ratio(pair, pair.baseline, pair.target, targets))
@@ -130,12 +130,12 @@ def _learn_differently(pair: Comparison) -> bool:
 
 def reaching(side: CellSummary, target: Target) -> TargetFact | None:
     """How often and how soon a cell reaches the target; None if no run shows anything of it."""
-    estimate = expected(side.tries)
+    estimate = expected(side.target_attempts)
     if estimate is None:
         return None
-    hits = [each.seconds for each in side.tries if each.reached]
+    hits = [each.seconds for each in side.target_attempts if each.reached]
     # Without a run that was long enough nothing says what a success would take.
-    open_end = all(each.ending == NEVER for each in side.tries)
+    open_end = all(each.ending == NEVER for each in side.target_attempts)
     return TargetFact(
         name=side.name,
         target=target,
@@ -187,7 +187,7 @@ def _with_startup(other: CellSummary, baseline: CellSummary) -> float | None:
     """The ratio of times to the target with what each run pays before its training; None if that is not known."""
     times = []
     for side in (baseline, other):
-        estimate = expected(side.tries)
+        estimate = expected(side.target_attempts)
         if estimate is None or not estimate.seconds or not side.before:
             return None
         # Each run that misses pays for a start, too.

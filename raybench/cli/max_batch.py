@@ -22,17 +22,17 @@ def show(outcome: BatchOutcome, console: Console | None = None) -> None:
     from rich.table import Table
 
     console = console or page()
-    names = list(dict.fromkeys(name for result in outcome.found for name in result.about))
+    names = list(dict.fromkeys(name for result in outcome.results for name in result.about))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in names:
         table.add_column(name, overflow="fold")
     for title in ("largest that fits", "peak", "smallest that does not"):
         table.add_column(title, justify="right")
     table.add_column("because", overflow="fold")
-    for result in outcome.found:
+    for result in outcome.results:
         values = [format_value(result.about[name]) if name in result.about else NOTHING for name in names]
         table.add_row(*values, *_cells(result))
-    if outcome.found:
+    if outcome.results:
         console.print(table)
     for reason in outcome.skipped:
         console.print(f"skipped: {reason}", soft_wrap=True, markup=False)

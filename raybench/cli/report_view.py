@@ -88,7 +88,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     console = console or page()
     show_verdict(report, console, full)
     console.print()
-    console.print(render(report.standing.rows, caption(report), report.standing.metric))
+    console.print(render(report.results.rows, caption(report), report.results.metric))
     if full:
         show_sections(report.sections, console)
         console.print()
@@ -102,7 +102,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
 
 def caption(report: Report) -> str:
     """What the table's numbers are."""
-    results = report.standing
+    results = report.results
     repeat_counts = {cell.repeats for cell in results.cells} or {1}
     repeats, prefix = max(repeat_counts), "up to " if len(repeat_counts) > 1 else ""
     runs = "one run each: no interval" if repeats == 1 else f"{prefix}{repeats} runs each, least and most in brackets"

@@ -38,12 +38,12 @@ class OutOfMemory(Exception):
     """Memory ran out where no trial's own end tells of it.
 
     Attributes:
-        known: what `describe` made of it.
+        sizes: what `describe` made of it.
     """
 
     def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
         super().__init__(message)
-        self.known = sizes
+        self.sizes = sizes
 
 
 def looks_like_oom(text: str, limited: bool = False) -> bool:

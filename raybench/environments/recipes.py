@@ -21,15 +21,15 @@ class Recipe:
         framework: what trials in it train with.
         extra: the requirements that it shares with raybench's extra of the same name.
         purpose: what it is for, in a few words.
-        beside: whether raybench's extra of the same name can stand beside the newest torch, in raybench's own
-            environment.
+        in_own_environment: whether it can be installed beside the newest torch, as raybench's extra of the same name, in
+            raybench's own environment.
     """
 
     name: str
     framework: str
     extra: tuple[str, ...]
     purpose: str
-    beside: bool = False
+    in_own_environment: bool = False
 
     @property
     def requirements(self) -> tuple[str, ...]:

@@ -175,4 +175,8 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
     if recipe is None:
         return reason
     command = f"`raybench env create {recipe.name}`"
-    return f"{reason}: pip install 'raybench[{recipe.name}]', or {command}" if recipe.beside else f"{reason}: {command}"
+    return (
+        f"{reason}: pip install 'raybench[{recipe.name}]', or {command}"
+        if recipe.in_own_environment
+        else f"{reason}: {command}"
+    )

@@ -12,7 +12,7 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.attempt import Attempt, Key, attempts, latest
-from raybench.results.journal import Journal, attempts_in, damage_message
+from raybench.results.journal import Journal, attempts_in, reported_damage
 from raybench.results.recovery import check_journal, complete_events, read_journal, recover
 
 
@@ -67,7 +67,7 @@ def recover_history(path: Path) -> History:
     damaged: list[int] = []
     Journal(path).close()  # ends a last line that a crash tore: nobody writes it any more
     history = list(read_journal(path, damaged))
-    new_damage = sorted(set(damaged) - damage_message(history))
+    new_damage = sorted(set(damaged) - reported_damage(history))
     with Journal(path) as journal:
         recovered = recover(journal, attempts(history))
         if new_damage:

@@ -75,7 +75,7 @@ def from_journal(
     results = _with_baseline(results, baseline)
     evidence = PretrialChecks(events)
     drifts = evidence.canaries.drifts(all_attempts.values())
-    observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.told)
+    observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
     results = replace(results, findings=diagnose_all(all_attempts.values(), drifts, observations, results.axes))
     runs = [run for cell in results.cells for run in results.runs(cell)]
     proof_warnings = [
@@ -168,7 +168,7 @@ def files(report: Report) -> dict[str, str]:
     from raybench.reporting.html import page
 
     # Of a smoke run's numbers none is a result, and a figure would make one of them.
-    drawn, left_out = ([], {}) if report.standing.smoke else rendered_figures(report.standing)
+    drawn, left_out = ([], {}) if report.results.smoke else rendered_figures(report.results)
     titles = {FIGURES[name].title: reason for name, reason in left_out.items()}
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     pages = {HTML: page(report, drawn, titles), **figures}
@@ -284,7 +284,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     if not grid_records:
         raise UsageError(f"{redact(source)}: no results in it")
     runs = [_named(record) for record in grid_records]
-    known_prices = [(str(each.attempt.profile), each.known.get("price_per_hour")) for each in grid_records]
+    known_prices = [(str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid_records]
     prices = {device: price for device, price in known_prices if price is not None}
     results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
     results = replace(results, findings=diagnose_all(runs, ()))
@@ -298,7 +298,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
 
 def _named(record: Record) -> Attempt:
     """A record's attempt under the name that tells its cell and its repeat, which other sources tell beside it."""
-    attempt, columns = record.attempt, record.known
+    attempt, columns = record.attempt, record.columns
     cell, repeat = columns.get("cell", attempt.cell_id), columns.get("repeat", attempt.repeat)
     return replace(attempt, trial=trial_id(cell, repeat))
 

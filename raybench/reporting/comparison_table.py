@@ -61,7 +61,10 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         (
             "bottleneck",
             "left",
-            [f"{', '.join(row.bound.by)} {row.bound.share:.2f}" if row.bound else NOTHING for row in rows],
+            [
+                f"{', '.join(row.bottleneck.causes)} {row.bottleneck.share:.2f}" if row.bottleneck else NOTHING
+                for row in rows
+            ],
         ),
         ("ms a step", "left", [_step_profile(row) for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),

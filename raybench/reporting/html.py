@@ -39,7 +39,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
     """
     from markupsafe import Markup
 
-    results = report.standing
+    results = report.results
     shown_columns, notes = columns(results.rows, results.metric)
     head: Columns = shown_columns
     return (
@@ -47,8 +47,8 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
         .get_template(TEMPLATE)
         .render(
             report=report,
-            told=report.told,
-            standing=results,
+            context=report.context,
+            results=results,
             columns=head,
             notes=notes,
             rows=range(len(results.rows)),

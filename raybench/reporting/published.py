@@ -92,7 +92,7 @@ def _reported(measurements: Sequence[SourceCell], publication: Publication) -> R
     varied_axes = [axis for axis in _SETTINGS if len({repr(measurement.get(axis)) for measurement in columns}) > 1]
     records = []
     for measurement, cell in zip(measurements, columns, strict=True):
-        seconds = [fields[SECONDS] for fields in measurement.known if SECONDS in fields]
+        seconds = [fields[SECONDS] for fields in measurement.rows if SECONDS in fields]
         settings = [axis_value_label(axis, cell[axis]) for axis in varied_axes if cell.get(axis) is not None]
         status = measurement.attempts[0].status if not measurement.first("status") else measurement.first("status")
         records.append(
@@ -137,7 +137,7 @@ def _every_rule(pairs: Sequence[SourceComparison], publication: Publication) -> 
     rules = [rule for rule in (*OTHER_RULES, clock) if any(rule in ratios for _, ratios in pair_ratios)]
     records: list[dict[str, Any]] = []
     if rules:
-        own_ratios = {str(number): pair.found.ratio for number, (pair, _) in enumerate(pair_ratios)}
+        own_ratios = {str(number): pair.speedup.ratio for number, (pair, _) in enumerate(pair_ratios)}
         records.append({"rule": publication.rule, "counts": "as the source counts", **own_ratios})
     for rule in rules:
         ratios = {str(number): each.get(rule) for number, (_, each) in enumerate(pair_ratios)}

@@ -32,7 +32,7 @@ class SourceCell:
         model: what it is.
         label: what the source calls the run; empty where it has no name.
         attempts: its runs.
-        known: what the source says of each, by the names of columns.
+        rows: what the source says of each, by the names of columns.
         origins: of each, whether these are the source's own numbers, or how they were computed from its data.
     """
 
@@ -40,7 +40,7 @@ class SourceCell:
     model: str
     label: str
     attempts: list[Attempt] = field(default_factory=list)
-    known: list[Mapping[str, Any]] = field(default_factory=list)
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
 
     @property
@@ -68,8 +68,8 @@ class SourceCell:
     def seconds(self, measure: str, rule: str | None) -> list[float]:
         """By a measure: seconds a run, or seconds an example; none where the source does not have it by this rule."""
         if measure == SECONDS:
-            return [each[SECONDS] for each in self.known if SECONDS in each and each["reported_rule"] == rule]
-        return [1 / each[RATE] for each in self.known if each.get(RATE)]
+            return [each[SECONDS] for each in self.rows if SECONDS in each and each["reported_rule"] == rule]
+        return [1 / each[RATE] for each in self.rows if each.get(RATE)]
 
     @property
     def accuracy(self) -> float | None:
@@ -78,7 +78,7 @@ class SourceCell:
 
     def first(self, column: str) -> Any:
         """What the source says of the first run that it says it of; None where of none."""
-        return next((each[column] for each in self.known if each.get(column) is not None), None)
+        return next((each[column] for each in self.rows if each.get(column) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class SourceComparison:
     other: SourceCell
     baseline: SourceCell
     measure: str
-    found: Speedup
+    speedup: Speedup
     claims: tuple[Claim, ...] = ()
 
 
@@ -103,7 +103,7 @@ def source_cells(name: str, publication: Publication) -> list[SourceCell]:
         model = str(record.attempt.cell.get("device", {}).get("model") or run.machine)
         measurement = measurements.setdefault(record.attempt.cell_id, SourceCell(run.machine, model, run.label or ""))
         measurement.attempts.append(record.attempt)
-        measurement.known.append(record.known)
+        measurement.rows.append(record.columns)
         measurement.origins.append(publication.origin(run))
     return list(measurements.values())
 
@@ -116,7 +116,7 @@ def pairs_of(measurements: Sequence[SourceCell], publication: Publication) -> It
     timed = [each for each in measurements if each.seconds(SECONDS, publication.rule)]
     for work in dict.fromkeys(each.work for each in timed):
         yield from _among([each for each in timed if each.work == work], SECONDS, publication)
-    if not timed or any(claim.by == RATE for claim in publication.claims):
+    if not timed or any(claim.measure == RATE for claim in publication.claims):
         yield from _among([each for each in measurements if each.seconds(RATE, publication.rule)], RATE, publication)
 
 
@@ -128,7 +128,7 @@ def _among(measurements: Sequence[SourceCell], measure: str, publication: Public
         best.setdefault(each.machine, each)
     stated_claims: dict[tuple[str, str], list[Claim]] = {}
     for claim in publication.claims:
-        if claim.by == measure and {claim.machine, claim.over} <= set(best):
+        if claim.measure == measure and {claim.machine, claim.over} <= set(best):
             stated_claims.setdefault((claim.machine, claim.over), []).append(claim)
     *machines, slowest = best or [""]
     for (machine, over), claims in (stated_claims or {(machine, slowest): [] for machine in machines}).items():

@@ -162,7 +162,7 @@ def published_verdict(
 
 
 def _comparison(pair: SourceComparison, publication: Publication) -> list[Fact]:
-    other, baseline, speedup = pair.other, pair.baseline, pair.found
+    other, baseline, speedup = pair.other, pair.baseline, pair.speedup
     reported = [_reported(side, pair.measure) for side in (other, baseline)]
     counts = [len(side.seconds(pair.measure, publication.rule)) for side in (other, baseline)]
     repeated = min(counts) > 1
@@ -195,7 +195,7 @@ def _comparison(pair: SourceComparison, publication: Publication) -> list[Fact]:
 
 
 def _reported(side: SourceCell, measure: str) -> Reported:
-    values = [float(each[measure]) for each in side.known if each.get(measure)]
+    values = [float(each[measure]) for each in side.rows if each.get(measure)]
     return Reported(fmean(values), "examples/s" if measure == RATE else "s", len(values), side.label)
 
 

@@ -34,7 +34,7 @@ class ReportedNumber(NamedTuple):
         counts: what it counts.
         rule: from an attempt to the number.
         value: what the source reports; None where it ran out of memory.
-        whole: whether it is of a whole run.
+        of_whole_run: whether it is of a whole run.
     """
 
     name: str | None
@@ -42,7 +42,7 @@ class ReportedNumber(NamedTuple):
     counts: str
     rule: Callable[[Attempt], float | None] | None
     value: float | None
-    whole: bool = True
+    of_whole_run: bool = True
 
     @property
     def more_is_better(self) -> bool:
@@ -103,14 +103,14 @@ def _reported(source: Publication, group: Sequence[tuple[PublishedRun, tables.Re
     """What a source reports of the runs of one setting on one machine; of several, their median."""
 
     def middle(column: str) -> float:
-        return float(median(row.known[column] for _, row in group))
+        return float(median(row.columns[column] for _, row in group))
 
     run, row = group[0]
-    name = row.known.get("reported_rule")
+    name = row.columns.get("reported_rule")
     rule = RULES.get(name or "")
     unit = PUBLISHED[name].unit if name in PUBLISHED else "s"
     whole = unit == "s"
-    if row.known.get(SECONDS) is not None:
+    if row.columns.get(SECONDS) is not None:
         yield ReportedNumber(name, unit, source.counts, rule, middle(SECONDS), whole)
     if THROUGHPUT in run.says:
         yield ReportedNumber(
@@ -142,7 +142,7 @@ def _machine(run: PublishedRun, cell: Mapping[str, Any]) -> str:
 
 def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[str, Any]) -> tuple[float, str] | None:
     """The number and the label of the grid's best cell by a rule, of those with the same protocol."""
-    names = (*PROTOCOL, WHOLE_RUN) if quantity.whole else PROTOCOL
+    names = (*PROTOCOL, WHOLE_RUN) if quantity.of_whole_run else PROTOCOL
     protocol = {name: source_cell[name] for name in names if source_cell.get(name) is not None}
     numbers = []
     for cell in results.cells:

@@ -81,8 +81,8 @@ class Report:
     """A grid's report.
 
     Attributes:
-        standing: the grid, and its rows.
-        told: what is known beside its results.
+        results: the grid, and its rows.
+        context: what is known beside its results.
         verdict: paragraphs of facts, the most important first in each.
         comparisons: label and facts of each cell.
         deciding: what decides how well it learns: the device, a setting or luck; empty where it cannot be told.
@@ -93,8 +93,8 @@ class Report:
         versions: from a program to its versions, most often used first.
     """
 
-    standing: GridResults
-    told: ReportContext
+    results: GridResults
+    context: ReportContext
     verdict: Sequence[Sequence[Fact]]
     comparisons: Sequence[tuple[str, Sequence[Fact]]]
     deciding: Sequence[Fact]
@@ -119,8 +119,8 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     published_section = published(results, context.published)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     return Report(
-        standing=results,
-        told=context,
+        results=results,
+        context=context,
         verdict=summarize(results, cell_pairs),
         comparisons=[] if results.smoke else cell_facts,
         deciding=[] if results.smoke else accuracy_factors(results.accuracies, examples),
@@ -212,7 +212,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         report: the report.
         left_out: figures that had nothing to show (`raybench.reporting.figures.rendered_figures`).
     """
-    results, context = report.standing, report.told
+    results, context = report.results, report.context
     labels = {cell.cell_id: results.label(cell) for cell in results.cells}
     return {
         "v": VERSION,

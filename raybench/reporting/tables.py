@@ -48,13 +48,13 @@ class ReportTable:
         name: what data calls it; the macro `…_table` of this name has its title, and says how to read it.
         columns: of which those without any value are left out.
         records: a row each, plain values by the columns' keys and what else belongs to it.
-        known: arguments of the macro.
+        arguments: arguments of the macro.
     """
 
     name: str
     columns: Sequence[Column]
     records: Sequence[Record]
-    known: Sequence[Any] = ()
+    arguments: Sequence[Any] = ()
 
     @property
     def title(self) -> str:
@@ -68,7 +68,7 @@ class ReportTable:
 
     @property
     def _lines(self) -> list[str]:
-        lines = render_phrase(f"{self.name}_table", *self.known, of="tables.html.j2").strip().split("\n")
+        lines = render_phrase(f"{self.name}_table", *self.arguments, of="tables.html.j2").strip().split("\n")
         return [line.strip() for line in lines if line.strip()]
 
     @property
@@ -116,9 +116,9 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
         return None
     records: list[Record] = []
     for cell, pair in zip(results.cells, pairs, strict=True):
-        estimate = time_to_target.expected(pair.other.tries)
+        estimate = time_to_target.expected(pair.other.target_attempts)
         if estimate and not cell.aa_of:
-            epochs = [each.epochs for each in pair.other.tries if each.reached and each.epochs]
+            epochs = [each.epochs for each in pair.other.target_attempts if each.reached and each.epochs]
             records.append(
                 {
                     "cell": results.label(cell),
@@ -128,7 +128,7 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
                     "censored": estimate.censored,
                     "share_95": (estimate.share_low, estimate.share_high),
                     "epochs": fmean(epochs) if epochs else None,
-                    "half": time_to_target.median_time_to_target(pair.other.tries),
+                    "half": time_to_target.median_time_to_target(pair.other.target_attempts),
                     "seconds": estimate.seconds,
                     "seconds_95": (estimate.low, estimate.high) if estimate.high is not None else None,
                     "price": _price(cell, estimate.seconds),

@@ -135,12 +135,12 @@ class Attempt:
         cold_epochs = max(1, warmup)
         return [
             epoch
-            for epoch in self.whole
+            for epoch in self.full_epochs
             if epoch.epoch > warmup and not any(gap < epoch.epoch <= gap + cold_epochs for gap in self.gaps)
         ]
 
     @property
-    def whole(self) -> list[Epoch]:
+    def full_epochs(self) -> list[Epoch]:
         """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
         epochs = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
         is_partial = epochs is not None and epochs % 1 > 0

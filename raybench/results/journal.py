@@ -164,10 +164,10 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
         log.warning("%s: left out %d damaged line%s (%s)", path, len(lines), "s" if len(lines) > 1 else "", numbers)
 
 
-def damage_message(events: Iterable[Event]) -> set[int]:
-    """The damaged lines that a person was told of before."""
+def reported_damage(events: Iterable[Event]) -> set[int]:
+    """The damaged lines that were reported before."""
     notes = (event.get("lines") for event in events if event.get("event") == "journal_damaged")
-    return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(to_line, int)}
+    return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(line, int)}
 
 
 def _event(text: bytes) -> Event | None:

@@ -39,7 +39,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
     Where the epochs asked for are no whole number, such as 9.9, the last one is shorter than the others, and its time
     is no epoch's: it does not count, unless there is no other.
     """
-    return attempt.steady or attempt.whole[-1:] or attempt.epochs[-1:]
+    return attempt.steady or attempt.full_epochs[-1:] or attempt.epochs[-1:]
 
 
 def steady(attempt: Attempt) -> float | None:

@@ -83,7 +83,7 @@ class Claim(Strict):
         what: what is compared.
         claimed: the source's own words.
         derived: instead of them, how the ratio was computed from the source's data.
-        by: the column that it follows from, each machine with its fastest cell; None if there is none here.
+        measure: the column that it follows from, each machine with its fastest cell; None if there is none here.
     """
 
     machine: Text
@@ -92,7 +92,7 @@ class Claim(Strict):
     what: Text
     claimed: Text | None = None
     derived: Text | None = None
-    by: Literal["reported_s", "examples_per_s"] | None = "reported_s"
+    measure: Literal["reported_s", "examples_per_s"] | None = "reported_s"
 
     @model_validator(mode="after")
     def _one_origin(self) -> Claim:

@@ -33,12 +33,12 @@ class Record:
 
     Attributes:
         grid: what its grid is called, where its own events do not say so.
-        known: values of columns that its events do not give, or give less well.
+        columns: values of columns that its events do not give, or give less well.
     """
 
     attempt: Attempt
     grid: str | None = None
-    known: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _trial(record: Record) -> dict[str, Any]:
         row |= _sums(attempt, epochs)
     row |= _roofline(attempt)
     row |= _target(attempt)
-    row |= record.known
+    row |= record.columns
     price, total = row.get("price_per_hour"), row.get("total_s")
     if price is not None and total is not None:
         row.setdefault("total_price", price * total / 3600)

@@ -46,14 +46,14 @@ class Checkpoint:
     """One that was read and is whole.
 
     Attributes:
-        told: the `epoch_ended` of every epoch that is in it, from the first.
+        epochs: the `epoch_ended` of every epoch that is in it, from the first.
         ledger: `Ledger.state()` when it was made.
         gaps: the epochs after which the training that led to it was begun again in another process.
         attempt: which attempt made it.
         arrays: the engine's.
     """
 
-    told: Sequence[Event]
+    epochs: Sequence[Event]
     ledger: Mapping[str, Any]
     gaps: Sequence[int]
     attempt: int
@@ -106,7 +106,7 @@ class Checkpoints:
 
     def _go_on(self, saved: Checkpoint, epoch: int) -> list[Event]:
         job = self._job
-        self._told, self._gaps = list(saved.told), [*saved.gaps, epoch]
+        self._told, self._gaps = list(saved.epochs), [*saved.gaps, epoch]
         resumed = events.trial_resumed(job.trial, job.attempt, epoch=epoch, gaps=self._gaps, of_attempt=saved.attempt)
         replayed = [
             {**event, "attempt": job.attempt, "of_attempt": event.get("of_attempt", event["attempt"])}

@@ -79,7 +79,7 @@ class _Process:
     number: int
     pid: int
     pipe: int
-    told: deque[tuple[int, Event]] = field(default_factory=deque)
+    events: deque[tuple[int, Event]] = field(default_factory=deque)
     code: int | None = None
     _rest: bytes = b""
 
@@ -87,7 +87,7 @@ class _Process:
         """Take in what it has told; False when it is gone."""
         chunk = os.read(self.pipe, 1 << 16)
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        self.told.extend((message["at"], message["event"]) for message in map(json.loads, lines))
+        self.events.extend((message["at"], message["event"]) for message in map(json.loads, lines))
         if not chunk:
             self._reap()
         return bool(chunk)
@@ -95,7 +95,7 @@ class _Process:
     @property
     def last(self) -> tuple[int, Event] | None:
         """When and how its work ended, if it has."""
-        return self.told[-1] if self.told and self.told[-1][1]["event"] in events.ENDS else None
+        return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
 
     def _reap(self) -> None:
         self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -161,8 +161,8 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
             for key, _ in ready:
                 if not key.data.read():
                     selector.unregister(key.fd)
-            while all(process.told and process.told[0] is not process.last for process in processes):
-                yield over_ranks([process.told.popleft()[1] for process in processes])
+            while all(process.events and process.events[0] is not process.last for process in processes):
+                yield over_ranks([process.events.popleft()[1] for process in processes])
             failed = [process for process in processes if process.code is not None and not process.last]
             if failed:
                 number, code = failed[0].number, failed[0].code

@@ -27,7 +27,7 @@ def check(job: Job) -> Iterator[Event]:
         memory.remove_limit()
         error = describe_error(exc, "check", job)
         if isinstance(exc, memory.OutOfMemory):
-            error |= exc.known
+            error |= exc.sizes
     seconds = round(time.perf_counter() - start_s, 6)
     fields = {"check": job.check, **job.labels, **result, "seconds": seconds, "error": error}
     yield events.check_ended(job.trial, job.attempt, **fields)

@@ -20,21 +20,21 @@ from raybench.analysis.pairs import pairs
 from raybench.results.attempt import attempts, latest
 
 
-def of(standing):
-    compared = pairs(standing.cells, standing.latest, standing.compared_with)
-    return list(caveats(standing, compared))
+def of(results):
+    compared = pairs(results.cells, results.latest, results.compared_with)
+    return list(caveats(results, compared))
 
 
 def with_findings(*found):
     """A grid of which each run of the CPU has one of these findings."""
-    standing = made_up()
-    own = [run for run in standing.latest.values() if run.profile == "cpu"]
-    return replace(standing, findings={run.key: (each,) for run, each in zip(own, found, strict=True)})
+    results = made_up()
+    own = [run for run in results.latest.values() if run.profile == "cpu"]
+    return replace(results, findings={run.key: (each,) for run, each in zip(own, found, strict=True)})
 
 
 def test_a_quiet_grid_has_none():
-    standing = made_up()
-    assert of(standing) == [] and finding_facts(standing.rows) == []
+    results = made_up()
+    assert of(results) == [] and finding_facts(results.rows) == []
 
 
 @pytest.mark.parametrize(("repeats", "expected"), [(1, [SingleRunCellsFact(2)]), (2, [])])
@@ -49,10 +49,10 @@ def test_a_stand_in_for_the_baseline():
 
 
 def test_trials_that_are_left_aside():
-    standing = made_up()
+    results = made_up()
     other = latest(attempts(told(cell_of("mps"), 0, [1.0], [0.5])).values())
-    fewer = [standing.cells[0], replace(standing.cells[1], repeats=2)]
-    more = replace(standing, cells=fewer, latest={**standing.latest, **other})
+    fewer = [results.cells[0], replace(results.cells[1], repeats=2)]
+    more = replace(results, cells=fewer, latest={**results.latest, **other})
     assert of(more) == [OtherTrialsFact(1, "made_up"), FurtherRepeatsFact(1)]
 
 
@@ -62,7 +62,7 @@ def test_epochs_of_other_sizes_rounded_times_and_warm_up_epochs():
             event |= {"steps": 10, "examples": 2560}
 
     grid = Grid().add("cpu", CPU).add("gpu", GPU, event=tenth).add("tpu", (2.0, 2.0, 2.0))
-    assert of(grid.report().standing) == [PerExampleCellsFact(1), IdenticalTimesFact(1)]
+    assert of(grid.report().results) == [PerExampleCellsFact(1), IdenticalTimesFact(1)]
     assert of(made_up(epochs=1)) == [WarmupTimesFact()]
 
 

@@ -10,9 +10,9 @@ from raybench.results.attempt import attempts, latest
 
 def test_labels_name_what_varies():
     one, two = made_up(("gpu",), (64, 128), (5e-4,)).cells
-    standing = made_up(("gpu",), (64, 128), (5e-4,))
-    assert standing.axes == {"batch_size": [64, 128]}
-    assert [standing.label(cell) for cell in (one, two)] == ["b64", "b128"]
+    results = made_up(("gpu",), (64, 128), (5e-4,))
+    assert results.axes == {"batch_size": [64, 128]}
+    assert [results.label(cell) for cell in (one, two)] == ["b64", "b128"]
     wide = made_up(("cpu", "gpu"), (64, 128), (0.0, 5e-4))
     assert wide.label(wide.cells[-1]) == "gpu b128 wd5e-4"
     assert wide.label(wide.cells[-1], without=("device",)) == "b128 wd5e-4"
@@ -21,8 +21,8 @@ def test_labels_name_what_varies():
 
 
 def test_run_counts_of_what_did_not_complete():
-    standing = odd()
-    counts = {standing.label(cell): standing.counts(cell) for cell in standing.cells}
+    results = odd()
+    counts = {results.label(cell): results.counts(cell) for cell in results.cells}
     assert {label: each for label, each in counts.items() if each != RunCounts(3, 3)} == {
         "gpu b512 wd5e-4": RunCounts(3, endings=(Ending("oom", 3, "train"),)),
         "gpu b256 wd0": RunCounts(3, endings=(Ending("diverged", 3),)),
@@ -32,12 +32,12 @@ def test_run_counts_of_what_did_not_complete():
 
 
 def test_a_journal_alone_tells_its_cells_and_its_axes():
-    standing = of_journal("contract", latest(attempts(contract_events()).values()))
-    assert [(cell.axes, cell.repeats) for cell in standing.cells] == [
+    results = of_journal("contract", latest(attempts(contract_events()).values()))
+    assert [(cell.axes, cell.repeats) for cell in results.cells] == [
         ({"device": name, "batch_size": 256, "weight_decay": 5e-4}, 3) for name in ("cpu", "other")
     ]
-    assert (standing.workload, standing.baseline, standing.aside) == ("katnoria_cnn", {"device": "cpu"}, 0)
-    ratio = standing.rows[1].speedup
+    assert (results.workload, results.baseline, results.aside) == ("katnoria_cnn", {"device": "cpu"}, 0)
+    ratio = results.rows[1].speedup
     assert [round(x, 2) for x in (ratio.ratio, ratio.low, ratio.high)] == [2.02, 1.97, 2.08]
 
 
@@ -47,16 +47,16 @@ def test_any_setting_that_differs_is_an_axis_by_its_name_in_the_file():
         *told(cell_of(precision="bf16"), 0, [0.5, 0.5], [0.5, 0.6]),
     ]
     made += [events.trial_skipped("0123456789ab-r0", "0123456789ab", "no TPU on any node")]
-    standing = of_journal("x", latest(attempts(made).values()))
-    assert list(standing.axes) == ["precision"]
-    assert [standing.label(cell) for cell in standing.cells] == ["precision=fp32", "precision=bf16", "0123456789ab"]
-    assert standing.rows[-1].counts == RunCounts(1, skip="no TPU on any node")
+    results = of_journal("x", latest(attempts(made).values()))
+    assert list(results.axes) == ["precision"]
+    assert [results.label(cell) for cell in results.cells] == ["precision=fp32", "precision=bf16", "0123456789ab"]
+    assert results.rows[-1].counts == RunCounts(1, skip="no TPU on any node")
 
 
 def test_runs_of_other_cells_are_left_aside_and_counted():
-    standing = made_up()
+    results = made_up()
     other = latest(attempts(told(cell_of("mps"), 0, [1.0], [0.5])).values())
-    more = type(standing)("x", "y", standing.cells, {**standing.latest, **other}, {})
+    more = type(results)("x", "y", results.cells, {**results.latest, **other}, {})
     assert (more.aside, len(more.rows)) == (1, 2)
 
 
@@ -76,11 +76,11 @@ def three_frameworks(profile=None):
 
 
 def test_a_name_of_the_grid_file_says_what_a_framework_says():
-    standing = three_frameworks(lambda framework: f"my {framework}")
-    assert list(dict.fromkeys(standing.places.values())) == ["my torch", "my tensorflow", "my torch_xla"]
-    assert standing.label(standing.cells[0]) == "my torch b64", "the framework is no axis of its own"
-    assert standing.baseline == {"device": "my torch"}
-    report = make_report(standing)
+    results = three_frameworks(lambda framework: f"my {framework}")
+    assert list(dict.fromkeys(results.places.values())) == ["my torch", "my tensorflow", "my torch_xla"]
+    assert results.label(results.cells[0]) == "my torch b64", "the framework is no axis of its own"
+    assert results.baseline == {"device": "my torch"}
+    report = make_report(results)
     first = [plain(paragraph[0]) for paragraph in report.verdict]
     assert first[0].startswith("Over 2 settings my tensorflow trains katnoria_cnn ")
     assert first[1].startswith("Over 2 settings my torch_xla trains katnoria_cnn ")
@@ -92,14 +92,14 @@ def test_precisions_and_replicas_of_one_device_are_apart():
         cell = cell_of("tpu", precision=precision)
         cell["device"] = {**cell["device"], "replicas": replicas}
         made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="tpu")
-    standing = of_journal("x", latest(attempts(made).values()))
-    assert list(standing.places.values()) == [
+    results = of_journal("x", latest(attempts(made).values()))
+    assert list(results.places.values()) == [
         "tpu precision=fp32 replicas=1",
         "tpu precision=bf16 replicas=1",
         "tpu precision=bf16 replicas=8",
     ]
-    (jobs,) = (section for section in make_report(standing).sections if section.name == "jobs")
-    assert {row["device"] for row in jobs.records} == set(standing.places.values())
+    (jobs,) = (section for section in make_report(results).sections if section.name == "jobs")
+    assert {row["device"] for row in jobs.records} == set(results.places.values())
 
 
 def test_two_models_of_one_name_are_two_cells_with_two_names():
@@ -108,8 +108,8 @@ def test_two_models_of_one_name_are_two_cells_with_two_names():
         cell = cell_of("cuda")
         cell["device"] = {**cell["device"], "model": model}
         made += told(cell, 0, [1.0, 1.0], [0.5, 0.6], profile="gpu")
-    standing = of_journal("x", latest(attempts(made).values()))
-    assert [standing.label(cell) for cell in standing.cells] == ["hardware=T4", "hardware=V100"]
+    results = of_journal("x", latest(attempts(made).values()))
+    assert [results.label(cell) for cell in results.cells] == ["hardware=T4", "hardware=V100"]
 
 
 def test_the_version_of_a_framework_is_an_axis_only_where_there_are_two_of_one():

@@ -8,7 +8,7 @@ from raybench.results.attempt import attempts, latest
 
 def compared(grid):
     """The comparisons of a grid's cells."""
-    return pairs(grid.cells, latest(attempts(grid.events).values()), grid.standing["baseline"])
+    return pairs(grid.cells, latest(attempts(grid.events).values()), grid.results["baseline"])
 
 
 def test_a_device_named_after_a_batch_takes_the_same_steps():

@@ -20,7 +20,7 @@ SECONDS = {"input": 0.0005, "forward": 0.008, "loss": 0.001, "backward": 0.014, 
 EPOCHS = (4.0, 4.0, 4.0)
 
 
-def standing(profiled=True):
+def results(profiled=True):
     """A grid over two devices, two repeats of each; the first repeat is profiled."""
     cells, made = [], []
     for kind in ("cpu", "gpu"):
@@ -35,7 +35,7 @@ def standing(profiled=True):
 
 @pytest.fixture(scope="module")
 def grid():
-    return standing()
+    return results()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def run(grid):
 
 
 def test_a_row_has_milliseconds_and_is_compared_like_any_other(grid):
-    without = standing(profiled=False)
+    without = results(profiled=False)
     assert [replace(row, step_profile={}) for row in grid.rows] == without.rows
     assert grid.rows[0].step_profile == pytest.approx({name: 1000 * seconds for name, seconds in SECONDS.items()})
     assert make_report(grid).verdict == make_report(without).verdict
@@ -54,7 +54,7 @@ def test_the_table_shows_them(grid):
     shown = " ".join(text(grid.rows, width=250).split())
     assert "input 0.500, forward 8.00, loss 1.00, backward 14.0, optimizer 2.50" in shown
     assert "ms a step: measured after training, with the device synchronised at every section" in shown
-    assert "ms a step" not in text(standing(profiled=False).rows, width=250)
+    assert "ms a step" not in text(results(profiled=False).rows, width=250)
 
 
 def test_the_report_has_a_table_of_them(grid):
@@ -63,7 +63,7 @@ def test_the_report_has_a_table_of_them(grid):
         "cpu", "0.500", "8.00", "1.00", "14.0", "2.50", "26.0",
     ]  # fmt: skip
     assert "Where a step goes" in page(make_report(grid), {})
-    assert "steps" not in {section.name for section in make_report(standing(profiled=False)).sections}
+    assert "steps" not in {section.name for section in make_report(results(profiled=False)).sections}
 
 
 def test_tables_have_them(run):

@@ -51,15 +51,15 @@ def test_nothing_to_compare():
 
 
 def test_the_setting_that_reaches_the_target_first():
-    standing = made_up(("cpu", "gpu"), (64, 128, 256, 512))
-    report = make_report(replace(standing, target=Target("val/accuracy", 0.78)))
+    results = made_up(("cpu", "gpu"), (64, 128, 256, 512))
+    report = make_report(replace(results, target=Target("val/accuracy", 0.78)))
     best = {fact.device: fact for fact in of(report, BestToTargetFact)}
     assert set(best) == {"cpu", "gpu"}
     assert best["gpu"].seconds < best["cpu"].seconds
     assert best["gpu"].settings == 4 >= best["gpu"].reaching
-    never = make_report(replace(standing, target=Target("val/accuracy", 0.99)))
+    never = make_report(replace(results, target=Target("val/accuracy", 0.99)))
     assert {fact.device: fact.tries for fact in of(never, TargetMissedFact)} == {"cpu": 12, "gpu": 12}
-    easy = make_report(replace(standing, target=Target("val/accuracy", 0.3)))
+    easy = make_report(replace(results, target=Target("val/accuracy", 0.3)))
     assert of(easy, SelectionFact) and not of(never, SelectionFact)
 
 

@@ -104,14 +104,14 @@ def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
 
 def test_only_what_was_asked_for_last_or_everything(raybench, grid, digits, results):
     assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
-    assert len(from_source("digits", results).standing.rows) == 1
+    assert len(from_source("digits", results).results.rows) == 1
     said = raybench("report", "digits").lines
     assert (
         "note: The journal has 1 trial of other cells (other machines, versions or settings), which are left out. "
         "`raybench report digits --all` includes them."
     ) in said
     assert "note: This is a part of the grid: `--where batch_size=64` leaves out 1 of its 2 cells." in said
-    assert len(from_source("digits", results, everything=True).standing.rows) == 2
+    assert len(from_source("digits", results, everything=True).results.rows) == 2
     said = raybench("report", "digits", "--all")
     assert said.status == 0
     assert "a part of the grid" not in said.out

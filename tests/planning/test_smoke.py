@@ -266,13 +266,13 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     folder, cut, _ = ran
     results = folder / "results"
     of_grid = build.from_source(str(folder / "grid.yaml"), results)
-    assert not of_grid.standing.smoke and len(of_grid.standing.cells) == 4
+    assert not of_grid.results.smoke and len(of_grid.results.cells) == 4
     of_smoke = build.from_source(str(folder / "grid.yaml"), results, smoke=True)
-    assert of_smoke.standing.name == build.from_source("g~smoke", results).standing.name == "g~smoke"
+    assert of_smoke.results.name == build.from_source("g~smoke", results).results.name == "g~smoke"
     said = " ".join(map(plain, of_smoke.verdict[0]))
     assert said.startswith("Smoke run: 3 of 3 cells ran from end to end.") and len(of_smoke.verdict) == 1
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
-    assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.standing.rows} == {None}
+    assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.results.rows} == {None}
     assert of_smoke.caveats[0].kind == "smoke" and not any(
         "one completed run" in caveat.says for caveat in of_smoke.caveats
     )

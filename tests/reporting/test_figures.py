@@ -26,8 +26,8 @@ def words(figure):
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
-def aimed(standing, at_least=0.78):
-    return replace(standing, target=Target("val/accuracy", at_least))
+def aimed(results, at_least=0.78):
+    return replace(results, target=Target("val/accuracy", at_least))
 
 
 def rows(panel):
@@ -239,9 +239,9 @@ def out_of_view(figure):
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 def test_no_text_is_cut_or_stands_on_another(grid):
-    standing = aimed(GRIDS[grid]())
+    results = aimed(GRIDS[grid]())
     for name in figures.FIGURES:
-        figure = draw(name, standing)
+        figure = draw(name, results)
         figure.draw_without_rendering()
         whole, shown = figure.bbox, []
         hidden = set(out_of_view(figure))
@@ -297,13 +297,13 @@ def test_what_has_nothing_to_show_is_left_out_and_says_why():
 @pytest.mark.slow
 def test_an_svg_stands_in_a_page_by_itself():
     odd_name = '<script>alert("x")</script> $\\frac{1}{2}$'
-    standing = made_up()
+    results = made_up()
     names = ["cpu", odd_name]
     cells = [
         type(cell)(cell.cell_id, {**cell.axes, "device": name}, 3)
-        for cell, name in zip(standing.cells, names, strict=True)
+        for cell, name in zip(results.cells, names, strict=True)
     ]
-    named = GridResults("x", "y", cells, standing.latest, {"device": "cpu"})
+    named = GridResults("x", "y", cells, results.latest, {"device": "cpu"})
     for name in ("times", "crossover", "accuracy_by_time"):
         text = svg(draw(name, named), name)
         root = ElementTree.fromstring(text)

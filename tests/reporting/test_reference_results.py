@@ -86,10 +86,10 @@ def told(path, root):
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_each_grid_shows_what_was_published_of_its_seed_by_its_rule(path, tmp_path):
-    standing = told(path, tmp_path)
-    found = reported_numbers(standing)
+    results = told(path, tmp_path)
+    found = reported_numbers(results)
     assert {one["source"] for one in found} == {PUBLISHED[name].source for name in SEEDS[path.stem]}
-    section = published(standing, found)
+    section = published(results, found)
     assert (section is None) == (not found)
     for one in found:
         shown = {column.key: text for column, text in section.cells(one)}

@@ -68,9 +68,9 @@ def said(report):
 
 @pytest.fixture(scope="module")
 def odd_report():
-    standing = dataclasses.replace(odd(), target=Target("val/accuracy", 0.78))
+    results = dataclasses.replace(odd(), target=Target("val/accuracy", 0.78))
     return make_report(
-        standing, ReportContext("A grid in which much went wrong.", "name: made_up\n", ["a proof has failed"])
+        results, ReportContext("A grid in which much went wrong.", "name: made_up\n", ["a proof has failed"])
     )
 
 
@@ -135,8 +135,8 @@ def test_names_from_files_are_text():
             event["versions"] = {EVIL: EVIL}
             event["host"] = {"name": EVIL}
     other = told(cell_of("gpu"), 0, [1.0], [0.5], "failed", {"type": EVIL, "message": EVIL, "phase": EVIL}, EVIL + "2")
-    standing = of_journal(EVIL, latest(attempts([*made, *other]).values()))
-    report = make_report(standing, ReportContext(EVIL, EVIL, [EVIL], made=EVIL))
+    results = of_journal(EVIL, latest(attempts([*made, *other]).values()))
+    report = make_report(results, ReportContext(EVIL, EVIL, [EVIL], made=EVIL))
     html = page(report)  # figures have a test of their own
     seen = Page(html)
     assert not [tag for tag, _ in seen.tags if tag == "script"] and "<script" not in html
@@ -159,15 +159,15 @@ def test_needless_caveats_are_not_there():
 
 
 def test_a_drift_is_told_once(capsys):
-    standing = made_up()
-    trial = next(iter(standing.latest))
+    results = made_up()
+    trial = next(iter(results.latest))
     drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
-    report = make_report(standing, ReportContext(drifts=[drift]))
+    report = make_report(results, ReportContext(drifts=[drift]))
     assert [caveat.kind for caveat in report.caveats] == ["drift"]
     show_report(report)
     assert "drift: torch on cpu changed" in capsys.readouterr().out
     touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
-    found = dataclasses.replace(standing, findings={(trial, 1): (touched,)})
+    found = dataclasses.replace(results, findings={(trial, 1): (touched,)})
     report = make_report(found, ReportContext(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
     assert [caveat.kind for caveat in report.caveats] == ["finding"]
     show_report(report)
@@ -193,11 +193,9 @@ def test_a_screen_has_the_beginning_and_in_full_everything(odd_report):
 
 
 def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
-    standing = made_up()
+    results = made_up()
     steal = Finding("steal", "cores were taken", "wait", {"share": 0.06}, too_long=0.06)
-    report = make_report(
-        dataclasses.replace(standing, findings={run.key: (steal,) for run in standing.latest.values()})
-    )
+    report = make_report(dataclasses.replace(results, findings={run.key: (steal,) for run in results.latest.values()}))
 
     def printed(full):
         terminal = io.StringIO()
@@ -209,10 +207,10 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
 
 
 def test_a_screen_says_wherever_a_ratio_is_not_the_hardware_s():
-    standing = made_up(("cpu", "gpu", "tpu"), (256, 512))
+    results = made_up(("cpu", "gpu", "tpu"), (256, 512))
     busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
-    own = {run.key: (busy,) for run in standing.latest.values() if run.profile == "cpu"}
-    report = make_report(dataclasses.replace(standing, findings=own))
+    own = {run.key: (busy,) for run in results.latest.values() if run.profile == "cpu"}
+    report = make_report(dataclasses.replace(results, findings=own))
     terminal = io.StringIO()
     show_report(report, Console(file=terminal, width=200, color_system=None))
     words = "Caution: the speed-up may not be due to the hardware alone."
@@ -221,13 +219,12 @@ def test_a_screen_says_wherever_a_ratio_is_not_the_hardware_s():
 
 def test_one_machine_on_each_side_is_said_to_be_one_of_its_model():
     def verdict(*hosts):
-        standing = made_up()
+        results = made_up()
         machines = dict(zip(("cpu", "gpu"), hosts, strict=True))
         runs = {
-            name: dataclasses.replace(run, host={"name": machines[run.profile]})
-            for name, run in standing.latest.items()
+            name: dataclasses.replace(run, host={"name": machines[run.profile]}) for name, run in results.latest.items()
         }
-        return " ".join(said(make_report(dataclasses.replace(standing, latest=runs))))
+        return " ".join(said(make_report(dataclasses.replace(results, latest=runs))))
 
     words = "Each side ran on one machine: others of the same models may be some percent faster or slower"
     assert words in verdict("node-1", "node-2")

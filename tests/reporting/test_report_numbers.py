@@ -16,7 +16,7 @@ def compared():
     """Label, row and first sentence of each cell of each report that is compared with a baseline."""
     for name, make in REPORTS.items():
         report = make()
-        for row, (label, sentences) in zip(report.standing.rows, report.comparisons, strict=True):
+        for row, (label, sentences) in zip(report.results.rows, report.comparisons, strict=True):
             if row.speedup and not row.is_aa_test:
                 yield f"{name}: {label}", row, plain(sentences[0])
 
@@ -56,7 +56,7 @@ def test_every_interval_goes_around_its_number():
 
 def test_a_cost_is_the_price_by_the_time():
     report = REPORTS["prices"]()
-    cpu, dearer = report.standing.rows[:2]
+    cpu, dearer = report.results.rows[:2]
     assert dearer.epoch_price == pytest.approx(0.35 * dearer.steady.value / 3600)
     (words,) = [plain(each) for each in dict(report.comparisons)["dearer"] if "costs" in plain(each)]
     assert f"{digits(dearer.epoch_price / cpu.epoch_price)} × as much" in words
@@ -65,7 +65,7 @@ def test_a_cost_is_the_price_by_the_time():
 
 def test_the_other_way_round_is_the_inverse():
     def ratio(baseline, other):
-        return Grid().add("cpu", baseline).add("gpu", other).report().standing.rows[1].speedup
+        return Grid().add("cpu", baseline).add("gpu", other).report().results.rows[1].speedup
 
     there, back = ratio(CPU, GPU), ratio(GPU, CPU)
     assert there.ratio == pytest.approx(4.02, abs=0.01) and there.low < there.ratio < there.high
@@ -73,10 +73,10 @@ def test_the_other_way_round_is_the_inverse():
 
 
 def test_the_contract_s_numbers():
-    cpu, other = contract().standing.rows
+    cpu, other = contract().results.rows
     assert cpu.speedup is None and cpu.is_baseline
     assert [round(end, 2) for end in (other.speedup.ratio, other.speedup.low, other.speedup.high)] == [2.02, 1.97, 2.08]
-    assert contract(repeats=1).standing.rows[1].speedup.low is None
+    assert contract(repeats=1).results.rows[1].speedup.low is None
 
 
 def test_a_difference_in_accuracy_has_its_sign():
@@ -90,8 +90,8 @@ def test_of_an_error_the_lowest_is_the_best():
     report = REPORTS["error_as_metric"]()
     (best,) = [section for section in report.sections if section.name == "best"]
     assert [record["best"] for record in best.records] == ["b128", "b128"]
-    assert report.standing.less_is_better, "its target says so"
-    assert not replace(report.standing, target=Target("val/depth", 0.1, None)).less_is_better
+    assert report.results.less_is_better, "its target says so"
+    assert not replace(report.results, target=Target("val/depth", 0.1, None)).less_is_better
     assert not made_up().less_is_better
 
 
@@ -101,7 +101,7 @@ def test_a_part_of_an_epoch_is_no_epoch():
             event["steps"] = 140
 
     report = Grid().add("cpu", CPU, epochs=3.9, event=shorter_at_the_end).add("gpu", GPU, epochs=3.9).report()
-    assert {report.standing.steps(cell) for cell in report.standing.cells} == {156}
+    assert {report.results.steps(cell) for cell in report.results.cells} == {156}
     (jobs,) = [section for section in report.sections if section.name == "jobs"]
     seconds = {record["device"]: record["seconds"] for record in jobs.records}
     assert seconds["cpu"] == pytest.approx(100 * 4.06 + 4.5, rel=0.01)

@@ -18,12 +18,12 @@ from raybench.reporting.text import plain, render_phrase
 def in_words(report):
     """The report as text, a sentence or a row of a table in each line."""
     told = {plain(each) for paragraph in report.verdict for each in paragraph}
-    lines = [report.standing.name, ""]
+    lines = [report.results.name, ""]
     for paragraph in report.verdict:
         lines += [*map(plain, paragraph), ""]
-    for row, cell in zip(report.standing.rows, report.standing.cells, strict=True):
+    for row, cell in zip(report.results.rows, report.results.cells, strict=True):
         status = render_phrase("run_counts", row.counts)
-        lines.append(f"{report.standing.label(cell)}{' (baseline)' if row.is_baseline else ''}: {status}")
+        lines.append(f"{report.results.label(cell)}{' (baseline)' if row.is_baseline else ''}: {status}")
     lines += [caption(report), ""]
     for section in report.sections:
         lines += [f"{section.title}. {section.says}", " | ".join(column.head for column in section.shown)]

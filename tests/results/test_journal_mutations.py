@@ -71,7 +71,7 @@ def everything_of(plan, earlier, journal, also_without_plan):
     evidence.with_checks(todo)
     for wanted in [request_of(plan), None][: 1 + also_without_plan]:
         report = from_journal("digits", earlier.events, wanted)
-        text(report.standing.rows)
+        text(report.results.rows)
     Estimator(known.values())
     for attempt in known.values():
         assert mapping.run_name(attempt)

@@ -247,7 +247,7 @@ def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):
     assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
     assert found["repeat"].tolist() == [0, 1, 0, 1]
     report = build.from_source(str(tmp_path / "mine.csv"), tmp_path)
-    assert [row.counts for row in report.standing.rows] == [RunCounts(2, 2)] * 2
+    assert [row.counts for row in report.results.rows] == [RunCounts(2, 2)] * 2
 
 
 def test_a_repeat_that_two_trials_claim_is_a_mistake(tmp_path):

@@ -122,7 +122,7 @@ def test_what_sources_state_as_ratios_follows_from_what_they_report():
 
 
 def test_a_ratio_is_claimed_by_its_source_or_derived_from_its_data():
-    claim = "\nclaims:\n  - {machine: box, over: box, ratio: 2, what: all, by: null"
+    claim = "\nclaims:\n  - {machine: box, over: box, ratio: 2, what: all, measure: null"
     for rest in ("}", ", claimed: twice, derived: 4 s ÷ 2 s}"):
         with pytest.raises(UsageError, match="wanted one of claimed"):
             parse(OWN + claim + rest, "mine.yaml")

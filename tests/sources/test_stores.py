@@ -166,7 +166,7 @@ def test_results_folders_of_one_grid_are_one(own_store, results):
     assert len(tried) == 2 * 5
     assert sorted(tried[tried["trial"] == f"{CELL}-r1"]["attempt"]) == [1, 2, 3, 4]
     assert raybench.load(own_store.uri, grid="shared").trials["trial"].is_unique
-    assert from_source(own_store.uri, one, grid="shared").standing.latest.keys() == set(every["trial"])
+    assert from_source(own_store.uri, one, grid="shared").results.latest.keys() == set(every["trial"])
 
 
 def test_a_results_folder_that_was_copied_and_went_on_twice(own_store, results):
@@ -200,7 +200,7 @@ def test_a_part_that_is_damaged_or_gone_is_named_and_sync_mends_it(own_store, re
     ]
     assert [record.getMessage() for record in caplog.records] == problems
     assert 0 < len(stored.epochs) < len(raybench.load(folder).epochs)
-    assert set(problems) < set(from_source(own_store.uri, folder, grid="damaged").told.warnings)
+    assert set(problems) < set(from_source(own_store.uri, folder, grid="damaged").context.warnings)
     assert sync(folder / "damaged" / JOURNAL, own_store, "damaged").parts == 2
     same(raybench.load(own_store.uri, grid="damaged"), raybench.load(folder))
     last = artifacts_of(own_store)["damaged"][-1]

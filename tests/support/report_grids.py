@@ -28,9 +28,9 @@ CPU, GPU = (4.0, 4.1, 4.05), (1.0, 1.01, 0.99)
 class Grid:
     """Collects cells and their trials, device by device."""
 
-    def __init__(self, **standing) -> None:
+    def __init__(self, **results) -> None:
         self.cells, self.events, self.findings = [], [], {}
-        self.standing = {"baseline": {"device": "cpu"}} | standing
+        self.results = {"baseline": {"device": "cpu"}} | results
 
     def add(self, device, seconds=(), batch=256, price=None, axes=None, plan=None, change=None, finding=None, **how):
         """Add a cell with a run for each of `seconds`.
@@ -71,12 +71,12 @@ class Grid:
 
     def report(self, known: ReportContext | None = None) -> Report:
         found = latest(attempts(self.events).values())
-        standing = GridResults("made up", "katnoria_cnn", self.cells, found, **self.standing)
-        return make_report(replace(standing, findings=self.findings), known)
+        results = GridResults("made up", "katnoria_cnn", self.cells, found, **self.results)
+        return make_report(replace(results, findings=self.findings), known)
 
 
-def aimed(standing: GridResults, at_least: float, metric: str = "val/accuracy") -> GridResults:
-    return replace(standing, target=Target(metric, at_least))
+def aimed(results: GridResults, at_least: float, metric: str = "val/accuracy") -> GridResults:
+    return replace(results, target=Target(metric, at_least))
 
 
 def much_went_wrong() -> Report:
@@ -221,10 +221,10 @@ def nothing_at_all() -> Report:
 
 def stand_in_baseline() -> Report:
     """The baseline failed, and the journal has runs that nobody asks for any more."""
-    standing = made_up(("cpu", "gpu", "tpu"), ends={("cpu", 256, 5e-4, repeat): "failed" for repeat in range(3)})
-    fewer = [*standing.cells[:2], replace(standing.cells[2], repeats=2)]
+    results = made_up(("cpu", "gpu", "tpu"), ends={("cpu", 256, 5e-4, repeat): "failed" for repeat in range(3)})
+    fewer = [*results.cells[:2], replace(results.cells[2], repeats=2)]
     other = latest(attempts(told(cell_of("mps"), 0, [1.0], [0.5])).values())
-    return make_report(aimed(replace(standing, cells=fewer, latest={**standing.latest, **other}), 0.78))
+    return make_report(aimed(replace(results, cells=fewer, latest={**results.latest, **other}), 0.78))
 
 
 def targets() -> Report:

@@ -87,14 +87,14 @@ class Context:
     Attributes:
         neighbours: other attempts on its machine (`raybench.analysis.diagnostics.concurrent_runs`).
         drifts: devices whose speed changed while the grid ran (`raybench.checks.canary.judge`).
-        apart: for attempts that were made apart from the one they are compared with, in which way
+        other_sessions: for attempts that were made apart from the one they are compared with, in which way
             (`raybench.analysis.diagnostics.provenance`).
         axes: names of the axes of its grid.
     """
 
     neighbours: ConcurrentRuns | None = None
     drifts: Iterable[Drift] = ()
-    apart: Mapping[Key, Observation] = field(default_factory=dict)
+    other_sessions: Mapping[Key, Observation] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()
 
 

@@ -225,7 +225,7 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
 )
 def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Made at another time, or on other software, than the run it is compared with."""
-    if observation := context.apart.get(attempt.key):
+    if observation := context.other_sessions.get(attempt.key):
         yield observation
 
 

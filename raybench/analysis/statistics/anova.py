@@ -1,7 +1,7 @@
 """Is it the device, the decay or luck? What each axis of a grid does to a number of its runs, such as accuracy.
 
 An additive model: one mean, one effect for each value of each axis. What the effects leave unexplained between cells
-is *interplay* (the decay acts otherwise on one device than on another); what is left between the runs of one cell is
+is *interaction* (the decay acts otherwise on one device than on another); what is left between the runs of one cell is
 *luck*. Each is tested against luck by F, so that without repeats nothing is.
 """
 
@@ -26,7 +26,7 @@ class Factor:
     """A source of differences.
 
     Attributes:
-        name: of the axis, or "interplay".
+        name: of the axis, or "interaction".
         share: its part of all squares; with cells missing, shares do not add up to 1.
         f, df: Fisher's F against luck and its degrees of freedom above the line.
         p: how often luck alone would do as much; None without repeats.
@@ -49,15 +49,15 @@ class Decomposition:
     """The differences of a grid's runs, taken apart.
 
     Attributes:
-        sources: the axes with more than one value, and "interplay" where the grid can tell it.
-        luck: standard deviation of one run within its cell; None without repeats.
+        sources: the axes with more than one value, and "interaction" where the grid can tell it.
+        residual_sd: standard deviation of one run within its cell; None without repeats.
         luck_share: its part of all squares.
         luck_df: degrees of freedom: runs less cells.
         confounded: axes that the cells there are cannot tell from others, as when each device ran another decay.
     """
 
     sources: tuple[Factor, ...]
-    luck: float | None
+    residual_sd: float | None
     luck_share: float
     luck_df: int
     confounded: tuple[str, ...]
@@ -66,14 +66,14 @@ class Decomposition:
     _covariance: Any
 
     @property
-    def interplay(self) -> Factor | None:
+    def interaction(self) -> Factor | None:
         """What effects that add up leave unexplained between cells; None where the grid cannot tell it."""
-        return next((source for source in self.sources if source.name == INTERPLAY), None)
+        return next((source for source in self.sources if source.name == INTERACTION), None)
 
     @property
-    def reach(self) -> float | None:
+    def repeatability_limit(self) -> float | None:
         """By how much two runs of the same cell differ at most, 95 times in 100; None without repeats."""
-        return None if self.luck is None else quantile(self.luck_df) * math.sqrt(2) * self.luck
+        return None if self.residual_sd is None else quantile(self.luck_df) * math.sqrt(2) * self.residual_sd
 
     def effect(self, axis: str, first: Hashable, second: Hashable, chosen: bool = False) -> Difference | None:
         """What an axis does at one of its values less what it does at another, all other axes the same.
@@ -97,9 +97,9 @@ class Decomposition:
         contrast[self._columns[axis, first]] += 1
         contrast[self._columns[axis, second]] -= 1
         value = float(contrast @ self._effects)
-        if self.luck is None:
+        if self.residual_sd is None:
             return Difference(value)
-        error = self.luck * math.sqrt(max(0.0, float(contrast @ self._covariance @ contrast)))
+        error = self.residual_sd * math.sqrt(max(0.0, float(contrast @ self._covariance @ contrast)))
         half = self._reach_of(axis, chosen) * error
         return Difference(value, value - half, value + half, float(self.luck_df), error)
 
@@ -113,7 +113,7 @@ class Decomposition:
         return math.sqrt(df * float(fdtri(df, self.luck_df, CONFIDENCE)))
 
 
-INTERPLAY = "interplay"
+INTERACTION = "interaction"
 
 NOTHING = 1e-9
 """A share of squares that is no more than the error of sums in floating point."""
@@ -180,12 +180,12 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
         else:
             sources.append(source(axis, larger_residual - residual, rank - smaller_rank))
     if len(cells) > rank:
-        sources.append(source(INTERPLAY, residual - unexplained, len(cells) - rank))
+        sources.append(source(INTERACTION, residual - unexplained, len(cells) - rank))
     inverse = np.linalg.pinv(design.T @ design)
     places = [(axis, level) for axis in varied for level in levels[axis]]
     return Decomposition(
         sources=tuple(sources),
-        luck=luck,
+        residual_sd=luck,
         luck_share=unexplained / total if total else 0.0,
         luck_df=luck_df,
         confounded=tuple(confounded),

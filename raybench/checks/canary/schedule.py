@@ -32,7 +32,7 @@ class Canaries:
             self._told[str(event.get("trial")), str(event.get("t"))] = event
 
     @property
-    def told(self) -> list[Event]:
+    def events(self) -> list[Event]:
         """The end of each."""
         return list(self._told.values())
 
@@ -66,7 +66,7 @@ class Canaries:
 
     def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
         """Which devices were not the same all the time, and which attempts that touches."""
-        return drifts(self.told, attempts)
+        return drifts(self.events, attempts)
 
 
 def _canary(work: WorkItem, group: str, number: int) -> WorkItem:

@@ -62,12 +62,12 @@ class Search:
     Attributes:
         start: the first batch.
         unit: every batch is a multiple of it: what replicas and devices divide it into.
-        most: the largest there can be; None where that is not known yet.
+        upper_bound: the largest there can be; None where that is not known yet.
     """
 
     start: int
     unit: int = 1
-    most: int | None = None
+    upper_bound: int | None = None
     tries: list[BatchProbe] = field(default_factory=list)
 
     @property
@@ -85,7 +85,7 @@ class Search:
         low, high = (attempt.batch if attempt else None for attempt in (self.best, self.worst))
         if high is None:
             candidate = 2 * low if low else self.start
-            candidate = candidate if self.most is None else min(candidate, self.most)
+            candidate = candidate if self.upper_bound is None else min(candidate, self.upper_bound)
             return candidate if candidate >= self.unit and candidate != low else None
         if low is None:
             half = high // 2 // self.unit * self.unit
@@ -97,7 +97,7 @@ class Search:
         """Take in what came of a try, and how many examples there are to train on, where it told."""
         self.tries.append(attempt)
         if examples is not None:
-            self.most = examples // self.unit * self.unit
+            self.upper_bound = examples // self.unit * self.unit
 
 
 @dataclass
@@ -118,16 +118,16 @@ class MaxBatchResult:
 class BatchOutcome:
     """What a grid's searches came to; `skipped` has each reason why a cell cannot run here."""
 
-    found: Sequence[MaxBatchResult]
+    results: Sequence[MaxBatchResult]
     skipped: Sequence[str]
     strict: bool = False
 
     @property
     def exit_status(self) -> int:
         """As a grid's: 1 if a search failed, 3 if nothing could run here or, with `strict`, not everything; else 0."""
-        if any(result.error for result in self.found):
+        if any(result.error for result in self.results):
             return 1
-        return 3 if self.skipped and (self.strict or not self.found) else 0
+        return 3 if self.skipped and (self.strict or not self.results) else 0
 
 
 def find_max_batch(

@@ -44,11 +44,11 @@ def found(runs, canaries=(), baseline=None, before=()):
     """What is found of each run, by its cell and repeat; `before` are attempts that were made again since."""
     cells = [PlannedCell(CELLS[name], {"device": name}, 3) for name in CELLS]
     latest = {run.trial: run for run in runs}
-    standing = GridResults("made up", "net", cells, latest, {"device": "base"} if baseline is None else baseline)
+    results = GridResults("made up", "net", cells, latest, {"device": "base"} if baseline is None else baseline)
     names = {CELLS[name]: name for name in CELLS}
     return {
         f"{names[trial.split('-r')[0]]} {trial[-1]}": finding
-        for (trial, _), finding in find_different_sessions(standing, [*before, *runs], canaries).items()
+        for (trial, _), finding in find_different_sessions(results, [*before, *runs], canaries).items()
     }
 
 
@@ -168,14 +168,12 @@ def test_the_report_cautions_of_it():
     for event in made:
         if event["event"] == "trial_started":
             event["cell"]["settings"]["decay"] = "coupled"
-    assert "made_apart" not in {
-        code for row in build.from_journal("g", made, None).standing.rows for code in codes(row)
-    }
+    assert "made_apart" not in {code for row in build.from_journal("g", made, None).results.rows for code in codes(row)}
     for event in made:
         if event["event"] == "trial_started" and event["profile"] == "other":
             event["host"] = {**event["host"], "boot": "another"}
     report = build.from_journal("g", made, None)
-    base, other = report.standing.rows
+    base, other = report.results.rows
     assert codes(base) == set() and codes(other) == {"made_apart"}
     assert other.caveats == (), "nobody knows how much it changes: no letter"
     (caveat,) = [caveat for caveat in report.caveats if caveat.says.startswith("made apart")]

@@ -20,7 +20,7 @@ def test_it_is_the_decay():
 
 
 def test_it_is_the_decay_on_one_device():
-    assert "interplay" in shown(decompose(accuracies(np.random.default_rng(0), both=2.0)))
+    assert "interaction" in shown(decompose(accuracies(np.random.default_rng(0), both=2.0)))
 
 
 def test_in_a_whole_grid_the_shares_add_up():
@@ -29,13 +29,13 @@ def test_in_a_whole_grid_the_shares_add_up():
 
 
 def test_it_is_luck():
-    """Each axis and the interplay are called by chance one time in twenty, and effects cover what they claim."""
+    """Each axis and the interaction are called by chance one time in twenty, and effects cover what they claim."""
     found = [decompose(accuracies(np.random.default_rng(seed))) for seed in range(1000)]
-    for name in ("device", "weight_decay", "interplay"):
+    for name in ("device", "weight_decay", "interaction"):
         assert np.mean([name in shown(each) for each in found]) <= CALLS
     assert covers([each.effect("device", "gpu", "cpu") for each in found], 0.0) >= 0.935
     pairs = np.random.default_rng(0).normal(0, 0.15, (1000, 2))
-    reach = np.mean([each.reach for each in found])
+    reach = np.mean([each.repeatability_limit for each in found])
     assert np.mean(np.abs(pairs[:, 0] - pairs[:, 1]) < reach) > 0.94
 
 
@@ -43,7 +43,7 @@ def test_a_grid_with_runs_and_a_cell_missing():
     whole = accuracies(np.random.default_rng(0), device=1.0, decay=2.0)
     found = decompose(whole[:2] + whole[3:9])
     assert shown(found) == {"device", "weight_decay"}
-    assert found.interplay is None, "three cells cannot tell it"
+    assert found.interaction is None, "three cells cannot tell it"
     effect = found.effect("weight_decay", 5e-4, 1e-4)
     assert effect.low < 2.0 < effect.high
 
@@ -57,16 +57,16 @@ def test_axes_that_the_cells_cannot_tell_apart_are_named():
 
 def test_without_repeats_nothing_is_told_from_luck():
     found = decompose(accuracies(np.random.default_rng(0), decay=2.0, repeats=1))
-    assert found.luck is None
+    assert found.residual_sd is None
     assert shown(found) == set()
-    assert found.reach is None
+    assert found.repeatability_limit is None
     assert found.effect("weight_decay", 5e-4, 1e-4).low is None
 
 
 def test_one_cell_and_none():
     found = decompose([({"device": "cpu"}, 0.9), ({"device": "cpu"}, 0.9)])
     assert found.sources == ()
-    assert found.luck == 0
+    assert found.residual_sd == 0
     assert decompose([]) is None
     with pytest.raises(ValueError, match="the same axes"):
         decompose([({"device": "cpu"}, 0.9), ({}, 0.9)])

@@ -110,12 +110,12 @@ def test_on_the_run(told):
 def test_in_the_table(told):
     cell = PlannedCell("e5728b716bd9", {"device": "cpu"}, 1)
     (row,) = compare([cell], {TRIAL: told(product=1e14, memory=1e12)})
-    assert row.bound.by == ("overhead",)
+    assert row.bottleneck.causes == ("overhead",)
     table = text([row])
     assert "bottleneck" in table and "overhead 0.03" in table
     assert "overhead: not by the device." in " ".join(table.split())
     (row,) = compare([cell], {TRIAL: told(missing="TypeError: no")})
-    assert row.bound is None
+    assert row.bottleneck is None
     assert "bottleneck" not in text([row])
 
 
@@ -123,5 +123,5 @@ def test_repeats_that_differ_are_both_named(told):
     cell = PlannedCell("e5728b716bd9", {"device": "cpu"}, 3)
     found = [told(product=4e11), told(product=4e11), told(product=1e14, memory=1e12)]
     (row,) = compare([cell], {f"e5728b716bd9-r{number}": one for number, one in enumerate(found)})
-    assert row.bound.by == ("compute", "overhead")
-    assert row.bound.share == pytest.approx(0.5208, abs=1e-4), "the median"
+    assert row.bottleneck.causes == ("compute", "overhead")
+    assert row.bottleneck.share == pytest.approx(0.5208, abs=1e-4), "the median"
