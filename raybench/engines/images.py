@@ -17,7 +17,7 @@ def is_pictures(inputs: Array) -> bool:
 
 
 @dataclass(frozen=True)
-class TestTimeViews:
+class AugmentedViews:
     """As what a picture is looked at in evaluation, beside as it is: test-time augmentation.
 
     The outputs are averaged. With `shift`, a half of the average is the picture as it is, and a quarter each a view of

@@ -21,8 +21,8 @@ class Recipe:
         framework: what trials in it train with.
         extra: the requirements that it shares with raybench's extra of the same name.
         purpose: what it is for, in a few words.
-        in_own_environment: whether it can be installed beside the newest torch, as raybench's extra of the same name, in
-            raybench's own environment.
+        in_own_environment: whether it can be installed beside the newest torch, as its extra of the same name, in
+            its own environment.
     """
 
     name: str

@@ -88,7 +88,7 @@ def test_ctrl_c_is_130(raybench, nothing, monkeypatch):
     assert raybench("env", "create", "nothing").status == 130
 
 
-def test_fresh_builds_what_is_ready(raybench, nothing, monkeypatch, tmp_path):
+def test_rebuild_builds_what_is_ready(raybench, nothing, monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(build, "create", lambda *arguments: asked.append(arguments) or look())
 
@@ -97,8 +97,8 @@ def test_fresh_builds_what_is_ready(raybench, nothing, monkeypatch, tmp_path):
 
         return environment_status("xla")
 
-    raybench("env", "create", "nothing", "--rerun")
-    assert [(name, fresh) for name, _, fresh in asked] == [("nothing", True)]
+    raybench("env", "create", "nothing", "--rebuild")
+    assert [(name, rebuild) for name, _, rebuild in asked] == [("nothing", True)]
 
 
 def test_a_plan_says_what_makes_an_environment(raybench, digits):

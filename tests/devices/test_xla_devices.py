@@ -128,7 +128,7 @@ def test_a_trial_that_was_given_no_numbers_sees_what_its_caller_sees(host, monke
 
 
 def test_ranks_know_the_places_of_one_another(host, monkeypatch):
-    monkeypatch.setattr(tpu, "here", lambda: Rank(2, 4))
+    monkeypatch.setattr(tpu, "current_rank", lambda: Rank(2, 4))
     names = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT", "CLOUD_TPU_TASK_ID")
     ranks = ("PJRT_LOCAL_PROCESS_RANK", "PJRT_LOCAL_PROCESS_COUNT")
     for name in (*names, *ranks):

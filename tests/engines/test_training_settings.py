@@ -14,7 +14,7 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.images import TestTimeViews
+from raybench.engines.images import AugmentedViews
 from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import cross_entropy
 from raybench.engines.torch.test_time_augmentation import averaged, views
@@ -313,7 +313,7 @@ def test_views_are_the_picture_its_mirror_image_and_both_moved():
     picture = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
     seen = {
         tuple(view.flatten().tolist()): weight
-        for weight, view in views(torch.from_numpy(picture), TestTimeViews(True, 1))
+        for weight, view in views(torch.from_numpy(picture), AugmentedViews(True, 1))
     }
     padded = np.pad(picture[0, 0], 1, mode="reflect")
     wanted = {}
@@ -327,7 +327,7 @@ def test_views_are_the_picture_its_mirror_image_and_both_moved():
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
 def test_views_lie_in_memory_as_the_pictures_do(layout):
     inputs = torch.zeros(4, 3, 8, 8).contiguous(memory_format=layout)
-    assert {view.stride() for _, view in views(inputs, TestTimeViews(True, 1))} == {inputs.stride()}
+    assert {view.stride() for _, view in views(inputs, AugmentedViews(True, 1))} == {inputs.stride()}
 
 
 def test_what_is_shown_is_the_weighted_mean_of_six_outputs():
@@ -337,7 +337,7 @@ def test_what_is_shown_is_the_weighted_mean_of_six_outputs():
     padded = torch.from_numpy(np.pad(inputs.numpy(), ((0, 0), (0, 0), (1, 1), (1, 1)), mode="reflect"))
     with torch.no_grad():
         half = [(model(some) + model(some.flip(3))) / 2 for some in (inputs, padded[..., :8, :8], padded[..., 2:, 2:])]
-        found = averaged(model, inputs, TestTimeViews(True, 1))
+        found = averaged(model, inputs, AugmentedViews(True, 1))
     torch.testing.assert_close(found, half[0] / 2 + half[1] / 4 + half[2] / 4)
 
 
@@ -349,7 +349,7 @@ def test_only_evaluation_sees_further_views():
     mean, std = torch.tensor(WORKLOAD.mean), torch.tensor(WORKLOAD.std)
     inputs = ((torch.from_numpy(val.inputs).float() - mean) / std).permute(0, 3, 1, 2)
     with torch.no_grad():
-        outputs = averaged(viewed.model.eval(), inputs, TestTimeViews(True, 1))
+        outputs = averaged(viewed.model.eval(), inputs, AugmentedViews(True, 1))
     wanted = torch.nn.functional.cross_entropy(outputs, torch.from_numpy(val.targets)).item()
     assert viewed.evaluate()[0]["loss"] == pytest.approx(wanted, rel=1e-5)
     assert plain.evaluate()[0]["loss"] != pytest.approx(wanted, rel=1e-3)
@@ -359,7 +359,7 @@ def test_only_evaluation_sees_further_views():
 @pytest.mark.tensorflow
 def test_views_are_the_same_in_both_frameworks():
     inputs = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype(np.float32)
-    ours = list(views(torch.from_numpy(inputs).permute(0, 3, 1, 2), TestTimeViews(True, 2)))
+    ours = list(views(torch.from_numpy(inputs).permute(0, 3, 1, 2), AugmentedViews(True, 2)))
     theirs = call("tensorflow", "tensorflow_side:views_of", inputs=inputs.tolist(), mirror=True, shift=2)
     for (weight, view), (their_weight, their_view) in zip(ours, theirs, strict=True):
         assert weight == their_weight
@@ -368,7 +368,7 @@ def test_views_are_the_same_in_both_frameworks():
 
 def test_outputs_with_places_have_no_views():
     with pytest.raises(ValueError, match="whose outputs are classes"):
-        averaged(lambda inputs: inputs, torch.zeros(1, 3, 8, 8), TestTimeViews(True))
+        averaged(lambda inputs: inputs, torch.zeros(1, 3, 8, 8), AugmentedViews(True))
     values = Split(np.zeros((64, 4)), np.zeros(64, int))
     with pytest.raises(ValueError, match="for pictures"):
         make_engine(data=Data(values, values), test_time_augmentation=("flip",))

@@ -15,7 +15,7 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import TestTimeViews, is_pictures, plain, reflect
+from raybench.engines.images import AugmentedViews, is_pictures, plain, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.tensorflow.ghost_batch_norm import (
@@ -64,7 +64,7 @@ class TensorFlowEngine:
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = TestTimeViews.from_settings(parts.recipe.test_time_augmentation)
+        self._views = AugmentedViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from raybench.datasets.base import Array
 from raybench.engines.batch_order import Augmentation, EpochPlan
-from raybench.engines.images import TestTimeViews
+from raybench.engines.images import AugmentedViews
 
 DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
@@ -19,7 +19,7 @@ def draws_of(order: EpochPlan) -> dict[str, Array]:
     return {name: values for name in DRAWS if (values := getattr(order, name)) is not None}
 
 
-def views(pictures: tf.Tensor, settings: TestTimeViews) -> Iterator[tuple[float, tf.Tensor]]:
+def views(pictures: tf.Tensor, settings: AugmentedViews) -> Iterator[tuple[float, tf.Tensor]]:
     """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
     _, height, width, _ = pictures.shape
     border = [settings.shift, settings.shift]

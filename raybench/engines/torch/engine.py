@@ -13,7 +13,7 @@ from raybench.datasets.base import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler
-from raybench.engines.images import TestTimeViews, is_pictures, reflect
+from raybench.engines.images import AugmentedViews, is_pictures, reflect
 from raybench.engines.schedule import schedule
 from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import StepTimer
@@ -52,7 +52,7 @@ class TorchEngine:
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = TestTimeViews.from_settings(parts.recipe.test_time_augmentation)
+        self._views = AugmentedViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
         self._step = 0

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from raybench.engines.images import TestTimeViews
+from raybench.engines.images import AugmentedViews
 
 
-def views(pictures: torch.Tensor, settings: TestTimeViews) -> Iterator[tuple[float, torch.Tensor]]:
+def views(pictures: torch.Tensor, settings: AugmentedViews) -> Iterator[tuple[float, torch.Tensor]]:
     """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1.
 
     All lie in memory as the pictures do, so that to a compiler they are one shape.
@@ -29,7 +29,7 @@ def views(pictures: torch.Tensor, settings: TestTimeViews) -> Iterator[tuple[flo
 
 
 def averaged(
-    outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, settings: TestTimeViews
+    outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, settings: AugmentedViews
 ) -> torch.Tensor:
     """The average of a model's outputs [batch, classes] over the views of a batch.
 

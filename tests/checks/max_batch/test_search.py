@@ -50,7 +50,7 @@ def test_a_batch_that_never_fits_is_an_answer():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_there_are_no_more_than_all_examples(known):
-    how = {"most": 300} if known else {}
+    how = {"upper_bound": 300} if known else {}
     search, tried = searched(10_000, examples=300, start=64, **how)
     assert (search.best.batch, search.worst) == (300, None)
     assert tried == [64, 128, 256, 300]
@@ -103,7 +103,7 @@ def found(tmp_path, forking_executor):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory")
 def test_a_real_search_under_a_limit(found):
     outcome, heard, journal = found
-    (one,) = outcome.found
+    (one,) = outcome.results
     assert one.error is None
     assert one.about == {"device": "cpu", "framework": "torch", "precision": "fp32"}
     best, worst = one.search.best, one.search.worst

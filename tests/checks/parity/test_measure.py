@@ -44,7 +44,7 @@ class Warm:
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Parity]:
-    monkeypatch.setattr(parity, "TemplateProcess", Warm)
+    monkeypatch.setattr(parity, "ForkServer", Warm)
     return run_parity
 
 

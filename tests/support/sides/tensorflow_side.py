@@ -15,7 +15,7 @@ from raybench.datasets.base import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import TestTimeViews, reflect
+from raybench.engines.images import AugmentedViews, reflect
 from raybench.engines.tensorflow import ghost_batch_norm
 from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of, views
@@ -371,7 +371,7 @@ def a_fraction(epochs, **changes):
 
 def views_of(inputs, mirror, shift):
     """Each view of pictures with its weight."""
-    seen = views(tf.constant(inputs, tf.float32), TestTimeViews(mirror, shift))
+    seen = views(tf.constant(inputs, tf.float32), AugmentedViews(mirror, shift))
     return [(weight, view.numpy().tolist()) for weight, view in seen]
 
 
