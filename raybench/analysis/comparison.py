@@ -187,7 +187,7 @@ def speedup_of(
 
     Args:
         baseline, other: the runs of each.
-        neighbours: times of other cells by repeat (`Beside`).
+        neighbours: times of other cells by repeat (`CoLocatedCells`).
     """
     sides = [samples_of(runs) for runs in (baseline, other)]
     if not are_even(baseline, other):

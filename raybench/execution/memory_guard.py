@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
+
+import psutil
 
 from raybench.core.memory import size
 from raybench.devices.host import memory_now
@@ -24,7 +25,7 @@ BELOW_RAY = 0.03
 EVERY = 0.25
 """Seconds between two looks; Ray's own period. One takes 0.1 ms, in the supervisor's process."""
 
-MODULE = b"raybench.execution.fork_server"
+MODULE = "raybench.execution.fork_server"
 
 
 def allowed() -> float:
@@ -64,9 +65,8 @@ def _held(leader: int) -> int:
 def _trials() -> set[int]:
     """The trials on this node, of any grid: processes of a template that lead a session."""
     leaders = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
-            leads_session = os.getsid(int(folder.name)) == int(folder.name)
-            if leads_session and MODULE in (folder / "cmdline").read_bytes().split(b"\0"):
-                leaders.add(int(folder.name))
+    for process in psutil.process_iter():
+        with suppress(OSError, psutil.Error):  # it has just ended
+            if os.getsid(process.pid) == process.pid and MODULE in process.cmdline():
+                leaders.add(process.pid)
     return leaders

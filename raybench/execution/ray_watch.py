@@ -8,7 +8,6 @@ without its GCS, a call blocks for 60 s, and then Ray ends the whole process.
 from __future__ import annotations
 
 import math
-import os
 import socket
 import subprocess
 import threading
@@ -17,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from signal import Signals
 
+import psutil
 from ray._private import worker
 
 from raybench.execution.base import Tell
-from raybench.execution.reaper import processes, read
 
 EVERY = 0.2
 """Seconds between two looks at Ray's processes once it is up; a look takes microseconds."""
@@ -106,12 +105,16 @@ class RayWatch:
 
     def _look_for_processes(self) -> dict[str, int | None]:
         """The processes of a Ray that starts: None for one that runs, 0 for one that has ended."""
-        running, own_pid = processes(), os.getpid()
-        for pid, (parent, _) in running.items():
-            command = read(pid, "cmdline").decode(errors="replace").split("\0")[:-1] if parent == own_pid else []
-            for name, (_, program) in PROGRAMS.items():
-                if command and command[0].endswith(program):
-                    self._pids[name], self._commands[name] = pid, command
+        running = set()
+        for child in psutil.Process().children():
+            with suppress(psutil.Error):  # it has just ended
+                if child.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                running.add(child.pid)
+                command = child.cmdline()
+                for name, (_, program) in PROGRAMS.items():
+                    if command and command[0].endswith(program):
+                        self._pids[name], self._commands[name] = child.pid, command
         return {name: None if pid in running else 0 for name, pid in self._pids.items()}
 
     def _note(self, name: str, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Whoever started Ray on this machine may be killed: a process that outlives him ends what Ray leaves, and his folders.
+"""Cleans up after a driver that was killed: a process that outlives it ends what Ray leaves and removes its folders.
 
 Ray's own processes go with their driver, but its agents take seconds to see that, and on a busy machine many. Runs as
 `python -m raybench.execution.reaper DRIVER FOLDER`, as the driver's child, until its standard input ends.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from raybench.core.files import PACKAGE
 from raybench.core.temp_folders import sweep
@@ -26,9 +27,6 @@ CLOSE_TIMEOUT = 10.0
 
 END_TIMEOUT = 5.0
 """Seconds in which a process that was killed has gone."""
-
-Known = dict[int, str]
-"""Processes, each with when it began: numbers are given out again."""
 
 
 class Reaper:
@@ -68,66 +66,62 @@ class Reaper:
             self._process.wait(CLOSE_TIMEOUT)
 
 
-def processes() -> dict[int, tuple[int, str]]:
-    """Every process that runs, with its parent and when it began; none where /proc does not tell."""
-    running = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            # The second field, a name, may hold anything.
-            fields = stat.read_text(errors="replace").rpartition(") ")[2].split()
-            if fields[0] not in "ZX":  # one that has ended and was not waited for
-                running[int(stat.parent.name)] = int(fields[1]), fields[19]
-    return running
-
-
-def of_ray(driver: int, folder: str) -> Known:
+def of_ray(driver: int, folder: str) -> set[psutil.Process]:
     """The children of a driver that have Ray's folder in their command lines, and all that descend from them."""
-    running = processes()
-    pids = {pid for pid, (parent, _) in running.items() if parent == driver and _names(pid, folder)}
-    while descendants := {pid for pid, (parent, _) in running.items() if parent in pids} - pids:
-        pids |= descendants
-    return {pid: running[pid][1] for pid in pids}
+    processes = set()
+    with suppress(psutil.Error):  # the driver has just ended
+        for child in psutil.Process(driver).children():
+            with suppress(psutil.Error):
+                if folder in _command(child):
+                    processes |= {child, *child.children(recursive=True)}
+    return processes
 
 
-def still_there(known: Known, folder: str) -> set[int]:
+def still_there(known: set[psutil.Process], folder: str) -> set[psutil.Process]:
     """What Ray still has running: what was known of, and what it has started since, as it does until it has ended.
 
     What a worker has started, such as a trial, is not Ray's: its guard ends it.
     """
-    running = processes()
-    pids = {pid for pid, start_time in known.items() if pid in running and running[pid][1] == start_time}
-    pids |= {pid for pid in running if _is_ray(pid, folder) or _is_worker(pid, known)}
-    return pids - {os.getpid()}  # the reaper is a child of the driver that has the folder in its command line, too
+    candidates = known | {each for each in psutil.process_iter() if _is_ray(each, folder) or _is_worker(each, known)}
+    # The reaper is a child of the driver that has the folder in its command line, too.
+    return {process for process in candidates if _runs(process) and process.pid != os.getpid()}
 
 
-def _is_ray(pid: int, folder: str) -> bool:
-    return b"/ray/" in read(pid, "cmdline") and _names(pid, folder)
-
-
-def _is_worker(pid: int, known: Known) -> bool:
-    """Whether it is a worker at work: these have nothing in their command lines but what they do."""
-    if not read(pid, "cmdline").startswith(b"ray::"):
-        return False
-    environ = dict(entry.partition(b"=")[::2] for entry in read(pid, "environ").split(b"\0"))
-    raylet = environ.get(b"RAY_RAYLET_PID", b"")
-    return raylet.isdigit() and int(raylet) in known
-
-
-def _names(pid: int, folder: str) -> bool:
-    return folder.encode() in read(pid, "cmdline")
-
-
-def read(pid: int, name: str) -> bytes:
-    """A file of a process in /proc; empty if it cannot be read."""
+def _runs(process: psutil.Process) -> bool:
+    """Whether it is there and no zombie; another process that was given its number is not it."""
     try:
-        return Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:  # it has just ended, or is another user's
-        return b""
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
+
+
+def _is_ray(process: psutil.Process, folder: str) -> bool:
+    command = _command(process)
+    return "/ray/" in command and folder in command
+
+
+def _is_worker(process: psutil.Process, known: set[psutil.Process]) -> bool:
+    """Whether it is a worker at work: these have nothing in their command lines but what they do."""
+    if not _command(process).startswith("ray::"):
+        return False
+    try:
+        raylet = process.environ().get("RAY_RAYLET_PID", "")
+    except psutil.Error:
+        return False
+    return raylet in {str(each.pid) for each in known}
+
+
+def _command(process: psutil.Process) -> str:
+    """Its command line; empty if it cannot be read."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended, or is another user's
+        return ""
 
 
 def main(driver: int, folder: str) -> None:
     """Take note of what Ray starts for a driver; when that has gone, or is done, end what is left."""
-    known: Known = {}
+    known: set[psutil.Process] = set()
     poll = select.poll()
     poll.register(0, select.POLLIN)
     pause: float | None = EVERY * 1000
@@ -141,10 +135,10 @@ def main(driver: int, folder: str) -> None:
         if os.getppid() == driver:
             known |= ray_processes
     deadline = time.monotonic() + END_TIMEOUT
-    while (pids := still_there(known, folder)) and time.monotonic() < deadline:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    while (processes := still_there(known, folder)) and time.monotonic() < deadline:
+        for process in processes:
+            with suppress(psutil.Error):
+                process.kill()
         # Until one has ended it writes and holds its locks.
         time.sleep(0.02)
     sweep()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from raybench.monitoring.host import TICKS
-
-PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-PROC = Path("/proc")
+import psutil
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class Usage:
 
 
 class Session:
-    """The processes of a session, found in /proc.
+    """The processes of a session.
 
-    A process of another session never joins this one, so that each is asked once for its own.
+    A process of another session never joins this one, so each is asked for its session once.
 
     Args:
         leader: the process whose number is the session's.
@@ -39,30 +38,29 @@ class Session:
 
     def __init__(self, leader: int) -> None:
         self._leader = leader
-        self._members: set[int] = set()
+        self._members: dict[int, psutil.Process] = {}
         self._others: set[int] = set()
 
     def read(self) -> Usage | None:
-        """What it has used until now; None where its leader is gone, or the system does not tell."""
-        try:
-            pids = {int(name) for name in os.listdir(PROC) if name.isdecimal()}  # noqa: PTH208 — 3× as quick
-        except OSError:
-            return None
-        self._members &= pids
+        """What it has used until now; None if its leader is gone, or the system does not report it."""
+        pids = set(psutil.pids())
         self._others &= pids
-        cpu, rss, peak = 0.0, 0, 0
-        for process in pids - self._others:
-            fields = _stat(process)
-            if fields is None:
-                continue
-            if int(fields[3]) != self._leader:
-                self._others.add(process)
-                continue
-            self._members.add(process)
-            cpu += sum(map(int, fields[11:15])) / TICKS
-            rss += int(fields[21]) * PAGE
-            peak = max(peak, _peak(process))
-        return Usage(cpu, rss, max(rss, peak)) if self._leader in self._members else None
+        for pid in pids - self._others - self._members.keys():
+            with suppress(OSError, psutil.Error):  # it has just ended
+                if os.getsid(pid) == self._leader:
+                    self._members[pid] = psutil.Process(pid)
+                else:
+                    self._others.add(pid)
+        cpu_s, rss, peak = 0.0, 0, 0
+        for pid, process in list(self._members.items()):
+            try:
+                with process.oneshot():
+                    cpu_s += _cpu_s(process)
+                    rss += process.memory_info().rss
+                peak = max(peak, _peak(pid))
+            except psutil.Error:
+                del self._members[pid]
+        return Usage(cpu_s, rss, max(rss, peak)) if self._leader in self._members else None
 
 
 def family_cpu_s(root: int) -> float | None:
@@ -71,33 +69,28 @@ def family_cpu_s(root: int) -> float | None:
     Processes that have ended count if their parent has waited for them.
     """
     try:
-        pids = [int(name) for name in os.listdir(PROC) if name.isdecimal()]  # noqa: PTH208 — 3× as quick
-    except OSError:
-        return None
-    stats = {process: fields for process in pids if (fields := _stat(process))}
-    children: dict[int, list[int]] = {}
-    for process, fields in stats.items():
-        children.setdefault(int(fields[1]), []).append(process)
-    total, pending = 0.0, [root]
-    while pending:
-        process = pending.pop()
-        total += sum(map(int, stats[process][11:15])) / TICKS if process in stats else 0.0
-        pending += children.get(process, [])
-    return total if root in stats else None
-
-
-def _stat(process: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third (state) on; the second, a name, may hold anything."""
-    try:
-        return (PROC / str(process) / "stat").read_text(errors="replace").rpartition(") ")[2].split()
-    except OSError:
+        process = psutil.Process(root)
+        return _cpu_s(process) + sum(_each_cpu_s(process.children(recursive=True)))
+    except psutil.Error:
         return None
 
 
-def _peak(process: int) -> int:
-    """The most a process has held, in bytes; 0 where that is not known."""
+def _each_cpu_s(processes: Iterable[psutil.Process]) -> Iterable[float]:
+    for process in processes:
+        with suppress(psutil.Error):  # it has just ended
+            yield _cpu_s(process)
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """Its processor seconds, with those of its children that it has waited for."""
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _peak(pid: int) -> int:
+    """The most a process has held, in bytes, which psutil does not report on Linux; 0 if it is not known."""
     try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", (PROC / str(process) / "status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
         return 0
     return int(match.group(1)) * 1024 if match else 0

@@ -24,12 +24,12 @@ import ray
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=sys.argv[1])
 before = ray.get_runtime_context().get_node_id()
 
-from raybench.execution.deferred_ray import LazyRay
+from raybench.execution.deferred_ray import DeferredRayExecutor
 from raybench.run import Options, run_grid
 from raybench.config import load_grid
 
 if __name__ == "__main__":
-    executor = LazyRay()
+    executor = DeferredRayExecutor()
     options = Options(Path("results"), tracking=None, checks=False, report=False)
     outcome = run_grid(load_grid(Path("grid.yaml")), executor, options=options)
     executor.close()

@@ -307,9 +307,9 @@ def test_giving_up_on_a_trial_ends_it(template, tmp_path):
 def test_nothing_is_left_when_the_one_who_asked_is_killed(tmp_path):
     code = (
         "import sys, json\n"
-        "from raybench.execution.process import TemplateProcess\n"
+        "from raybench.execution.process import ForkServer\n"
         "from raybench.core.job import Job\n"
-        "template = TemplateProcess('torch')\n"
+        "template = ForkServer('torch')\n"
         "for event in template.run(Job.from_json(json.load(open(sys.argv[1])))):\n"
         "    print(template._process.pid, event['host']['pid'], flush=True)\n"
     )

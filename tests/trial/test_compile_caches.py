@@ -95,8 +95,8 @@ def test_a_trial_never_looks_where_torch_would_by_itself(tmp_path):
     """The name is known to all, so that anybody can make the folder first and put programs into it."""
     code = (
         "import os\n"
-        "from raybench.execution.process import TemplateProcess\n"
-        "template = TemplateProcess('torch')\n"
+        "from raybench.execution.process import ForkServer\n"
+        "template = ForkServer('torch')\n"
         "print(sorted(os.listdir(os.environ['TMPDIR'])))\n"
         "template.close()\n"
     )

@@ -17,7 +17,7 @@ from raybench.reporting.figures.style import NoDataError, png, styled, svg
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "Kind", "NothingToShowError", "Picture", "draw", "pictures", "png", "svg"]
+__all__ = ["FIGURES", "FigureSpec", "NoDataError", "RenderedFigure", "draw", "png", "rendered_figures", "svg"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def draw(name: str, results: GridResults) -> Figure:
     """One figure, for a notebook or to save as one likes.
 
     Raises:
-        NothingToShowError: the grid has nothing for it; the message says why.
+        NoDataError: the grid has nothing for it; the message says why.
         LookupError: there is no figure of that name.
     """
     with styled(name):

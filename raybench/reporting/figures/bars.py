@@ -69,7 +69,7 @@ def times(results: GridResults) -> Figure:
     """Steady seconds an epoch of each cell: every run a ring, their geometric mean with its 95 % interval.
 
     Raises:
-        NothingToShowError: no run has completed, or there are too many cells.
+        NoDataError: no run has completed, or there are too many cells.
     """
     lines = []
     for cell in _few(results):
@@ -87,7 +87,7 @@ def speedups(results: GridResults) -> Figure:
     """How many times as fast each cell is as its baseline, with its 95 % interval.
 
     Raises:
-        NothingToShowError: nothing is compared, or there are too many cells.
+        NoDataError: nothing is compared, or there are too many cells.
     """
     rows = {row.cell_id: row for row in results.rows}
     lines = []
@@ -113,7 +113,7 @@ def ledger(results: GridResults) -> Figure:
     """Where the wall time of each cell's processes went: the share of each section, mean over runs.
 
     Raises:
-        NothingToShowError: no run has told where its time went, or there are too many cells.
+        NoDataError: no run has told where its time went, or there are too many cells.
     """
     cells = _few(results)
     ledgers = [[run.ledger for run in results.completed(cell) if run.ledger and run.wall] for cell in cells]

@@ -37,7 +37,7 @@ def time_and_cost(results: GridResults) -> Figure:
     """What a whole run takes and what it costs, a mark for each cell: left and down is better.
 
     Raises:
-        NothingToShowError: no device has a price, or no run has completed.
+        NoDataError: no device has a price, or no run has completed.
     """
     rows = {row.cell_id: row for row in results.rows}
     points = []
@@ -102,7 +102,7 @@ def crossover(results: GridResults) -> Figure:
     What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
 
     Raises:
-        NothingToShowError: nothing is compared, or no run has completed.
+        NoDataError: nothing is compared, or no run has completed.
     """
     pairs = _pairs(results)
     if not pairs:

@@ -42,7 +42,7 @@ def accuracy_by_epoch(results: GridResults) -> Figure:
     Devices stand in panels of their own, so that settings can be told apart on each.
 
     Raises:
-        NothingToShowError: no run has told of the metric, or there are too many cells.
+        NoDataError: no run has told of the metric, or there are too many cells.
     """
     return _curves(results, _by_epoch, "epoch", lines_of=("weight_decay", "batch_size"))
 
@@ -53,7 +53,7 @@ def accuracy_by_time(results: GridResults) -> Figure:
     Devices stand in one panel, one for each setting: that is the race.
 
     Raises:
-        NothingToShowError: no run has told of the metric, or there are too many cells.
+        NoDataError: no run has told of the metric, or there are too many cells.
     """
     return _curves(results, _by_time, "training time, s", lines_of=("device", "framework"))
 

@@ -53,7 +53,7 @@ def accuracy_map(results: GridResults) -> Figure:
     is empty.
 
     Raises:
-        NothingToShowError: neither varies, no run has completed, or there are too many cells.
+        NoDataError: neither varies, no run has completed, or there are too many cells.
     """
     batches, decays = results.axes.get(BATCH), results.axes.get(DECAY)
     if not batches and not decays:

@@ -30,7 +30,7 @@ def survival_curves(results: GridResults) -> Figure:
     A tick on the line is a run that ended without it. Where there are many cells, the best of each device is shown.
 
     Raises:
-        NothingToShowError: the grid has no target, or no run has reached it.
+        NoDataError: the grid has no target, or no run has reached it.
     """
     target = results.target
     if target is None:
