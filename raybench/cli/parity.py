@@ -98,7 +98,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
 
 def _value(name: str, text: str) -> Any:
     """What is chosen of the model, in YAML as in a grid file."""
-    from raybench.config.yaml_lines import read_yaml
+    from raybench.config.yaml_document import read_yaml
 
     return read_yaml(text, f"--model {name}=…", lines=False).value
 

@@ -3,12 +3,12 @@
 `load_grid` reads one and reports everything that is wrong with it at once; `json_schema` describes one to an editor.
 """
 
-from raybench.config.checks import wrong_settings
 from raybench.config.consistency import too_many_trials, unknown_metric
+from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
 from raybench.config.load import load_grid
-from raybench.config.models import DeviceProfile, GridSpec, Override, Target
 from raybench.config.schema import json_schema
 from raybench.config.settings import Settings
+from raybench.config.validate import wrong_settings
 
 __all__ = [
     "DeviceProfile",

@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path as Folder
 from typing import Any
 
-from raybench.config.messages import cut, device_alias, flow, nearest
-from raybench.config.models import GridSpec
+from raybench.config.error_messages import cut, device_alias, flow, nearest
+from raybench.config.grid import GridSpec
 from raybench.config.settings import Settings
-from raybench.config.yaml_lines import Path
+from raybench.config.yaml_document import Path
 from raybench.core.identity import AFTERWARDS
 from raybench.devices import KINDS
 from raybench.errors import WorkloadError

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from raybench.config.checks import validate
-from raybench.config.models import GridSpec
-from raybench.config.yaml_lines import Document, dotted, read_yaml
+from raybench.config.grid import GridSpec
+from raybench.config.validate import validate
+from raybench.config.yaml_document import Document, dotted, read_yaml
 from raybench.errors import GridFileError, Problem
 
 MAX_BYTES = 256 * 1024

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from raybench.config.messages import flow
-from raybench.config.models import GridSpec
+from raybench.config.error_messages import flow
+from raybench.config.grid import GridSpec
 from raybench.core.settings import SETTINGS, Effect, Setting
 
 

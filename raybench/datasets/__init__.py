@@ -10,7 +10,7 @@ from pathlib import Path
 
 from raybench.datasets import cifar10, digits, imdb, mnist, scenes
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
-from raybench.datasets.folders import data_root
+from raybench.datasets.paths import data_root
 from raybench.errors import DataError, nearest
 
 _KNOWN: dict[str, DataSet] = {module.DATASET.name: module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)}

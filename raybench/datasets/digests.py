@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.files import write_atomic
-from raybench.datasets.folders import user_cache
+from raybench.datasets.paths import user_cache
 
 SETTLED_NS = 2_000_000_000
 """A file changed less than this long ago may change again within one tick of its clock: not remembered yet."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from raybench.datasets.folders import user_path
+from raybench.datasets.paths import user_path
 from raybench.environments.recipes import RECIPES
 from raybench.environments.status import environment_status
 from raybench.environments.subprocess_python import NoPythonError, query_python

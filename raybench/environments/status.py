@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from raybench.datasets.folders import user_cache, user_path
+from raybench.datasets.paths import user_cache, user_path
 from raybench.environments.recipes import RECIPES, Recipe, get
 from raybench.environments.subprocess_python import NoPythonError, query_python
 

@@ -15,7 +15,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core.job import Job
-from raybench.datasets.folders import user_cache
+from raybench.datasets.paths import user_cache
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.execution.base import Tell
 from raybench.execution.scheduler import Dispatcher

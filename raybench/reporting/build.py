@@ -23,7 +23,7 @@ from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE, is_smoke, trial_id
 from raybench.core.masking import redact
 from raybench.core.text import printable, printable_json
-from raybench.datasets.folders import user_path
+from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.planning.plan import format_value, is_written
 from raybench.reporting.reference_results import reported_numbers
@@ -32,7 +32,7 @@ from raybench.reporting.text import plain
 from raybench.results.attempt import Attempt, Key, attempts, latest
 from raybench.results.journal import JOURNAL, grids_in, has_journal, read
 from raybench.results.recovery import complete_events
-from raybench.sources import records, stores
+from raybench.sources import mlflow_store, records
 from raybench.sources.tables import Record
 
 log = logging.getLogger("raybench")
@@ -206,7 +206,7 @@ def from_source(
     smoke: bool = False,
     grid: str | None = None,
     baseline: Sequence[str] = (),
-    progress: stores.Progress | None = None,
+    progress: mlflow_store.Progress | None = None,
 ) -> Report:
     """The report of what is on disk, or in an MLflow store.
 
@@ -225,8 +225,8 @@ def from_source(
         StoreError: the MLflow store cannot be reached or used.
     """
     path = user_path(source)
-    if stores.is_store(source) and not path.is_dir():
-        with stores.journals_of(stores.store_of(source, path), grid, progress) as journals:
+    if mlflow_store.is_store(source) and not path.is_dir():
+        with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
             if len(journals) > 1:
                 names = ", ".join(sorted(each.grid for each in journals))
                 raise UsageError(f"{redact(source)}: results of {len(journals)} grids; say --grid, of {names}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raybench.core.masking import redact
-from raybench.datasets.folders import user_path
+from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.tracking.store import is_uri
 
@@ -100,7 +100,7 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
 
 
 def _records(source: str, grid: str | None) -> list[Record]:
-    from raybench.sources import epochs_csv, journal, stores
+    from raybench.sources import epochs_csv, journal, mlflow_store
     from raybench.sources import published_results as publications
 
     if source.startswith(publications.PREFIX):
@@ -110,8 +110,8 @@ def _records(source: str, grid: str | None) -> list[Record]:
     try:
         if not is_uri(source) and path.is_dir():
             return journal.load_folder(path, grid)
-        if stores.is_store(source):
-            return stores.load_store(stores.store_of(source, path), grid)
+        if mlflow_store.is_store(source):
+            return mlflow_store.load_store(mlflow_store.store_of(source, path), grid)
         if path.is_file():
             match path.suffix:
                 case ".yaml" | ".yml":

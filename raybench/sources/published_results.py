@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from raybench.config.yaml_lines import Document, read_yaml
+from raybench.config.yaml_document import Document, read_yaml
 from raybench.core.identity import digest, trial_id
 from raybench.core.status import TrialStatus
-from raybench.datasets.folders import user_path
+from raybench.datasets.paths import user_path
 from raybench.errors import FileError, Problem, UsageError, nearest
 from raybench.results import timing
 from raybench.results.attempt import Attempt

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Self
 
 from raybench.datasets import digests
-from raybench.datasets.folders import user_path
+from raybench.datasets.paths import user_path
 from raybench.errors import DataError, WorkloadError
 from raybench.workloads import builtin
 from raybench.workloads.base import Workload

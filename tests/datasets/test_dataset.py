@@ -11,7 +11,7 @@ from support.small_data import FILES, small
 
 from raybench import datasets
 from raybench.datasets.digests import Digests, digest_of, hash_file
-from raybench.datasets.folders import data_root, user_cache
+from raybench.datasets.paths import data_root, user_cache
 from raybench.errors import DataError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from raybench import environments
-from raybench.datasets.folders import user_cache
+from raybench.datasets.paths import user_cache
 from raybench.environments import RECIPES, environments_root, python_of, recipe_for
 from raybench.errors import UsageError
 

@@ -15,7 +15,7 @@ from raybench.planning.resume import recover_history
 from raybench.results.attempt import attempts
 from raybench.results.executions import Summary
 from raybench.results.journal import JOURNAL, Journal
-from raybench.sources.stores import journals_of
+from raybench.sources.mlflow_store import journals_of
 from raybench.tracking import writer as writing
 from raybench.tracking.journal_parts import FOLDER
 from raybench.tracking.mapping import SUMMARY

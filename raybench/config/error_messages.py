@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from raybench.config.augmentation import Crop, Cutout, Flip, Shift
-from raybench.config.models import DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
 from raybench.config.optimization import ParameterGroup, SlowWeights
 from raybench.config.settings import Settings
 from raybench.config.values import Examples, Exponential, PiecewiseLinear
-from raybench.config.yaml_lines import Path
+from raybench.config.yaml_document import Path
 from raybench.devices import KINDS
 
 _SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}

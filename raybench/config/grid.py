@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from raybench.config import quantities as q
 from raybench.config import values as v
-from raybench.config.maps import Axes, Condition, Entry
+from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.settings import Settings, Strict
 from raybench.core.identity import SMOKE, is_smoke
 from raybench.devices import KINDS

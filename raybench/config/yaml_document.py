@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from raybench.config.syntax import MAX_DEPTH, TOO_DEEP, plain_words
+from raybench.config.yaml_errors import MAX_DEPTH, TOO_DEEP, plain_words
 from raybench.errors import GridFileError, Problem
 
 Path = tuple[str | int, ...]

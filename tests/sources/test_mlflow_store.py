@@ -15,7 +15,7 @@ from raybench.reporting.report import as_json
 from raybench.results import executions
 from raybench.results.executions import EFFECTIVE, PLAN, Summary
 from raybench.results.journal import JOURNAL, Journal
-from raybench.sources.stores import journals_of
+from raybench.sources.mlflow_store import journals_of
 from raybench.tracking import journal_parts
 from raybench.tracking.mlflow import MlflowClient, Runs
 from raybench.tracking.store import StoreError
