@@ -8,7 +8,7 @@ from raybench.analysis.verdict import HardwareCaveatFact
 from raybench.cli.console import page
 from raybench.reporting.comparison_table import render
 from raybench.reporting.report import NOTE, Report
-from raybench.reporting.text import NAME, STRONG, spans
+from raybench.reporting.text import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,15 +102,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
 
 def caption(report: Report) -> str:
     """What the table's numbers are."""
-    results = report.results
-    repeat_counts = {cell.repeats for cell in results.cells} or {1}
-    repeats, prefix = max(repeat_counts), "up to " if len(repeat_counts) > 1 else ""
-    runs = "one run each: no interval" if repeats == 1 else f"{prefix}{repeats} runs each, least and most in brackets"
-    mean_notes = ("", "") if repeats == 1 else (", geometric mean over runs", ", mean")
-    speed = "; speed-up with its 95 % interval" if repeats > 1 and any(row.speedup for row in results.rows) else ""
-    smoke = "smoke run, no results; " if results.smoke else ""
-    columns = f"s/epoch: median steady epoch{mean_notes[0]}; {results.metric}: last epoch{mean_notes[1]}"
-    return f"{smoke}{results.workload}; {columns}; {runs}{speed}."
+    return " ".join(render_phrase("caption", report.results).split())
 
 
 def worded(fact: Fact) -> Text:

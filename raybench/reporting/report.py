@@ -149,7 +149,11 @@ def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[
         for trial, run_findings in row.findings.items()
         if "machine_drift" in {finding.code for finding in run_findings}
     }
-    yield from (Caveat("drift", str(drift)) for drift in context.drifts if touched_keys.isdisjoint(drift.excess))
+    yield from (
+        Caveat("drift", " ".join(render_phrase("drift", drift).split()))
+        for drift in context.drifts
+        if touched_keys.isdisjoint(drift.excess)
+    )
     for fact in caveats(results, cell_pairs):
         yield Caveat(NOTE if isinstance(fact, NOTES) else "caveat", plain(fact), remedy(fact))
     yield from (Caveat(NOTE, note) for note in context.notes)

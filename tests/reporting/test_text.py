@@ -18,6 +18,7 @@ from raybench.analysis.verdict import (
     SpeedupFact,
     reasons,
 )
+from raybench.checks.canary.judge import Drift
 from raybench.core.job import Target
 from raybench.core.text import join_words
 from raybench.reporting import published_verdict, text  # noqa: F401 — the former defines facts
@@ -140,6 +141,18 @@ def test_ends_that_say_nothing_are_not_spelt_out():
 
 def test_numbers_of_things():
     assert [plural(count, "run") for count in (1, 3, 9.9)] == ["1 run", "3 runs", "9.9 runs"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "touched"),
+    [((), "no trial"), (("a", "b"), "a, b"), (tuple(f"run {n}" for n in range(9)), "run 0, run 1, run 2 and 6 more")],
+)
+def test_a_drift_in_words(trials, touched):
+    says = " ".join(render_phrase("drift", Drift("torch on cpu", 1.3, 0.07, trials)).split())
+    assert says == (
+        "torch on cpu changed while the grid ran: a job that is always the same took up to 1.30 × as long "
+        f"(noise: 1.07 ×); it touches {touched}"
+    )
 
 
 def test_lists_in_words():

@@ -105,7 +105,7 @@ def diagnose_all(
     condition="steps after the warm-up (epochs, if steps are not timed) began slow: a change point that chance "
     "makes in one run of 1000 and that lengthens the run by 2%, in most repeats of the cell",
     bias="how much that lengthens the run",
-    did="was still getting faster when counting began",
+    did="still got faster when counting began",
     measures="a part of its warm-up, not its steady pace",
     remedy="set more `warmup_epochs`",
     recurs=True,

@@ -45,13 +45,6 @@ class Drift:
     trials: tuple[str, ...]
     excess: Mapping[Key, float] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        trial_names = ", ".join(self.trials[:3]) + (f" and {len(self.trials) - 3} more" if len(self.trials) > 3 else "")
-        return (
-            f"{self.about} changed while the grid ran: a job that is always the same took up to {self.slower:.2f} × as "
-            f"long (noise: {1 + self.noise:.2f} ×); it touches {trial_names or 'no trial'}"
-        )
-
 
 @dataclass(frozen=True)
 class _Canary:

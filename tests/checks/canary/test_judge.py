@@ -46,10 +46,6 @@ def test_what_ran_beside_a_slow_canary_is_touched():
     assert drift.excess == {("c", 1): pytest.approx(1.3 / (1 + drift.noise) - 1)}, "what noise does not explain"
     (drift,) = drifts([canary(0, 0.010), canary(10, 0.013), canary(20, 0.010), canary(30, 0.010)], RUNS)
     assert drift.trials == ("a", "b"), "before it and after it"
-    assert str(drift) == (
-        "torch on cpu changed while the grid ran: a job that is always the same took up to 1.30 × as long "
-        "(noise: 1.07 ×); it touches a, b"
-    )
 
 
 def test_canaries_that_are_noisy_themselves_have_to_differ_by_more():
@@ -66,13 +62,6 @@ def test_devices_are_compared_with_themselves():
     others = [ran("there", 1, 9, host="other"), ran("keras", 1, 9, framework="tensorflow"), ran("one", 1, 9, threads=1)]
     (drift,) = drifts([canary(0, 0.010), canary(30, 0.020)], [*RUNS, *others])
     assert drift.trials == ("a", "b", "c")
-    assert str(drift).endswith("it touches a, b, c")
-
-
-def test_many_trials_are_counted():
-    runs = [ran(f"run {number}", 1, 2) for number in range(9)]
-    (drift,) = drifts([canary(0, 0.010), canary(30, 0.020)], runs)
-    assert str(drift).endswith("it touches run 0, run 1, run 2 and 6 more")
 
 
 @pytest.mark.parametrize(
