@@ -35,6 +35,7 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
 @opt.where
 @opt.repeats
 @opt.smoke
+@opt.synthetic_data
 @click.option("--rerun", is_flag=True, help="Run everything again, also what is done.")
 @click.option(
     "--retry",
@@ -61,6 +62,7 @@ def command(
     where: tuple[str, ...],
     repeats: int | None,
     smoke: bool,
+    synthetic_data: bool,
     rerun: bool,
     retry: tuple[str, ...],
     strict: bool,
@@ -83,7 +85,7 @@ def command(
         raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
-    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
+    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
     # Only now what takes time to load: a wrong file is told at once.
     if find_max_batch:
         return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), strict)

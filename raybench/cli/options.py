@@ -46,6 +46,11 @@ smoke: Decorator = click.option(
     help="Only see that it runs: a few cells of it, each a few steps on the CPU, in a minute or two. Results are kept "
     "apart, as the grid NAME~smoke, and are no results of the grid.",
 )
+synthetic_data: Decorator = click.option(
+    "--synthetic-data",
+    is_flag=True,
+    help="Train on generated data of the same shape, without a download: times are real, accuracies are not.",
+)
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine."
 )
@@ -86,6 +91,7 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
     return pairs
 
 
-def all_changes(texts: tuple[str, ...], repeats: int | None) -> list[str]:
+def all_changes(texts: tuple[str, ...], repeats: int | None, synthetic_data: bool) -> list[str]:
     """`--set` and the options that are short for one."""
-    return [*texts, *([f"repeats={repeats}"] if repeats else [])]
+    changes = [*texts, *([f"repeats={repeats}"] if repeats else [])]
+    return [*changes, "synthetic_data=true"] if synthetic_data else changes

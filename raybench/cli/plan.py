@@ -32,6 +32,7 @@ HOW = {GROUPED: "grouped on one device", DEVICES: "on devices of their own", SPM
 @opt.where
 @opt.repeats
 @opt.smoke
+@opt.synthetic_data
 @opt.results
 @opt.address
 @click.option("--all", "everything", is_flag=True, help=f"Show every cell, not only the first {SHOWN}.")
@@ -43,6 +44,7 @@ def command(
     where: tuple[str, ...],
     repeats: int | None,
     smoke: bool,
+    synthetic_data: bool,
     results: Path,
     address: str | None,
     everything: bool,
@@ -67,7 +69,7 @@ def command(
     from raybench.results.journal import JOURNAL, grid_folder
     from raybench.run import Options
 
-    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
+    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
     with closing(InlineExecutor() if inline else DeferredRayExecutor(address)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()

@@ -138,6 +138,12 @@ class GridSpec(Settings):
         "They are no part of the cell.",
         examples=[["images"]],
     )
+    synthetic_data: bool = Field(
+        default=False,
+        description="Train on generated data of the same shape instead of the workload's data set: times are real, "
+        "accuracies say nothing about the real data. Needs no download.",
+        examples=[True],
+    )
     axes: Axes = Field(
         default_factory=dict,
         description="What is varied: any setting, and device, each with its values; the grid is their product.",

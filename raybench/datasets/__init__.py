@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from raybench.datasets import cifar10, digits, imdb, mnist, scenes
+from raybench.datasets import cifar10, digits, imdb, mnist, scenes, synthetic
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.paths import data_root
 from raybench.errors import DataError, nearest
 
-_KNOWN: dict[str, DataSet] = {module.DATASET.name: module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)}
+_KNOWN: dict[str, DataSet] = {
+    dataset.name: dataset
+    for dataset in (*(module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)), *synthetic.DATASETS)
+}
 
 
 def names() -> tuple[str, ...]:
@@ -32,6 +35,19 @@ def get(name: str) -> DataSet:
     return _KNOWN[name]
 
 
+def synthetic_name(name: str) -> str:
+    """The name of the data set that stands in for another with `--synthetic-data`.
+
+    Itself for one that needs no download: what is made anyway, and the digits that come with scikit-learn.
+    """
+    return name + synthetic.SUFFIX if name + synthetic.SUFFIX in _KNOWN else name
+
+
+def is_synthetic(name: str) -> bool:
+    """Whether a data set stands in for a real one, so that no accuracy on it says anything about the real one."""
+    return name.endswith(synthetic.SUFFIX) and name.removesuffix(synthetic.SUFFIX) in _KNOWN
+
+
 def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None]) -> bool:
     """Fetch a data set if it is missing (a workload with its own data has no name); return whether it was.
 
@@ -40,8 +56,25 @@ def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None])
     """
     if name is None or get(name).status(root).state == "ready":
         return False
-    fetch(get(name), root)
+    try:
+        fetch(get(name), root)
+    except DataError as error:
+        if synthetic_name(name) == name:
+            raise
+        raise DataError(f"{error}; `--synthetic-data` trains on generated data of the same shape instead") from None
     return True
 
 
-__all__ = ["DataFile", "DataSet", "DataStatus", "Progress", "Source", "data_root", "ensure", "get", "names"]
+__all__ = [
+    "DataFile",
+    "DataSet",
+    "DataStatus",
+    "Progress",
+    "Source",
+    "data_root",
+    "ensure",
+    "get",
+    "is_synthetic",
+    "names",
+    "synthetic_name",
+]

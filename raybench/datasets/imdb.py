@@ -13,19 +13,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import re
 import tarfile
-import tempfile
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.cache import load_arrays, save_arrays
 from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.digests import Digests
 from raybench.errors import DataError
@@ -100,13 +96,13 @@ def read(folder: Path) -> Data:
     archive = folder / ARCHIVE
     with Digests() as digests:
         cache = folder / f".imdb-{digests.of(archive)[:16]}-{LONGEST}.npz"
-    arrays = _cached(cache)
+    arrays = load_arrays(cache, dict.fromkeys(("train", "test"), (REVIEWS, LONGEST)))
     if arrays is None:
         texts = read_texts(archive)
         ranked = vocabulary(texts["train"])
         numbers = {word: rank + OFFSET for rank, word in enumerate(ranked[:NUMBERED], 1)}
         arrays = {name: _numbered(texts[name], numbers) for name in ("train", "test")}
-        _keep(cache, arrays | {"vocabulary": vocabulary_digest(ranked)})
+        save_arrays(cache, arrays | {"vocabulary": vocabulary_digest(ranked)})
     return Data(*(Split(arrays[name], _classes()) for name in ("train", "test")))
 
 
@@ -159,34 +155,6 @@ def _classes() -> Array:
     import numpy as np
 
     return np.arange(REVIEWS) % 2
-
-
-def _cached(path: Path) -> dict[str, Any] | None:
-    """What `_keep` wrote; None where there is nothing that can be read."""
-    import numpy as np
-
-    errors = (OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
-    with suppress(*errors), np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in ("train", "test")}
-        if all(values.shape == (REVIEWS, LONGEST) for values in arrays.values()):
-            return arrays
-    return None
-
-
-def _keep(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write a file that is whole or not there; a folder that cannot be written to costs the time again, no more."""
-    import numpy as np
-
-    with suppress(OSError):
-        descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                np.savez(file, **arrays)
-            Path(temporary).chmod(0o644)  # others may share the folder
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
 
 
 DATASET = DataSet(

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric
 from raybench.core.identity import cell_id, digest, shown_name, trial_id
 from raybench.devices import KINDS
@@ -222,6 +223,8 @@ def make_plan(
         info = read_reference(spec.workload, base, spec.files, spec.links)
     except WorkloadError as error:
         raise WorkloadError(f"{place(spec, error.field)}{error}", error.field) from None
+    if spec.synthetic_data:
+        info = _on_synthetic_data(spec, info)
     check_defaults(info)
     digest, official = data_of(info, data_root)
     resolver = Resolver(spec, info, nodes, digest, official, isolation)
@@ -239,6 +242,20 @@ def make_plan(
         cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
     trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(selected)
     return Plan(spec, info, tuple(cells), trials, tuple(nodes), where, left_out)
+
+
+def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
+    """The workload on the stand-in for its data set.
+
+    Raises:
+        UsageError: it reads data of its own, for which there is none.
+    """
+    if info.dataset is None:
+        raise UsageError(
+            f"{place(spec, 'synthetic_data')}synthetic_data: {info.name} reads its own data, for which raybench has no "
+            "stand-in; have its `data` function return generated data"
+        )
+    return replace(info, dataset=datasets.synthetic_name(info.dataset))
 
 
 def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
