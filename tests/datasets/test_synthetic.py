@@ -82,8 +82,6 @@ def test_what_needs_no_download_stands_for_itself():
     assert [datasets.synthetic_name(name) for name in ("digits", "scenes-synthetic")] == ["digits", "scenes-synthetic"]
     stand_ins = [name for name in datasets.names() if datasets.is_synthetic(name)]
     assert stand_ins == [f"{name}-synthetic" for name in IN_ORDER]
-        f"{name}-synthetic" for name in IN_ORDER
-    ]
 
 
 def test_a_download_that_fails_names_them(tmp_path):
@@ -95,4 +93,4 @@ def test_a_download_that_fails_names_them(tmp_path):
 
 
 IN_ORDER = ("mnist", "imdb", "cifar10")
-DIGESTS = ['ef1bcad2', 'bc160b63', '82814884', '3555dcde']
+DIGESTS = ["ef1bcad2", "bc160b63", "82814884", "3555dcde"]
