@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
-from raybench.results import executions
-from raybench.results.executions import PLAN
+from raybench.results.executions import ENDED, PLAN, read_execution
+from raybench.results.history import GridHistory
 from raybench.results.parsing import cell_in, valid_values_in
 
 FILE = "grid.yaml"
@@ -88,10 +86,10 @@ def to_dict(request: GridRequest) -> dict[str, Any]:
     return {name: value for name, value in asdict(request).items() if name != "text"}
 
 
-def latest_request(journal: Path, events: Iterable[Event]) -> GridRequest | None:
+def latest_request(history: GridHistory) -> GridRequest | None:
     """What the last execution of a grid asked for; None where none has left word that can be read."""
-    for event in reversed([event for event in events if event.get("event") == executions.ENDED]):
-        summary = executions.read_execution(journal.parent, event)
+    for event in reversed(history.of_kind(ENDED)):
+        summary = read_execution(history.folder, event)
         request = _wanted(summary.files) if summary else None
         if request:
             return request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import Cell
     from raybench.results.attempt import Attempt
+
+log = logging.getLogger("raybench")
 
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""
@@ -61,10 +64,11 @@ def command(
     from raybench.execution.inline import InlineExecutor
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
-    from raybench.planning.resume import load_attempts, missing_work
+    from raybench.planning.resume import missing_work
     from raybench.reporting.text import plain
     from raybench.results.attempt import latest
-    from raybench.results.journal import JOURNAL, grid_folder
+    from raybench.results.history import GridHistory
+    from raybench.results.journal import JOURNAL, damage, grid_folder
     from raybench.run import Options
 
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats)), smoke)
@@ -72,10 +76,13 @@ def command(
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
-    attempts = load_attempts(grid_folder(results, spec.name) / JOURNAL)
-    done = latest(attempts.values())
-    todo = missing_work(plan, attempts.values(), Options(results))
-    estimator = Estimator(attempts.values())
+    history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
+    if history.damaged_lines:
+        log.warning("%s", damage(history.path, history.damaged_lines))
+    attempts = history.attempts.values()
+    done = latest(attempts)
+    todo = missing_work(plan, attempts, Options(results))
+    estimator = Estimator(attempts)
     if order:
         listed = todo if everything else todo[:SHOWN]
         for number, work in enumerate(listed, 1):

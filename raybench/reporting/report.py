@@ -136,6 +136,24 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     )
 
 
+def with_warnings(report: Report, later: Sequence[str], behind: int) -> Report:
+    """The report with warnings that came after it was made.
+
+    Args:
+        report: the report.
+        later: the warnings.
+        behind: how many of its own warnings come before them.
+    """
+    warnings, own_caveats = report.context.warnings, report.caveats
+    start = next((i for i, each in enumerate(own_caveats) if each.kind not in ("smoke", FINDING)), len(own_caveats))
+    new_caveats = [Caveat("warning", warning) for warning in later]
+    return replace(
+        report,
+        context=replace(report.context, warnings=[*warnings[:behind], *later, *warnings[behind:]]),
+        caveats=[*own_caveats[: start + behind], *new_caveats, *own_caveats[start + behind :]],
+    )
+
+
 def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Caveat]:
     if cuts := smoke_cuts(cell.content for cell in results.cells):
         yield Caveat("smoke", plain(cuts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raybench.core.events import Event
@@ -160,6 +160,10 @@ class Attempt:
         values = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
         return max(values, default=None)
 
+    def copy(self) -> Attempt:
+        """The same as it is now, which no later event changes."""
+        return replace(self, _epochs=dict(self._epochs))
+
     def take(self, event: Event) -> None:
         """Take in one of its events; what this version does not know is left aside."""
         kind = event.get("event")
@@ -215,20 +219,21 @@ class Attempt:
         self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
 
 
-def apply_event(records: dict[Key, Attempt], event: Event) -> Attempt | None:
-    """Take one event into the records.
-
-    Returns:
-        The attempt it belongs to; None for an event of another kind, which changes nothing.
-    """
+def key_of(event: Event) -> Key | None:
+    """The attempt that an event belongs to; None for an event of another kind, which changes none."""
     kind, trial = event.get("event"), event.get("trial")
     number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
-    if not isinstance(trial, str) or not _NAME.fullmatch(trial) or not known_kind:
-        return None
-    attempt = records.setdefault((trial, number), Attempt(trial, number))
-    attempt.take(event)
-    return attempt
+    return (trial, number) if isinstance(trial, str) and _NAME.fullmatch(trial) and known_kind else None
+
+
+def apply_event(records: dict[Key, Attempt], event: Event) -> None:
+    """Take one event into the records."""
+    key = key_of(event)
+    if key is not None:
+        if key not in records:
+            records[key] = Attempt(*key)
+        records[key].take(event)
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
