@@ -15,7 +15,7 @@ from raybench import datasets
 from raybench.analysis.comparison import Row
 from raybench.analysis.labels import differences, extended, without_repeat
 from raybench.analysis.request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
-from raybench.checks.pretrial import PretrialChecks, describe
+from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
@@ -227,7 +227,13 @@ class _Session:
                 tell=view.warn,
             )
 
+            waited = False
+
             def job(placement: AssignedWork) -> Job:
+                nonlocal waited
+                if is_timed(placement.work) and not waited:
+                    waited = True
+                    writer.wait_open()  # loading MLflow takes a core for seconds, which nothing timed is to pay
                 if placement.work.check:
                     view.checking(describe(placement.work))
                 new_job = make_job(self._plan, placement, self._folder, self._root)
@@ -249,7 +255,6 @@ class _Session:
                     raise JournalError(f"{event['trial']}: {error['message']}")  # tried again, it would end the same
 
             try:
-                writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
                 with LoadWatch(watch) if self._busy else nullcontext():
                     executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)

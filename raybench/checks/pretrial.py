@@ -74,3 +74,8 @@ class PretrialChecks:
 def describe(work: WorkItem) -> str:
     """What a check is about, as a person says it."""
     return _ABOUT[work.check](work.trial.cell.content)
+
+
+def is_timed(work: WorkItem) -> bool:
+    """Whether what else the machine does would change the result: of all but the check of weight decay."""
+    return work.check != decay.NAME
