@@ -23,7 +23,7 @@ class CellWorkload:
     """What is trained: a name, and the version of a shipped workload or the digest of the user's files."""
 
     name: str = MISSING
-    version: int | str = MISSING
+    version: int | str | None = MISSING
     digest: str = MISSING
 
 
@@ -173,6 +173,9 @@ class Cell:
         """Every value by its dotted name in JSON, such as `settings.batch_size`."""
         return dict(identity.leaves(self.to_json()))
 
+
+UNKNOWN_CELL = Cell()
+"""A cell of which nothing is known."""
 
 _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, Role)
 
