@@ -34,6 +34,7 @@ from scipy.special import stdtrit
 
 from raybench import datasets
 from raybench.core import events
+from raybench.core.cell import CellData, CellDevice, CellEngine, Examples
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
@@ -94,9 +95,9 @@ def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | N
     info, cores = read_reference("digits_cnn", folder), usable_cores()
     cell = make_cell(
         workload=info.identity(),
-        data={"name": "digits", "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")},
+        data=CellData("digits", None, Examples(None, None)),
+        device=CellDevice("cpu", model_name(), count=len(cores), replicas=1, threads=len(cores)),
+        engine=CellEngine("torch", 1, metadata.version("torch")),
         resolved={**DEFAULTS, "framework": "torch", "epochs": epochs, "batch_size": 64, "steps_per_epoch": steps},
     )
     own = str(attempt_folder(folder, trial, attempt))

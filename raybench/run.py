@@ -9,7 +9,6 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from raybench import datasets
 from raybench.analysis.comparison import Row
@@ -19,6 +18,7 @@ from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.masking import mask, mask_yaml
@@ -179,7 +179,7 @@ class _Session:
         self._plan, self._root, self._tracker, self._history = plan, root, tracker, history
         self._folder, self._options = history.folder, options
         self._store = tracker.store if isinstance(tracker, MlflowTracker) else None
-        self._labelled: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._labelled: dict[str, dict[str, Cell]] = {}
         for attempt in history.attempts.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell

@@ -246,7 +246,7 @@ def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
     while (placement := dispatcher.next()).work.check:
         dispatcher.release(placement.work.name, placement.work.attempt)
     work = placement.work
-    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content))
+    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content.to_json()))
     sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
     raise KeyboardInterrupt
 

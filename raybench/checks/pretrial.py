@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raybench.checks.canary import measure, schedule
 from raybench.checks.roofline import measure as roofline
 from raybench.checks.roofline import schedule as rooflines
 from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay import schedule as proofs
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.planning.plan import WorkItem
 
-_ABOUT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_ABOUT: Mapping[str, Callable[[Cell], str]] = {
     measure.NAME: schedule.describe,
     decay.NAME: lambda cell: proofs.describe(decay.subject(cell)),
     roofline.NAME: lambda cell: rooflines.describe(roofline.subject(cell)),

@@ -20,6 +20,7 @@ from raybench.analysis.smoke import smoke_cuts
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.cli.console import Terminal
 from raybench.cli.progress import fetch_with_progress
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
@@ -197,11 +198,11 @@ class Display:
     def _started(self, trial: str, event: Event) -> None:
         self._waiting.pop(trial, None)
         self._ended.discard(trial)
-        cell = event["cell"]
+        cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
             label=str(event.get("label", trial)),
-            device=str(cell["device"]["model"]),
-            epochs=math.ceil(cell["settings"]["epochs"]),
+            device=str(cell.device.model),
+            epochs=math.ceil(cell.settings.epochs),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )

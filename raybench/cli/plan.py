@@ -18,7 +18,7 @@ from raybench.core.job import DEVICES, GROUPED, SPMD
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, WorkItem
-    from raybench.planning.resolve import Cell
+    from raybench.planning.resolve import ResolvedCell
     from raybench.results.attempt import Attempt
 
 log = logging.getLogger("raybench")
@@ -149,10 +149,10 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _takes(cell: Cell) -> str:
+def _takes(cell: ResolvedCell) -> str:
     assert cell.fit is not None
     accelerators = f"{cell.fit.accelerators} × {cell.fit.hardware.model}, " if cell.fit.accelerators else ""
-    replication, replicas = cell.fit.replication, cell.content["device"]["replicas"]
+    replication, replicas = cell.fit.replication, cell.content.device.replicas
     replicas_text = f", {_many(replicas, 'replica')} {HOW[replication.form]}" if replication.form else ""
     return f"{accelerators}{_many(cell.fit.cpus, 'core')}{replicas_text}"
 

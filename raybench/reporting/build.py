@@ -22,6 +22,7 @@ from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE, is_smoke, trial_id
 from raybench.core.masking import redact
+from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -122,10 +123,10 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
 def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> dict[Key, Attempt]:
     """The attempts with as many warm-up epochs as the grid asks for now, whatever it asked for when they ran."""
     warmup_epochs = {
-        cell.cell_id: cell.content["warmup_epochs"] for cell in request.cells if "warmup_epochs" in cell.content
+        cell.cell_id: cell.content.warmup_epochs for cell in request.cells if cell.content.warmup_epochs is not MISSING
     }
     return {
-        key: replace(attempt, cell={**attempt.cell, "warmup_epochs": warmup_epochs[attempt.cell_id]})
+        key: replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs[attempt.cell_id]))
         if attempt.cell and attempt.cell_id in warmup_epochs
         else attempt
         for key, attempt in all_attempts.items()

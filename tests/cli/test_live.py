@@ -101,7 +101,7 @@ class Watched:
 
     def start(self, number, attempt=1):
         trial = self.plan.trials[number]
-        fields = {"cell": trial.cell.content, "label": self.plan.label(trial)}
+        fields = {"cell": trial.cell.content.to_json(), "label": self.plan.label(trial)}
         self.tell(events.trial_started(trial.trial_id, attempt, **fields))
 
     def epoch(self, number, epoch, accuracy, train=2.0):
@@ -159,7 +159,7 @@ def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal)
     assert head.endswith("0/2 trials 6 s so far, time left not known yet"), "nothing is known of the second"
     assert terminal.plan.label(trial) in row
     assert "epoch 3/4, 2.0 s an epoch, val/accuracy 0.8125" in row
-    assert trial.cell.content["device"]["model"][:5] in row
+    assert trial.cell.content.device.model[:5] in row
 
 
 def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
@@ -280,7 +280,7 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.start(1)
     plain.end(1, "oom", error={"type": "MemoryError", "message": "too large"})
     first, second = (plain.plan.label(trial) for trial in plain.plan.trials)
-    model = plain.plan.trials[0].cell.content["device"]["model"]
+    model = plain.plan.trials[0].cell.content.device.model
     assert "\x1b" not in plain.page.getvalue()
     assert plain.lines() == [
         "digits: 2 of 2 trials to run",

@@ -75,7 +75,7 @@ def test_an_audit_nobody_heard_of_comes_with_it(tmp_path, golden_events, own_rec
 
 def test_a_lost_start_is_found_again(tmp_path, golden_events, own_record):
     _, attempt = recovered(tmp_path, golden_events[1:2])
-    assert attempt.started == "2026-11-21T09:00:00.000Z" and attempt.cell["framework"] == "torch"
+    assert attempt.started == "2026-11-21T09:00:00.000Z" and attempt.cell.framework == "torch"
 
 
 def test_without_a_record_it_was_lost(tmp_path, golden_events):

@@ -269,7 +269,7 @@ def test_the_name_of_the_device_is_a_parameter_and_no_part_of_the_cell(golden_ev
     attempt = attempts([golden_events[0] | {"profile": "epyc"}])[TRIAL, 1]
     params = mapping.parameters(attempt)
     assert params["device.name"] == "epyc"
-    assert "name" not in attempt.cell["device"]
+    assert "name" not in attempt.cell.to_json()["device"]
 
 
 def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golden_events):

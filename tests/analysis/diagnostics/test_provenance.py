@@ -9,6 +9,7 @@ from support.made_up_grids import contract_events
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.grid_results import GridResults
+from raybench.core.cell import Cell
 from raybench.reporting import build
 from raybench.results.attempt import Attempt
 from raybench.results.history import GridHistory
@@ -28,7 +29,7 @@ def ran(of, repeat, minutes, framework="torch", version="2.13.0", kind="cpu", dr
     return Attempt(
         f"{CELLS[of]}-r{repeat}",
         1,
-        cell=cell,
+        cell=Cell.from_json(cell),
         host={"name": "node", "boot": "one", "kernel": "6.1.0", **host},
         versions={"python": "3.11.7", framework: version},
         hardware={"driver": driver},
