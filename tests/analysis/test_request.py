@@ -8,6 +8,7 @@ from raybench.analysis.request import FILE, GridRequest, latest_request, to_dict
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
 from raybench.results.executions import PLAN
+from raybench.results.history import GridHistory
 
 CONTENT = {**cell_of("gpu", model={"dropout": 0.2}), "aa_of": "e5728b716bd9", "unheard_of": [1]}
 REQUEST = GridRequest(
@@ -32,7 +33,7 @@ def read_back(tmp_path):
         (folder / PLAN).write_text(json.dumps({"wanted": plan}))
         (folder / FILE).write_text(REQUEST.text)
         event = {"v": 1, "event": "grid_ended", "execution": "now", "counts": {}, "folder": "now"}
-        return latest_request(tmp_path / "journal.jsonl", [event])
+        return latest_request(GridHistory(tmp_path / "journal.jsonl", [event]))
 
     return read_back
 
