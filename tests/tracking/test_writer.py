@@ -165,11 +165,12 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[4])
 from support.tracked import OwnHistoryWriter, ended, epoch, started
 from raybench.results.journal import JOURNAL, Journal
-from raybench.tracking.store import at
+from raybench.tracking.store import store_from_uri
 
 uri, grid, folder = sys.argv[1:4]
 folder = Path(folder)
-writer, journal = OwnHistoryWriter(at(uri), grid, folder, folder.name, interval=0.05), Journal(folder / JOURNAL)
+writer = OwnHistoryWriter(store_from_uri(uri), grid, folder, folder.name, interval=0.05)
+journal = Journal(folder / JOURNAL)
 for event in (started("c-r0"), epoch("c-r0", 1)):
     journal.append(event)
     writer.put(event)
