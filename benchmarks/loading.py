@@ -32,6 +32,7 @@ from raybench.cli.report_view import show_report
 from raybench.core import events
 from raybench.reporting import build
 from raybench.reporting import build as reports
+from raybench.results.history import GridHistory
 from raybench.tracking import mapping as p
 from raybench.tracking.store import Store, store_from_uri
 from raybench.tracking.sync import sync
@@ -83,7 +84,7 @@ def fill(folder: Path, runs: int, epochs: int) -> Store:
     """A store with so many runs, as `raybench sync` writes them and their journal."""
     store = store_from_uri(f"sqlite:///{folder.as_posix()}/mlflow.db")
     write(folder / GRID / "journal.jsonl", runs, epochs)
-    sync(folder / GRID / "journal.jsonl", store, GRID)
+    sync(GridHistory.read(folder / GRID / "journal.jsonl"), store, GRID)
     return store
 
 

@@ -34,6 +34,7 @@ from scipy.special import stdtrit
 
 from raybench import datasets
 from raybench.core import events
+from raybench.core.cell import CellData, CellDevice, CellEngine, Examples
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
@@ -41,7 +42,8 @@ from raybench.core.status import TrialStatus
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution import process
 from raybench.planning.cell import make_cell
-from raybench.results.journal import Journal, attempt_folder
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL, Journal, attempt_folder
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import MlflowWriter
 from raybench.trial.record import append_event
@@ -93,9 +95,9 @@ def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | N
     info, cores = read_reference("digits_cnn", folder), usable_cores()
     cell = make_cell(
         workload=info.identity(),
-        data={"name": "digits", "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")},
+        data=CellData("digits", None, Examples(None, None)),
+        device=CellDevice("cpu", model_name(), count=len(cores), replicas=1, threads=len(cores)),
+        engine=CellEngine("torch", 1, metadata.version("torch")),
         resolved={**DEFAULTS, "framework": "torch", "epochs": epochs, "batch_size": 64, "steps_per_epoch": steps},
     )
     own = str(attempt_folder(folder, trial, attempt))
@@ -105,9 +107,12 @@ def make_job(folder: Path, trial: str, attempt: int, epochs: int, steps: int | N
 class Around:
     """What stands around one block of epochs as if they were a trial."""
 
-    def __init__(self, job: Job, folder: Path, writer: MlflowWriter, journal: Journal, leader: int) -> None:
+    def __init__(
+        self, job: Job, folder: Path, writer: MlflowWriter, journal: Journal, history: GridHistory, leader: int
+    ) -> None:
         own = attempt_folder(folder, job.trial, job.attempt)
         self._job, self._writer, self._journal = replace(job, folder=str(own)), writer, journal
+        self._history = history
         self._leader, self._begun = leader, time.monotonic()
         self._ended: float | None = None
         self._audit = AUDIT(self._job)
@@ -119,7 +124,7 @@ class Around:
         told = event | {"trial": self._job.trial, "attempt": self._job.attempt}
         append_event(Path(self._job.folder), told)
         self._audit.see(told)
-        self._journal.append(told)
+        self._history.take(self._journal.append(told))
         self._writer.put(told)
 
     def over(self, seconds: float) -> bool:
@@ -173,9 +178,10 @@ class Block:
 def blocks_of(folder: Path, seconds: float, steps: int | None, rounds: int) -> Iterator[Block]:
     """Blocks in pairs, of which first the one and then the other is measured first."""
     template = start_template(folder)
-    writer = MlflowWriter(resolve(folder, f"sqlite:///{folder}/mlflow.db"), GRID, folder, "one")
+    history = GridHistory(folder / JOURNAL)
+    writer = MlflowWriter(resolve(folder, f"sqlite:///{folder}/mlflow.db"), GRID, history, "one")
     writer.wait_open()
-    journal = Journal(folder / "journal.jsonl")
+    journal = Journal(history.path)
     job = make_job(folder / WITHOUT, "c-r0", 1, EPOCHS, steps)
     process.Monitor = NoAudit
     started: Event = {}
@@ -193,7 +199,7 @@ def blocks_of(folder: Path, seconds: float, steps: int | None, rounds: int) -> I
                 around = None
                 if measured:
                     own = replace(job, trial=f"c-r{number}")
-                    around = Around(own, folder, writer, journal, NoAudit.leader)
+                    around = Around(own, folder, writer, journal, history, NoAudit.leader)
                     around.see(started)
                 for event in told:
                     assert event["event"] == "epoch_ended", event

@@ -39,7 +39,8 @@ from raybench.core.events import Event
 from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.execution import process
-from raybench.results.journal import Journal
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL, Journal
 from raybench.tracking.store import store_from_uri
 from raybench.tracking.writer import PATIENCE, MlflowWriter
 
@@ -66,8 +67,9 @@ class Around:
     """What stands around one block of epochs as if they were a trial after another."""
 
     def __init__(self, folder: Path, uri: str, name: str, started: Event) -> None:
-        self._journal = Journal(folder / "journal.jsonl")
-        self._writer = MlflowWriter(store_from_uri(uri), GRID, folder, name, warn=lambda _: None)
+        self._history = GridHistory(folder / JOURNAL)
+        self._journal = Journal(self._history.path)
+        self._writer = MlflowWriter(store_from_uri(uri), GRID, self._history, name, warn=lambda _: None)
         self._writer.wait_open()
         self._trial = f"{name}-r1"
         earlier = started | {"trial": f"{name}-r0"}
@@ -81,7 +83,7 @@ class Around:
         self.see(started)
 
     def _tell(self, event: Event) -> None:
-        self._journal.append(event)
+        self._history.take(self._journal.append(event))
         self._writer.put(event)
 
     def see(self, event: Event) -> None:

@@ -9,16 +9,16 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from raybench import datasets
 from raybench.analysis.comparison import Row
 from raybench.analysis.labels import differences, extended, without_repeat
 from raybench.analysis.request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
-from raybench.checks.pretrial import PretrialChecks, describe
+from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.masking import mask, mask_yaml
@@ -30,15 +30,15 @@ from raybench.execution.progress import ProgressListener, RecordingListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
-from raybench.planning.resume import History, missing_work, recover_history
-from raybench.reporting.build import files, from_journal, page_is_current, write_page
-from raybench.reporting.report import Report
+from raybench.planning.resume import missing_work
+from raybench.reporting.build import files, from_history, page_is_current, write_page
+from raybench.reporting.report import Report, with_warnings
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import EFFECTIVE, PLAN, Summary
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
-from raybench.results.recovery import read_journal
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
 from raybench.tracking.writer import PATIENCE
@@ -155,8 +155,8 @@ def run_grid(
             plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
         with locked(options.results, f"the grid {spec.name}"):
             try:
-                history = recover_history(folder / JOURNAL)
-                session = _Session(plan, folder, root, tracker, history, options)
+                history = GridHistory.recover(folder / JOURNAL)
+                session = _Session(plan, root, tracker, history, options)
                 session.run(missing_work(plan, history.attempts.values(), options), executor, view)
             except JournalError as error:
                 raise JournalError(f"{error}. {STOPPED}") from None
@@ -175,34 +175,33 @@ def _tracker(spec: GridSpec, options: Options) -> Tracker:
 class _Session:
     """One execution of a grid."""
 
-    def __init__(
-        self, plan: Plan, folder: Path, root: Path, tracker: Tracker, history: History, options: Options
-    ) -> None:
-        self._plan, self._folder, self._root, self._tracker = plan, folder, root, tracker
-        self._options, self._store = options, tracker.store if isinstance(tracker, MlflowTracker) else None
-        self._known = history.attempts
-        self._labelled: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for attempt in self._known.values():
+    def __init__(self, plan: Plan, root: Path, tracker: Tracker, history: GridHistory, options: Options) -> None:
+        self._plan, self._root, self._tracker, self._history = plan, root, tracker, history
+        self._folder, self._options = history.folder, options
+        self._store = tracker.store if isinstance(tracker, MlflowTracker) else None
+        self._labelled: dict[str, dict[str, Cell]] = {}
+        for attempt in history.attempts.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
         self._evidence = PretrialChecks(() if options.rerun else history.events)
-        self._executions = executions.ended(history.events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
+        self._report: Report | None = None
+        self._reported_warnings = 0
         self._busy = False
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
         """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
         skipped = self._newly_skipped()
         if skipped:
-            with Journal(self._folder / JOURNAL) as journal:
+            with Journal(self._history.path) as journal:
                 for event in skipped:
-                    journal.append(event)
+                    self._history.take(journal.append(event))
         if not todo:
             self._renew()
             return
-        with Journal(self._folder / JOURNAL) as journal:
+        with Journal(self._history.path) as journal:
             started_at, writable = events.now(), True
             is_local = not any(node.address for node in self._plan.nodes)
 
@@ -211,7 +210,7 @@ class _Session:
                 view.warn(message)
 
             load = executor.host_load()  # before anything of our own starts
-            view.begin(self._plan, todo, list(self._known.values()))
+            view.begin(self._plan, todo, self._history)
             if load and load.high:
                 self._busy = True
                 tell(BUSY.format(load=load))
@@ -222,15 +221,19 @@ class _Session:
 
             writer = self._tracker.open(
                 self._plan.spec.name,
-                self._folder,
+                self._history,
                 executions.execution_name(started_at),
-                self._known.values(),
-                self._executions,
                 warn=self._warnings.append,
                 tell=view.warn,
             )
 
+            waited = False
+
             def job(placement: AssignedWork) -> Job:
+                nonlocal waited
+                if is_timed(placement.work) and not waited:
+                    waited = True
+                    writer.wait_open()  # loading MLflow takes a core for seconds, which nothing timed is to pay
                 if placement.work.check:
                     view.checking(describe(placement.work))
                 new_job = make_job(self._plan, placement, self._folder, self._root)
@@ -239,7 +242,8 @@ class _Session:
                 return self._evidence.complete(new_job, placement.work, self._folder)
 
             def sink(event: Event) -> None:
-                journal.append(event)
+                event = journal.append(event)
+                self._history.take(event)
                 self._evidence.take(event)
                 if event["event"] == "trial_ended":
                     self._ran += event["status"] != TrialStatus.KILLED
@@ -251,7 +255,6 @@ class _Session:
                     raise JournalError(f"{event['trial']}: {error['message']}")  # tried again, it would end the same
 
             try:
-                writer.wait_open()  # loading MLflow takes a core for seconds, which no trial is to pay
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
                 with LoadWatch(watch) if self._busy else nullcontext():
                     executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
@@ -271,7 +274,7 @@ class _Session:
         try:
             if journal:
                 summary = self._summary(started_at)
-                executions.write_execution(journal, summary)
+                self._history.take(executions.write_execution(journal, summary))
                 self._keep_page(summary.files)
                 writer.put_summary(summary)
         except OSError as error:
@@ -282,7 +285,7 @@ class _Session:
 
     def _newly_skipped(self) -> list[Event]:
         """What cannot run here, where the journal does not say so yet."""
-        known_attempts = latest(self._known.values())
+        known_attempts = latest(self._history.attempts.values())
         return [
             events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
             for trial in self._plan.trials
@@ -303,16 +306,21 @@ class _Session:
         text = reduce(redact_text, filter(None, uris), mask_yaml(request.text))
         return replace(request, text=text, description=mask(request.description))
 
-    def _report(self) -> Report:
-        """The grid as it stands now, from its journal."""
-        history = list(read_journal(self._folder / JOURNAL))
-        return from_journal(self._plan.spec.name, history, self._wanted(), self._warnings)
+    def _current_report(self) -> Report:
+        """The grid as it stands now; made once, since nothing but warnings comes after it."""
+        if self._report is None:
+            self._report = from_history(self._plan.spec.name, self._history, self._wanted(), self._warnings)
+        else:
+            later = self._warnings[self._reported_warnings :]
+            self._report = with_warnings(self._report, later, self._reported_warnings)
+        self._reported_warnings = len(self._warnings)
+        return self._report
 
     def _summary(self, started_at: str) -> Summary:
         """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
         from raybench.reporting.comparison_table import text
 
-        report = self._report()
+        report = self._current_report()
         attempts, rows = report.results.latest, report.results.rows
         plan = [
             {"trial": t.trial_id, "repeat": t.repeat, "seed": t.seed, "label": self._plan.label(t), "skip": t.cell.skip}
@@ -349,25 +357,25 @@ class _Session:
 
     def _renew(self) -> None:
         """Where nothing was to be run: make the page again if it is not of this grid as it is now, and mend MLflow."""
-        path = self._folder / JOURNAL
+        path = self._history.path
         runnable = any(not cell.skip for cell in self._plan.cells)
-        if path.is_file() and not page_is_current(self._folder, self._wanted()):
-            if runnable and not same_cells(latest_request(path, self._executions), self._wanted()):
+        if path.is_file() and not page_is_current(self._history, self._wanted()):
+            if runnable and not same_cells(latest_request(self._history), self._wanted()):
                 # What the grid asks for has changed: `report` and `load` go by the last execution.
                 summary = self._summary(events.now())
                 with Journal(path) as journal:
-                    executions.write_execution(journal, summary)
+                    self._history.take(executions.write_execution(journal, summary))
                 self._keep_page(summary.files)
             else:
-                self._keep_page(self._files(self._report()))
-        self._tracker.catch_up(self._plan.spec.name, self._folder, self._warnings.append)
+                self._keep_page(self._files(self._current_report()))
+        self._tracker.catch_up(self._plan.spec.name, self._history, self._warnings.append)
 
     def _proved(self) -> list[tuple[DecayCheckResult, Event]]:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self) -> Outcome:
-        """The grid as it stands now, from its journal."""
-        report = self._report()
+        """The grid as it stands now."""
+        report = self._current_report()
         latest = report.results.latest
         planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}
         return Outcome(

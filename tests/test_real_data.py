@@ -36,7 +36,7 @@ def train(real_data, tmp_path, monkeypatch):
 )
 def test_a_real_data_set_is_read_whole_and_trained_on(train, workload, examples):
     (run,) = train(f"name: short\nworkload: {workload}\nepochs: 2\nsteps_per_epoch: 2\nbatch_size: 32\n")
-    assert run.cell["data"]["examples"] == examples
+    assert vars(run.cell.data.examples) == examples
     assert [epoch.steps for epoch in run.epochs] == [2, 2]
     assert all(math.isfinite(epoch.metrics["train/loss"]) for epoch in run.epochs)
 
@@ -64,7 +64,7 @@ def test_davidnet_runs_through_with_everything_it_augments(train):
         "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\n"
         "examples: {train: 640, val: 256}\n"
     )
-    assert run.cell["settings"]["augmentation"] == [{"crop": 4}, "flip", {"cutout": 8}]
+    assert run.cell.settings.augmentation == ({"crop": 4}, "flip", {"cutout": 8})
     assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
 
 

@@ -31,6 +31,7 @@ from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
 from raybench.reporting.text import plain
+from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
@@ -138,7 +139,7 @@ def test_one_thread_on_several_cores_is_said_in_the_report_and_on_the_run(whole)
 def test_mlflow_can_be_made_anew_from_the_journal(whole, tmp_path, migrated_database):
     outcome, _ = whole
     anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
-    first, second = (str(sync(outcome.journal, anew, "digits")) for _ in range(2))
+    first, second = (str(sync(GridHistory.read(outcome.journal), anew, "digits")) for _ in range(2))
     assert (first, second) == (
         "2 runs created, 0 brought up to date, 0 unchanged; the journal brought up to date",
         "0 runs created, 0 brought up to date, 2 unchanged",
@@ -245,7 +246,7 @@ def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
     while (placement := dispatcher.next()).work.check:
         dispatcher.release(placement.work.name, placement.work.attempt)
     work = placement.work
-    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content))
+    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content.to_json()))
     sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
     raise KeyboardInterrupt
 

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean, median
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import GetPydanticSchema
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
@@ -14,10 +17,12 @@ from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.statistics.speedup import Speedup, paired_or_welch
 from raybench.analysis.step_breakdown import step_profile
 from raybench.checks.roofline.judge import roofline
+from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import trial_id
 from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
+from raybench.results.parsing import cell_in
 
 ACCURACY = "val/accuracy"
 
@@ -31,6 +36,18 @@ ENOUGH = 40
 """Cells beside two that are compared: how well it is known what repeats do to them is up to the number of repeats."""
 
 
+def _content(value: Any) -> Cell:
+    """The content of a cell as a plan was written with it.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    cell = cell_in(value)
+    if value and not cell:
+        raise ValueError("the content of a cell is damaged")
+    return cell
+
+
 @dataclass(frozen=True)
 class PlannedCell:
     """A cell that was asked for.
@@ -41,7 +58,7 @@ class PlannedCell:
         skip: why it cannot run here; None where it can.
         price_per_hour: what its device costs, in any one currency for the whole grid.
         aa_of: the cell which this is once more under another name, for an A/A check; None for any other.
-        content: what its identity is made of; empty where only its runs know.
+        content: what its identity is made of; false where only its runs know.
     """
 
     cell_id: str
@@ -50,7 +67,7 @@ class PlannedCell:
     skip: str | None = None
     price_per_hour: float | None = None
     aa_of: str | None = None
-    content: Mapping[str, Any] = field(default_factory=dict)
+    content: Annotated[Cell, GetPydanticSchema(lambda *_: no_info_plain_validator_function(_content))] = UNKNOWN_CELL
 
 
 @dataclass(frozen=True)
@@ -229,8 +246,7 @@ def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> 
     first, second = (next((run.cell for run in runs if run.cell), None) for runs in (baseline, other))
     if not first or not second:
         return True
-    devices = [cell.get("device", {}) for cell in (first, second)]
-    return any(devices[0].get(name) != devices[1].get(name) for name in OF_HARDWARE)
+    return any(getattr(first.device, name) != getattr(second.device, name) for name in OF_HARDWARE)
 
 
 def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:

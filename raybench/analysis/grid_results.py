@@ -19,7 +19,7 @@ from raybench.analysis.comparison import (
 )
 from raybench.analysis.diagnostics.findings import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
-from raybench.core.identity import canonical, is_smoke, leaves, trial_id
+from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
@@ -302,14 +302,14 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
         cell_axes = {axis: axes[cell][axis] for axis in kept_axes if axis in axes.get(cell, {})}
         skip = str(attempt.error["message"]) if attempt.status == TrialStatus.SKIPPED and attempt.error else None
         price = (prices or {}).get(str(cell_axes.get("device")))
-        original = attempt.cell.get("aa_of")
+        original = attempt.cell.role.aa_of
         original = original if original in attempt_by_cell else None
         cells.append(PlannedCell(cell, cell_axes, repeats[cell], skip, price, original, attempt.cell))
     first_attempt = next((attempt for attempt in attempt_by_cell.values() if attempt.cell), None)
     devices = list(dict.fromkeys(cell.axes["device"] for cell in cells if "device" in cell.axes))
     return GridResults(
         name=name,
-        workload=str((first_attempt and dict(leaves(first_attempt.cell)).get("workload.name")) or name),
+        workload=str((first_attempt and first_attempt.cell.workload.name) or name),
         cells=cells,
         latest=latest,
         baseline={"device": devices[0]} if len(devices) > 1 else {},
@@ -329,7 +329,7 @@ def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
 def _axes(attempt: Attempt) -> dict[str, Any]:
     """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
-    cell = dict(leaves(attempt.cell))
+    cell = attempt.cell.leaves()
     device = attempt.profile or cell.get("device.kind")
     axes: dict[str, Any] = {} if device is None else {"device": device}
     axes |= {axis: cell[leaf] for leaf, axis in _AXES.items() if leaf in cell}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from raybench.core.identity import leaves
+from raybench.core.cell import Cell
 from raybench.planning.plan import format_value
 from raybench.results.columns import TRIALS
 
@@ -19,14 +19,14 @@ def without_repeat(label: str | None) -> str:
     return _REPEAT.sub("", label or "", count=1)
 
 
-def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str | None]:
+def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cell]]) -> list[str | None]:
     """The same labels; where several cells share one, with the settings in which these differ.
 
     Args:
         labels: of trials.
-        cells: the cell of each trial: its id and what is in it.
+        cells: the cell of each trial, and its id.
     """
-    groups: dict[str, dict[str, Mapping[str, Any]]] = {}
+    groups: dict[str, dict[str, Cell]] = {}
     for label, (cell_id, cell) in zip(labels, cells, strict=True):
         groups.setdefault(without_repeat(label), {})[cell_id] = cell
     words_by_cell = {
@@ -41,9 +41,9 @@ def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Map
     ]
 
 
-def differences(cell_id: str, cell: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
     """The settings in which a cell differs from others as `name=value`, or its id if they differ in none."""
-    own_leaves, other_leaves = dict(leaves(cell)), [dict(leaves(other)) for other in others]
+    own_leaves, other_leaves = cell.leaves(), [other.leaves() for other in others]
     names = dict.fromkeys([*own_leaves, *(name for other in other_leaves for name in other)])
     leaf_names = [name for name in names if any(other.get(name) != own_leaves.get(name) for other in other_leaves)]
     return " ".join(f"{_name(leaf)}={_value(own_leaves.get(leaf))}" for leaf in leaf_names) or cell_id

@@ -28,8 +28,9 @@ from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.statistics.break_even import RunCost, run_costs_of, startup_seconds
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of
+from raybench.core.cell import Cell
 from raybench.core.job import Target
-from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, Settings, affecting, label
+from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, affecting, label
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results import timing
@@ -179,7 +180,7 @@ def pairs(
             other=side,
             is_baseline=origin == number and not cell.aa_of,
             is_aa_test=cell.aa_of is not None,
-            examples=sample_run.cell.get("data", {}).get("examples", {}).get("val") if sample_run else None,
+            examples=(sample_run.cell.data.examples.val or None) if sample_run else None,
             target=next((run.target for run in cell_runs if run.target), None),
         )
         if origin is not None and origin != number:
@@ -206,9 +207,7 @@ def pairs(
     return cell_pairs
 
 
-def differences(
-    baseline: Mapping[str, Any], other: Mapping[str, Any], fields: Sequence[str]
-) -> tuple[SettingDifference, ...]:
+def differences(baseline: Cell, other: Cell, fields: Sequence[str]) -> tuple[SettingDifference, ...]:
     """The settings that two cells do not share, besides those in which they are meant to differ, and their frameworks.
 
     The hardware itself, its threads and what follows from the framework are no such difference.
@@ -230,13 +229,11 @@ def differences(
     )
 
 
-def _job(cell: Mapping[str, Any]) -> dict[str, Any]:
+def _job(cell: Cell) -> dict[str, Any]:
     """What two cells may differ in that is not their hardware, by name."""
-    settings = Settings.from_json(cell.get("settings", {}))
-    job = {"replicas": cell.get("device", {}).get("replicas"), "framework": cell.get("framework")}
-    fields = {name: MISSING if value is None else value for name, value in job.items()}
-    fields["stop_at_target"] = settings.further.get("stop_at_target")
-    return {name: getattr(settings, name) for name in TRAINING} | fields
+    settings = {name: getattr(cell.settings, name) for name in TRAINING}
+    fields = {"replicas": cell.device.replicas, "framework": cell.framework, "stop_at_target": cell.stop_at_target}
+    return settings | fields
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
@@ -288,7 +285,7 @@ def _side(
 def _trained(run: Attempt) -> float:
     """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
     epoch_count = len(run.epochs)
-    return float(run.cell["settings"]["epochs"]) if len(run.full_epochs) < epoch_count else epoch_count
+    return float(run.cell.settings.epochs) if len(run.full_epochs) < epoch_count else epoch_count
 
 
 def _fallback(cell: PlannedCell) -> str:
@@ -302,4 +299,4 @@ def axis_value_label(name: str, value: Any) -> str:
 
 
 def _workload(run: Attempt | None) -> str:
-    return str(run.cell.get("workload", {}).get("name") or UNKNOWN) if run else UNKNOWN
+    return str(run.cell.workload.name or UNKNOWN) if run else UNKNOWN

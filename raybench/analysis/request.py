@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.core.events import Event
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
-from raybench.results import executions
-from raybench.results.executions import PLAN
-from raybench.results.parsing import cell_in, valid_values_in
+from raybench.results.executions import ENDED, PLAN, read_execution
+from raybench.results.history import GridHistory
+from raybench.results.parsing import valid_values_in
 
 FILE = "grid.yaml"
 """The grid file, as an execution leaves it beside its journal."""
@@ -53,7 +51,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             plan.spec.repeats,
             cell.skip,
             cell.price_per_hour,
-            cell.content.get("aa_of"),
+            cell.content.role.aa_of,
             cell.content,
         )
         for cell in plan.cells
@@ -79,19 +77,21 @@ def _part(plan: Plan) -> str:
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
-    cells = len([cell for cell in plan.cells if "aa_of" not in cell.content]) + plan.left_out
+    cells = len([cell for cell in plan.cells if not cell.content.role.is_aa_test]) + plan.left_out
     return f"`{chosen}` leaves out {plan.left_out} of its {cells} cells"
 
 
 def to_dict(request: GridRequest) -> dict[str, Any]:
     """The same as plain data, for `PLAN`; the file has one of its own."""
-    return {name: value for name, value in asdict(request).items() if name != "text"}
+    cells = [{**vars(cell), "content": cell.content.to_json()} for cell in request.cells]
+    target = asdict(request.target) if request.target else None
+    return {name: value for name, value in vars(request).items() if name != "text"} | {"cells": cells, "target": target}
 
 
-def latest_request(journal: Path, events: Iterable[Event]) -> GridRequest | None:
+def latest_request(history: GridHistory) -> GridRequest | None:
     """What the last execution of a grid asked for; None where none has left word that can be read."""
-    for event in reversed([event for event in events if event.get("event") == executions.ENDED]):
-        summary = executions.read_execution(journal.parent, event)
+    for event in reversed(history.of_kind(ENDED)):
+        summary = read_execution(history.folder, event)
         request = _wanted(summary.files) if summary else None
         if request:
             return request
@@ -111,7 +111,6 @@ def _wanted(files: Mapping[str, str]) -> GridRequest | None:
     """What an execution's files say that it asked for; None if something in them is damaged."""
     try:
         plan = valid_values_in(json.loads(files[PLAN])["wanted"])
-        request = TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(FILE, "")})
+        return TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(FILE, "")})
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
-    return request if all(cell_in(cell.content) or not cell.content for cell in request.cells) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raybench.analysis.fact import Fact
+from raybench.core.cell import Cell
 from raybench.planning.plan import format_value
 
 _PATHS: Mapping[str, tuple[str, ...]] = {
@@ -38,22 +39,18 @@ class SmokeCutsFact(Fact):
     settings: Mapping[str, tuple[Cut, ...]]
 
 
-def smoke_cuts(contents: Iterable[Mapping[str, Any]]) -> SmokeCutsFact | None:
-    """How cells were cut; None for the cells of a full grid.
-
-    Args:
-        contents: of the cells.
-    """
+def smoke_cuts(cells: Iterable[Cell]) -> SmokeCutsFact | None:
+    """How cells were cut; None for the cells of a full grid."""
     by_setting: dict[str, dict[str, dict[str, None]]] = {"device": {}}
-    for content in contents:
-        cut = dict(content.get("smoke") or {})
+    for cell in cells:
+        cut = dict(cell.role.smoke or {})
         device = cut.pop("device", None)
         if "kind" in cut:
-            by_setting["device"].setdefault(str(device), {})[content["device"]["kind"]] = None
+            by_setting["device"].setdefault(str(device), {})[cell.device.kind] = None
             cut = {name: value for name, value in cut.items() if name not in ("kind", "count")}
         for name, full_value in cut.items():
             full = "all cores" if name == "threads" and full_value is None else format_value(full_value)
-            by_setting.setdefault(name, {}).setdefault(full, {})[format_value(_now(content, name))] = None
+            by_setting.setdefault(name, {}).setdefault(full, {})[format_value(_now(cell, name))] = None
     cuts = {
         name: tuple(Cut(full, tuple(cut_values)) for full, cut_values in by_full.items())
         for name, by_full in by_setting.items()
@@ -62,9 +59,9 @@ def smoke_cuts(contents: Iterable[Mapping[str, Any]]) -> SmokeCutsFact | None:
     return SmokeCutsFact(cuts) if cuts else None
 
 
-def _now(content: Mapping[str, Any], name: str) -> Any:
+def _now(cell: Cell, name: str) -> Any:
     """What a cell has of a setting."""
-    value: Any = content
+    value: Any = cell.to_json()
     for step in _PATHS.get(name, ("settings", name)):
         value = value.get(step) if isinstance(value, Mapping) else None
     return value

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raybench.checks.canary import measure, schedule
 from raybench.checks.roofline import measure as roofline
 from raybench.checks.roofline import schedule as rooflines
 from raybench.checks.weight_decay import measure as decay
 from raybench.checks.weight_decay import schedule as proofs
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.planning.plan import WorkItem
 
-_ABOUT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_ABOUT: Mapping[str, Callable[[Cell], str]] = {
     measure.NAME: schedule.describe,
     decay.NAME: lambda cell: proofs.describe(decay.subject(cell)),
     roofline.NAME: lambda cell: rooflines.describe(roofline.subject(cell)),
@@ -74,3 +74,8 @@ class PretrialChecks:
 def describe(work: WorkItem) -> str:
     """What a check is about, as a person says it."""
     return _ABOUT[work.check](work.trial.cell.content)
+
+
+def is_timed(work: WorkItem) -> bool:
+    """Whether what else the machine does would change the result: of all but the check of weight decay."""
+    return work.check != decay.NAME

@@ -20,6 +20,7 @@ from raybench.analysis.smoke import smoke_cuts
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.cli.console import Terminal
 from raybench.cli.progress import fetch_with_progress
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
@@ -27,7 +28,8 @@ from raybench.datasets import DataSet
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, WorkItem, notes, plan_warnings, skip_lines
 from raybench.reporting.text import plain
-from raybench.results.attempt import Attempt, attempts, main_metric
+from raybench.results.attempt import Attempt, Key, main_metric
+from raybench.results.history import GridHistory
 
 LONGEST_LINE = 300
 """Characters of an error in one line."""
@@ -123,8 +125,7 @@ class Display:
         self._total = 0
         self._last_line = 0.0
         self._began = time.monotonic()
-        self._events: dict[str, list[Event]] = {}
-        self._plan: Plan | None = None
+        self._attempts: Mapping[Key, Attempt] = {}
         self._phase = ""
         self._busy = ""
 
@@ -132,11 +133,11 @@ class Display:
         """Fetch with a bar."""
         fetch_with_progress(dataset, root)
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Show the empty bar."""
-        self._plan, self._total = plan, len(todo)
+        self._attempts, self._total = history.attempts, len(todo)
         self._waiting = {work.trial.trial_id: work for work in todo}
-        self._estimator = Estimator(done)
+        self._estimator = Estimator(history.attempts.values())
         self._began = time.monotonic()
         done_before = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
         headline = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
@@ -172,7 +173,6 @@ class Display:
         if proof:
             self._proven(proof)
             return
-        self._events.setdefault(trial, []).append(event)
         if event["event"] == "trial_started":
             self._started(trial, event)
         elif event["event"] == "epoch_ended" and trial in self._running:
@@ -198,11 +198,11 @@ class Display:
     def _started(self, trial: str, event: Event) -> None:
         self._waiting.pop(trial, None)
         self._ended.discard(trial)
-        cell = event["cell"]
+        cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
             label=str(event.get("label", trial)),
-            device=str(cell["device"]["model"]),
-            epochs=math.ceil(cell["settings"]["epochs"]),
+            device=str(cell.device.model),
+            epochs=math.ceil(cell.settings.epochs),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )
@@ -223,10 +223,8 @@ class Display:
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
-        events = self._events.pop(trial)
         self._ended.add(trial)
-        for attempt in attempts(events).values():
-            self._estimator.learn(attempt)
+        self._estimator.learn(self._attempts[trial, event["attempt"]])
         label = running.label if running else trial
         error_text = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
         quality = f"  {running.quality}" if running and running.quality else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,8 +18,10 @@ from raybench.core.job import DEVICES, GROUPED, SPMD
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, WorkItem
-    from raybench.planning.resolve import Cell
+    from raybench.planning.resolve import ResolvedCell
     from raybench.results.attempt import Attempt
+
+log = logging.getLogger("raybench")
 
 SHOWN = 40
 """Cells shown where nobody asks for all of them."""
@@ -63,10 +66,11 @@ def command(
     from raybench.execution.inline import InlineExecutor
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
-    from raybench.planning.resume import load_attempts, missing_work
+    from raybench.planning.resume import missing_work
     from raybench.reporting.text import plain
     from raybench.results.attempt import latest
-    from raybench.results.journal import JOURNAL, grid_folder
+    from raybench.results.history import GridHistory
+    from raybench.results.journal import JOURNAL, damage, grid_folder
     from raybench.run import Options
 
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
@@ -74,10 +78,13 @@ def command(
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
-    attempts = load_attempts(grid_folder(results, spec.name) / JOURNAL)
-    done = latest(attempts.values())
-    todo = missing_work(plan, attempts.values(), Options(results))
-    estimator = Estimator(attempts.values())
+    history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
+    if history.damaged_lines:
+        log.warning("%s", damage(history.path, history.damaged_lines))
+    attempts = history.attempts.values()
+    done = latest(attempts)
+    todo = missing_work(plan, attempts, Options(results))
+    estimator = Estimator(attempts)
     if order:
         listed = todo if everything else todo[:SHOWN]
         for number, work in enumerate(listed, 1):
@@ -144,10 +151,10 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _takes(cell: Cell) -> str:
+def _takes(cell: ResolvedCell) -> str:
     assert cell.fit is not None
     accelerators = f"{cell.fit.accelerators} × {cell.fit.hardware.model}, " if cell.fit.accelerators else ""
-    replication, replicas = cell.fit.replication, cell.content["device"]["replicas"]
+    replication, replicas = cell.fit.replication, cell.content.device.replicas
     replicas_text = f", {_many(replicas, 'replica')} {HOW[replication.form]}" if replication.form else ""
     return f"{accelerators}{_many(cell.fit.cpus, 'core')}{replicas_text}"
 

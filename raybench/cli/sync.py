@@ -24,7 +24,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     # The user waits for this, so a slow server gets more time than it would get from a grid, which goes on without it.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
     from raybench.errors import UsageError
-    from raybench.planning.resume import recover_history
+    from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, grids_in
     from raybench.results.lock import locked
     from raybench.tracking.store import resolve
@@ -40,7 +40,6 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     store = resolve(results, tracking_uri)
     with locked(results, "raybench sync"):
         for name in grids or recorded:
-            recover_history(results / name / JOURNAL)
-            report = sync(results / name / JOURNAL, store, name)
+            report = sync(GridHistory.recover(results / name / JOURNAL), store, name)
             say(f"{name}: {report}")
     return 0

@@ -49,12 +49,6 @@ SYNTHETIC = "-synthetic"
 """How the name of a data set ends whose examples are made up."""
 
 
-def shown_name(cell: Mapping[str, Any]) -> str:
-    """What a cell's workload is called beside its results: its name, and that its data are synthetic where they are."""
-    name, data = cell.get("workload", {}).get("name"), cell.get("data", {}).get("name")
-    return f"{name}{SYNTHETIC if str(data).endswith(SYNTHETIC) else ''}"
-
-
 SMOKE = "~smoke"
 """How the name of a grid ends that was cut to see whether it runs; a grid file cannot give itself such a name."""
 

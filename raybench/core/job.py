@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from raybench.core.cell import Cell
 from raybench.core.settings import Settings
 
 EVALUATION_BATCH_SIZE = 1000
@@ -50,7 +51,7 @@ class Job:
     """One attempt at a trial, complete: it is all that crosses into the trial's process.
 
     Attributes:
-        cell: everything that can change the result (see `raybench.core.identity`).
+        cell: everything that can change the result.
         workload: `WorkloadInfo.to_json()`.
         data_root: where the data sets are.
         folder: where the attempt's events, its output and its traceback go.
@@ -76,7 +77,7 @@ class Job:
     attempt: int
     repeat: int
     seed: int
-    cell: dict[str, Any]
+    cell: Cell
     workload: dict[str, Any]
     data_root: str
     folder: str
@@ -104,13 +105,15 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain values."""
-        return asdict(self)
+        target = asdict(self.target) if self.target else None
+        return {**vars(self), "cell": self.cell.to_json(), "target": target}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The job that `to_json` wrote."""
         target = value.get("target")
-        return cls(**{**value, "target": Target(**target) if target else None})
+        parts = {"cell": Cell.from_json(value["cell"]), "target": Target(**target) if target else None}
+        return cls(**{**value, **parts})
 
 
 @dataclass(frozen=True)
@@ -131,15 +134,14 @@ class Recipe(Settings):
     stop_at_target: bool = False
 
     @classmethod
-    def from_cell(cls, cell: Mapping[str, Any]) -> Self:
+    def from_cell(cls, cell: Cell) -> Self:
         """The recipe in a cell's settings."""
-        settings, device = cell["settings"], cell["device"]
-        return cls.from_json(
-            settings,
-            replicas=device["replicas"],
-            replication=device.get("replication", ""),
-            devices=device.get("devices", 1),
-            stop_at_target="stop_at_target" in settings,
+        return cls(
+            **vars(cell.settings),
+            replicas=cell.device.replicas,
+            replication=cell.device.replication or "",
+            devices=cell.device.devices or 1,
+            stop_at_target=cell.stop_at_target is not None,
         )
 
     @property

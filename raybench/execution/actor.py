@@ -89,7 +89,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Nothing: what is worth keeping is in the journal."""
 
     def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
-        resource = KINDS[job.cell["device"]["kind"]].ray_resource
+        resource = KINDS[job.cell.device.kind].ray_resource
         if job.visible and on_cluster and resource:
             job = replace(job, visible=ray.get_runtime_context().get_accelerator_ids()[resource])
         try:
@@ -109,7 +109,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             ExecutionError: it cannot be started.
         """
-        framework, python, passive = job.cell["framework"], job.python, job.host_busy
+        framework, python, passive = job.cell.framework, job.python, job.host_busy
         key = (framework, python, json.dumps(runtime_env, sort_keys=True), passive)
         cached = self._templates.pop(key, None)
         if cached and cached.alive:

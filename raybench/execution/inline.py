@@ -53,7 +53,7 @@ class InlineExecutor:
         with closing(Scratch()) as scratch:
             while placement := dispatcher.next():
                 job = make_job(placement)
-                use_private_caches(job.cell["framework"], scratch.path)
+                use_private_caches(job.cell.framework, scratch.path)
                 for event in _events(job):
                     sink(event)
                 dispatcher.release(placement.work.name, placement.work.attempt)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from raybench.core.cell import Cell
 from raybench.core.job import Job, Target
 from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
@@ -86,7 +87,7 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
 
 
 def with_checks_first(
-    works: Sequence[WorkItem], check: str, key: Callable[[Mapping[str, Any]], str], known_keys: Iterable[str]
+    works: Sequence[WorkItem], check: str, key: Callable[[Cell], str], known_keys: Iterable[str]
 ) -> list[WorkItem]:
     """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
 

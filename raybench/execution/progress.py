@@ -9,7 +9,7 @@ from typing import Protocol
 from raybench.core.events import Event
 from raybench.datasets import DataSet
 from raybench.planning.plan import Plan, WorkItem
-from raybench.results.attempt import Attempt
+from raybench.results.history import GridHistory
 
 
 class ProgressListener(Protocol):
@@ -18,8 +18,8 @@ class ProgressListener(Protocol):
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch a missing data set."""
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
-        """Trials are about to run."""
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
+        """Trials are about to run; the grid's history has each event of theirs before `event` is called."""
 
     def checking(self, what: str) -> None:
         """A check is being made before trials that need it; it ends with its `check_ended`."""
@@ -51,7 +51,7 @@ class RecordingListener:
 
         fetch(dataset, root)
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], done: Sequence[Attempt]) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Remember what is to be run."""
         self.todo = list(todo)
 

@@ -42,6 +42,7 @@ from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core import events
+from raybench.core.cell import PROCESS
 from raybench.core.events import Event
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
@@ -60,7 +61,6 @@ from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.execution.token import own_token
 from raybench.monitoring.host_load import HostLoad, measure_load
-from raybench.planning.cell import PROCESS
 from raybench.planning.node import Node, probe_node
 from raybench.trial.record import failure_event
 
@@ -221,7 +221,7 @@ def _bundle(placement: AssignedWork) -> dict[str, float]:
     fit = placement.work.trial.cell.fit
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     bundle = {"CPU": float(len(placement.cores)), f"node:{placement.node.address}": PIN, **dict(fit.resources)}
-    resource = KINDS[placement.work.trial.cell.content["device"]["kind"]].ray_resource
+    resource = KINDS[placement.work.trial.cell.content.device.kind].ray_resource
     if placement.visible and resource:
         bundle[resource] = bundle.get(resource, 0.0) + len(placement.visible)
     return bundle

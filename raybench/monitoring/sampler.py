@@ -111,7 +111,7 @@ class Monitor:
 
     def _sensors(self) -> Sensors | None:
         try:
-            return open_sensors(self._job.cell["device"]["kind"], self._job.visible)
+            return open_sensors(self._job.cell.device.kind, self._job.visible)
         except Unavailable as error:
             self._missing.append(str(error))
             return None

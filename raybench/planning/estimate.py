@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from raybench.core.settings import SPEED, TRAINING, Settings, affecting
+from raybench.core.cell import Cell
+from raybench.core.settings import SPEED, TRAINING, affecting
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
@@ -37,19 +36,19 @@ class Cost:
     per_epoch: float
 
 
-def similarity_key(cell: Mapping[str, Any]) -> str:
+def similarity_key(cell: Cell) -> str:
     """What has to agree for one cell's speed to say something of another's: job, hardware, framework, arithmetic."""
-    device, settings = cell["device"], Settings.from_json(cell["settings"])
+    device = cell.device
     key_fields = (
-        cell["workload"]["name"],
-        cell["data"]["name"],
-        cell["framework"],
-        device["kind"],
-        device["model"],
-        device["count"],
-        device["replicas"],
-        device.get("threads"),
-        *(getattr(settings, name) for name in OF_SPEED),
+        cell.workload.name,
+        cell.data.name,
+        cell.framework,
+        device.kind,
+        device.model,
+        device.count,
+        device.replicas,
+        device.threads,
+        *(getattr(cell.settings, name) for name in OF_SPEED),
     )
     return repr(key_fields)
 
@@ -68,21 +67,20 @@ class Estimator:
     def learn(self, attempt: Attempt) -> None:
         """Take a completed trial into account; any other says nothing of a whole one."""
         examples = sum(epoch.examples for epoch in attempt.epochs)
-        if attempt.status != TrialStatus.COMPLETED or not attempt.cell or not attempt.ledger or not examples:
+        batch = attempt.cell.settings.batch_size
+        if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:
             return
         fixed_s = sum(attempt.ledger.get(name, 0.0) for name in ONCE)
         repeated_s = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH)
-        with suppress(KeyError, TypeError):  # a cell of which a part is missing is like no other
-            per_epoch = median(epoch.examples for epoch in attempt.epochs)
-            cost = Cost(fixed_s, repeated_s / examples, attempt.cell["settings"]["batch_size"], per_epoch)
-            self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
+        per_epoch = median(epoch.examples for epoch in attempt.epochs)
+        cost = Cost(fixed_s, repeated_s / examples, batch, per_epoch)
+        self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
 
-    def seconds(self, cell: Mapping[str, Any]) -> float | None:
+    def seconds(self, cell: Cell) -> float | None:
         """The estimate for one trial; None if nothing like it has been run."""
         costs = self._known.get(similarity_key(cell))
-        settings = cell["settings"]
-        batch, train = settings["batch_size"], cell["data"]["examples"]["train"]
-        steps = settings["steps_per_epoch"] or (train // batch if train else None)
+        batch, train = cell.settings.batch_size, cell.data.examples.train
+        steps = cell.settings.steps_per_epoch or (train // batch if train else None)
         if not costs:
             return None
 
@@ -93,5 +91,5 @@ class Estimator:
         closest = [cost for cost in costs if distance(cost) == min_distance]
         # The number of examples of the user's own data is known from earlier trials only.
         per_epoch = steps * batch if steps else median(cost.per_epoch for cost in closest)
-        examples = settings["epochs"] * per_epoch
+        examples = cell.settings.epochs * per_epoch
         return float(median(cost.once + cost.per_example * examples for cost in closest))

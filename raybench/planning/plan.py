@@ -13,13 +13,13 @@ from typing import Any
 
 from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric
-from raybench.core.identity import cell_id, digest, shown_name, trial_id
+from raybench.core.cell import PROCESS
+from raybench.core.identity import digest, trial_id
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
-from raybench.planning.cell import PROCESS
 from raybench.planning.expand import Point, matches, minimal_cover
 from raybench.planning.node import Node
-from raybench.planning.resolve import Cell, Resolver, data_of
+from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo, read_reference
 
@@ -29,7 +29,7 @@ class Trial:
     """One repeat of a cell."""
 
     trial_id: str
-    cell: Cell
+    cell: ResolvedCell
     repeat: int
     seed: int
 
@@ -66,7 +66,7 @@ class Plan:
 
     spec: GridSpec
     workload: WorkloadInfo
-    cells: tuple[Cell, ...]
+    cells: tuple[ResolvedCell, ...]
     trials: tuple[Trial, ...]
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
@@ -97,7 +97,7 @@ class Plan:
 def notes(plan: Plan) -> Iterator[str]:
     """Lines about a plan: environments taken for missing frameworks, cells without a step profile."""
     substitutes = {
-        (cell.content["framework"], cell.fit.environment)
+        (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
         if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
     }
@@ -106,22 +106,22 @@ def notes(plan: Plan) -> Iterator[str]:
     yield from profile_notes(plan.cells)
 
 
-def _parts(cell: Cell) -> dict[str, str]:
+def _parts(cell: ResolvedCell) -> dict[str, str]:
     """The parts of a trial's name by the axis they are of."""
-    settings = cell.content["settings"]
+    settings = cell.content.settings
     parts = {
-        "workload": shown_name(cell.content),
+        "workload": cell.content.shown_name,
         "device": cell.profile,
-        "framework": cell.content["framework"],
-        "batch_size": f"b{settings['batch_size']}",
-        "weight_decay": f"wd{format_value(settings['weight_decay'])}",
+        "framework": cell.content.framework,
+        "batch_size": f"b{settings.batch_size}",
+        "weight_decay": f"wd{format_value(settings.weight_decay)}",
     }
     parts |= {name: f"{name}={format_value(value)}" for name, value in cell.axes.items() if name not in parts}
-    marks = {"aa_of": "A/A", "smoke": "smoke"}
-    return parts | {name: mark for name, mark in marks.items() if name in cell.content}
+    role = cell.content.role
+    return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
 
 
-def profile_notes(cells: Sequence[Cell]) -> Iterator[str]:
+def profile_notes(cells: Sequence[ResolvedCell]) -> Iterator[str]:
     """Say why cells have no step profile though the grid asks for one, a line for each reason."""
     for reason, count in Counter(cell.no_profile for cell in cells if cell.no_profile and not cell.skip).items():
         yield f"profile_steps was ignored for {count} of {len(cells)} cells: {reason}."
@@ -132,9 +132,9 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     cells = [cell for cell in plan.cells if not cell.skip and cell.fit]
     of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
     short_runs = Counter(
-        (cell.content["settings"]["epochs"], cell.content["warmup_epochs"])
+        (cell.content.settings.epochs, cell.content.warmup_epochs)
         for cell in cells
-        if int(cell.content["settings"]["epochs"]) <= cell.content["warmup_epochs"] and not plan.spec.smoke
+        if int(cell.content.settings.epochs) <= cell.content.warmup_epochs and not plan.spec.smoke
     )
     for (epochs, warmup), count in short_runs.items():
         yield (
@@ -142,9 +142,9 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
             f"set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
     crowded = Counter(
-        (cell.content["device"]["threads"], cell.fit.cpus)
+        (cell.content.device.threads, cell.fit.cpus)
         for cell in cells
-        if cell.fit and cell.content["device"]["threads"] > cell.fit.cpus
+        if cell.fit and cell.content.device.threads > cell.fit.cpus
     )
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
@@ -232,7 +232,7 @@ def make_plan(
     if spec.smoke:
         points = _few(spec, [point for point in points if _selected(point, where)])
     selected = [resolver.cell(point) for point in points if _selected(point, where)]
-    cells_by_id: dict[str, Cell] = {}
+    cells_by_id: dict[str, ResolvedCell] = {}
     for cell in selected:
         cells_by_id.setdefault(cell.cell_id, cell)
     cells = list(cells_by_id.values())
@@ -282,7 +282,7 @@ def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
     return minimal_cover(points, baseline, rules)
 
 
-def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
+def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]:
     """What the others are compared with: the file's baseline, or the first device where there are several."""
     if spec.baseline:
         return dict(spec.baseline)
@@ -290,17 +290,17 @@ def baseline_of(spec: GridSpec, cells: Sequence[Cell]) -> dict[str, Any]:
     return {"device": devices[0]} if len(devices) > 1 else {}
 
 
-def _again(cell: Cell) -> Cell:
+def _again(cell: ResolvedCell) -> ResolvedCell:
     """The same cell under another name: an A/A check."""
-    content = cell.content | {"aa_of": cell.cell_id}
-    return replace(cell, cell_id=cell_id(content), content=content, request_id=digest({"aa_of": cell.request_id}))
+    content = replace(cell.content, role=replace(cell.content.role, aa_of=cell.cell_id))
+    return replace(cell, cell_id=content.cell_id, content=content, request_id=digest({"aa_of": cell.request_id}))
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
     return all(name in point and text in (str(point[name]), format_value(point[name])) for name, text in where)
 
 
-def _ordered(spec: GridSpec, cells: Sequence[Cell]) -> Iterator[Trial]:
+def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
     """One whole repeat after another, each shuffled by the grid's seed, so that drift falls on every cell alike."""
     for repeat in range(spec.repeats):
         order = list(cells)

@@ -10,7 +10,8 @@ from typing import Any
 from raybench import datasets, engines
 from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
-from raybench.core.identity import AFTERWARDS, cell_id, digest
+from raybench.core.cell import Cell, CellData, CellDevice, CellEngine, Examples
+from raybench.core.identity import AFTERWARDS, digest
 from raybench.core.settings import DEFAULTS, SETTINGS, Settings
 from raybench.devices import frameworks, hosted
 from raybench.environments import recipe_for
@@ -26,7 +27,7 @@ from raybench.workloads import WorkloadInfo
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResolvedCell:
     """A point of the grid, resolved.
 
     Attributes:
@@ -41,7 +42,7 @@ class Cell:
     cell_id: str
     axes: Mapping[str, Any]
     profile: str
-    content: dict[str, Any]
+    content: Cell
     fit: Placement | None
     skip: str | None
     timeout: float
@@ -88,7 +89,7 @@ class Resolver:
         self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
         self._rules = [(rule.when, explicit_settings(rule.set)) for rule in spec.overrides]
 
-    def cell(self, point: Point) -> Cell:
+    def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point.
 
         Raises:
@@ -113,14 +114,14 @@ class Resolver:
         timeout = float(resolved.get("timeout") or 0.0)
         checkpoint_every = int(resolved.get("checkpoint_every") or 0)
         profiling = self._profiling(resolved, content)
-        return Cell(
-            cell_id(content), point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
+        return ResolvedCell(
+            content.cell_id, point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
             request_id=self._request_id(profile, resolved, content), **profiling,
         )  # fmt: skip
 
-    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> str:
         """The digest of what the grid file asks for: the cell without what only the machine that trains it knows."""
-        request = {name: value for name, value in content.items() if name not in ("engine", *AFTERWARDS)}
+        request = {name: value for name, value in content.to_json().items() if name not in ("engine", *AFTERWARDS)}
         request["device"] = {
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
@@ -129,7 +130,7 @@ class Resolver:
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         request["data"] = {
-            "name": content["data"]["name"],
+            "name": content.data.name,
             "examples": {**self._info.examples, **(resolved.get("examples") or {})},
         }
         return digest(request)
@@ -191,9 +192,9 @@ class Resolver:
         lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None
 
-    def _profiling(self, resolved: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    def _profiling(self, resolved: Mapping[str, Any], content: Cell) -> dict[str, Any]:
         """`profile_steps` and `no_profile` of a cell."""
-        steps, framework = int(resolved.get("profile_steps") or 0), content["framework"]
+        steps, framework = int(resolved.get("profile_steps") or 0), content.framework
         if steps and framework in engines.ONE_GRAPH:
             return {"no_profile": f"{framework} compiles a whole training step into one program"}
         if steps and ranks_of(content) > 1:
@@ -222,34 +223,34 @@ class Resolver:
         resolved: Mapping[str, Any],
         best_fit: Placement | None,
         stand_in: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Cell:
         framework = resolved["framework"]
-        cpus = best_fit.cpus if best_fit else resolved.get("cpus")
-        device = {
-            "kind": profile.kind,
-            "model": best_fit.hardware.model if best_fit else profile.accelerator_type,
-            "count": (best_fit.accelerators or best_fit.cpus) if best_fit else profile.count or 1,
-            "replicas": resolved["replicas"],
-            "threads": resolved.get("threads") or cpus,
-        }
+        cpus: Any = best_fit.cpus if best_fit else resolved.get("cpus")  # None where it fits nowhere
+        device = CellDevice(
+            kind=profile.kind,
+            model=best_fit.hardware.model if best_fit else profile.accelerator_type,
+            count=(best_fit.accelerators or best_fit.cpus) if best_fit else profile.count or 1,
+            replicas=resolved["replicas"],
+            threads=resolved.get("threads") or cpus,
+        )
         if best_fit and best_fit.replication.form:
-            device |= {"replication": best_fit.replication.form, "devices": best_fit.replication.devices}
+            device = replace(device, replication=best_fit.replication.form, devices=best_fit.replication.devices)
         no_effect = irrelevant_settings(resolved)
         check_training(self._spec, self._info, {name: v for name, v in resolved.items() if name not in no_effect})
-        engine = {
-            "name": framework,
-            "version": engines.VERSIONS.get(framework),
-            "framework_version": ".".join(best_fit.framework_version.split(".")[:2]) if best_fit else None,
-        }
+        engine = CellEngine(
+            name=framework,
+            version=engines.VERSIONS.get(framework),
+            framework_version=".".join(best_fit.framework_version.split(".")[:2]) if best_fit else None,
+        )
         target = self._spec.target if self._spec.stop_at_target else None
         resolved = {**resolved, "model": model_options(self._spec, self._info, resolved.get("model") or {})}
         return make_cell(
             workload=self._info.identity(),
-            data={
-                "name": self._info.dataset or self._info.name,
-                "digest": self._digest,
-                "examples": self._examples(resolved, best_fit.replication.devices if best_fit else 1),
-            },
+            data=CellData(
+                name=self._info.dataset or self._info.name,
+                digest=self._digest,
+                examples=Examples(**self._examples(resolved, best_fit.replication.devices if best_fit else 1)),
+            ),
             device=device,
             engine=engine,
             resolved=dict(DEFAULTS) | {name: value for name, value in resolved.items() if name not in no_effect},

@@ -18,10 +18,11 @@ from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
 from raybench.analysis.request import GridRequest, latest_request, same_cells
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
-from raybench.core.events import Event, now
+from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE, is_smoke, trial_id
 from raybench.core.masking import redact
+from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -29,9 +30,9 @@ from raybench.planning.plan import format_value, is_written
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.text import plain
-from raybench.results.attempt import Attempt, Key, attempts, latest
-from raybench.results.journal import JOURNAL, grids_in, has_journal, read
-from raybench.results.recovery import complete_events
+from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.sources import mlflow_store, records
 from raybench.sources.tables import Record
 
@@ -41,39 +42,35 @@ log = logging.getLogger("raybench")
 HTML, DATA = "report.html", "report.json"
 
 
-def from_journal(
+def from_history(
     name: str,
-    events: Sequence[Event],
+    history: GridHistory,
     request: GridRequest | None,
     warnings: Iterable[str] = (),
     all_cells: bool = False,
-    all_attempts: Mapping[Key, Attempt] | None = None,
     baseline: Sequence[str] = (),
 ) -> Report:
     """The report of a grid.
 
     Args:
         name: of the grid.
-        events: every event of its journal.
+        history: its events and attempts.
         request: what it asked for; None where only the journal is known, and then every cell in it counts.
         warnings: what else a person should know that is no result.
         all_cells: every cell that the journal has, also beyond what was asked for.
-        all_attempts: the attempts that the events tell of, where they are known already.
         baseline: what the others are compared with, instead of the grid's: a device, or AXIS=VALUE.
 
     Raises:
         UsageError: no cell has such a baseline.
     """
-    all_attempts = attempts(events) if all_attempts is None else all_attempts
-    if request:
-        all_attempts = _with_warmup(all_attempts, request)
+    all_attempts = _with_warmup(history.attempts, request) if request else history.attempts
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
     else:
         results = _everything(of_journal(name, last_attempts), request)
     results = _with_baseline(results, baseline)
-    evidence = PretrialChecks(events)
+    evidence = PretrialChecks(history.of_kind("check_ended"))
     drifts = evidence.canaries.drifts(all_attempts.values())
     observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
     results = replace(results, findings=diagnose_all(all_attempts.values(), drifts, observations, results.axes))
@@ -126,10 +123,10 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
 def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> dict[Key, Attempt]:
     """The attempts with as many warm-up epochs as the grid asks for now, whatever it asked for when they ran."""
     warmup_epochs = {
-        cell.cell_id: cell.content["warmup_epochs"] for cell in request.cells if "warmup_epochs" in cell.content
+        cell.cell_id: cell.content.warmup_epochs for cell in request.cells if cell.content.warmup_epochs is not MISSING
     }
     return {
-        key: replace(attempt, cell={**attempt.cell, "warmup_epochs": warmup_epochs[attempt.cell_id]})
+        key: replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs[attempt.cell_id]))
         if attempt.cell and attempt.cell_id in warmup_epochs
         else attempt
         for key, attempt in all_attempts.items()
@@ -186,12 +183,12 @@ def write_page(folder: Path, contents: Mapping[str, str]) -> None:
         write_atomic(folder / HTML, contents[HTML])
 
 
-def page_is_current(folder: Path, request: GridRequest) -> bool:
+def page_is_current(history: GridHistory, request: GridRequest) -> bool:
     """Whether the HTML report is newer than the journal and shows the requested cells."""
-    page, journal = folder / HTML, folder / JOURNAL
-    if not page.is_file() or page.stat().st_mtime_ns < journal.stat().st_mtime_ns:
+    page = history.folder / HTML
+    if not page.is_file() or page.stat().st_mtime_ns < history.path.stat().st_mtime_ns:
         return False
-    return same_cells(latest_request(journal, read(journal)), request)
+    return same_cells(latest_request(history), request)
 
 
 def text(data: Mapping[str, Any]) -> str:
@@ -251,20 +248,17 @@ def _of_journal(
         source: what messages call it.
         grid: the grid's name, where the events do not say it.
         problems: what is missing in it.
-        all_cells, baseline: see `of_source`.
+        all_cells, baseline: see `from_source`.
     """
-    damaged_lines: list[int] = []
-    events = complete_events(journal, damaged_lines)
-    all_attempts = attempts(events)
-    if not all_attempts:
+    history = GridHistory.read(journal)
+    damaged_lines = history.damaged_lines
+    if not history.attempts:
         raise UsageError(
             f"{source}:{damaged_lines[0]}: no event of a journal" if damaged_lines else f"{source}: no trial in it yet"
         )
     lines = [f"{len(damaged_lines)} damaged lines of the journal are left out"] if damaged_lines else []
-    name = next((run.grid for run in all_attempts.values() if run.grid), None) or grid
-    return from_journal(
-        name, events, latest_request(journal, events), [*problems, *lines], all_cells, all_attempts, baseline
-    )
+    name = next((run.grid for run in history.attempts.values() if run.grid), None) or grid
+    return from_history(name, history, latest_request(history), [*problems, *lines], all_cells, baseline)
 
 
 def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence[str] = ()) -> Report:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from raybench.analysis.statistics.speedup import Speedup, speedup
+from raybench.core.cell import Cell
 from raybench.results.attempt import Attempt
 from raybench.sources.published_results import RULES, Claim, Publication
 
@@ -44,26 +45,25 @@ class SourceCell:
     origins: list[str] = field(default_factory=list)
 
     @property
-    def cell(self) -> Mapping[str, Any]:
+    def cell(self) -> Cell:
         """What was run."""
         return self.attempts[0].cell
 
     @property
     def workload(self) -> str:
         """What was trained; empty where the source does not name it."""
-        return str(self.cell.get("workload", {}).get("name") or "")
+        return str(self.cell.workload.name or "")
 
     @property
     def form(self) -> str:
         """Which form of the workload, where it is another than raybench's."""
-        return str(self.cell.get("workload", {}).get("version") or "")
+        return str(self.cell.workload.version or "")
 
     @property
     def work(self) -> tuple[Any, ...]:
         """How much was done: examples, epochs and steps, as far as the source tells."""
-        settings = self.cell.get("settings", {})
-        examples = self.cell.get("data", {}).get("examples", {}).get("train")
-        return examples, settings.get("epochs"), settings.get("steps_per_epoch")
+        settings = self.cell.settings
+        return self.cell.data.examples.train, settings.epochs, settings.steps_per_epoch
 
     def seconds(self, measure: str, rule: str | None) -> list[float]:
         """By a measure: seconds a run, or seconds an example; none where the source does not have it by this rule."""
@@ -100,7 +100,7 @@ def source_cells(name: str, publication: Publication) -> list[SourceCell]:
     """A record for each cell of each machine, repeats together, in the order of the file."""
     measurements: dict[str, SourceCell] = {}
     for run, record in zip(publication.runs, publication.records(name), strict=True):
-        model = str(record.attempt.cell.get("device", {}).get("model") or run.machine)
+        model = str(record.attempt.cell.device.model or run.machine)
         measurement = measurements.setdefault(record.attempt.cell_id, SourceCell(run.machine, model, run.label or ""))
         measurement.attempts.append(record.attempt)
         measurement.rows.append(record.columns)

@@ -7,7 +7,6 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from raybench.analysis.grid_results import GridResults
-from raybench.core.identity import leaves
 from raybench.core.status import TrialStatus
 from raybench.reporting.tables import Record
 from raybench.results.attempt import Attempt
@@ -75,12 +74,12 @@ def reported_numbers(results: GridResults) -> list[Record]:
 def _of(results: GridResults, name: str, source: Publication) -> list[Record]:
     groups: dict[str, list[tuple[PublishedRun, tables.Record]]] = {}
     for run, row in zip(source.runs, source.records(name), strict=True):
-        if results.workload in (source.like, row.attempt.cell.get("workload", {}).get("name")):
+        if results.workload in (source.like, row.attempt.cell.workload.name):
             groups.setdefault(row.attempt.cell_id, []).append((run, row))
     quantities = [(quantity, group[0]) for group in groups.values() for quantity in _reported(source, group)]
     records: list[Record] = []
     for quantity, (run, row) in sorted(quantities, key=lambda pair: pair[0].place):
-        cell = dict(leaves(row.attempt.cell))
+        cell = row.attempt.cell.leaves()
         own_best = None if cell.get("workload.version") else _mine(results, quantity, cell)
         records.append(
             {
@@ -160,4 +159,4 @@ def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[s
 def _protocol(run: Attempt) -> dict[str, Any]:
     """What is told of a run's cell, with the steps of an epoch as they were taken."""
     steps = {"settings.steps_per_epoch": run.epochs[0].steps} if run.epochs else {}
-    return dict(leaves(run.cell)) | steps
+    return run.cell.leaves() | steps

@@ -19,6 +19,7 @@ from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.checks.canary.judge import Drift
 from raybench.core import memory
+from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
 from raybench.reporting.tables import Record, ReportTable, published, sections
 from raybench.reporting.text import plain, remedy, render_phrase
@@ -136,6 +137,24 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     )
 
 
+def with_warnings(report: Report, later: Sequence[str], behind: int) -> Report:
+    """The report with warnings that came after it was made.
+
+    Args:
+        report: the report.
+        later: the warnings.
+        behind: how many of its own warnings come before them.
+    """
+    warnings, own_caveats = report.context.warnings, report.caveats
+    start = next((i for i, each in enumerate(own_caveats) if each.kind not in ("smoke", FINDING)), len(own_caveats))
+    new_caveats = [Caveat("warning", warning) for warning in later]
+    return replace(
+        report,
+        context=replace(report.context, warnings=[*warnings[:behind], *later, *warnings[behind:]]),
+        caveats=[*own_caveats[: start + behind], *new_caveats, *own_caveats[start + behind :]],
+    )
+
+
 def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Caveat]:
     if cuts := smoke_cuts(cell.content for cell in results.cells):
         yield Caveat("smoke", plain(cuts))
@@ -172,16 +191,16 @@ def _machines(runs: Sequence[Attempt]) -> list[Record]:
     """A record for each device on each host, with how many runs it had."""
     counts: Counter[tuple[tuple[str, Any], ...]] = Counter()
     for run in runs:
-        device = run.cell.get("device")
-        if isinstance(device, Mapping) and run.host:
+        device = run.cell.device
+        if device != CellDevice() and run.host:
             machine = {
                 "host": run.host.get("name"),
-                "device": run.profile or device.get("kind"),
-                "kind": device.get("kind"),
-                "model": device.get("model"),
-                "count": device.get("count"),
-                "threads": run.runtime_conditions.get("threads", device.get("threads")),
-                "framework": run.cell.get("framework"),
+                "device": run.profile or device.kind or None,
+                "kind": device.kind or None,
+                "model": device.model or None,
+                "count": device.count or None,
+                "threads": run.runtime_conditions.get("threads", device.threads or None),
+                "framework": run.cell.framework or None,
             }
             plain_values = (
                 (key, value if isinstance(value, (int, float)) else str(value)) for key, value in machine.items()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
 from raybench.core.job import Target
+from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results.epoch import Epoch, epoch_of
 from raybench.results.parsing import (
@@ -42,7 +44,7 @@ class Attempt:
 
     Attributes:
         attempt: from 1; 0 where the trial was skipped and never ran.
-        cell: everything that can change the result (`raybench.core.identity`).
+        cell: everything that can change the result; false if it is not known.
         run: a UUID, so that the same repeat on two machines is two attempts; None if it is not known.
         label: what a person calls it.
         grid: the grid it was run for.
@@ -71,7 +73,7 @@ class Attempt:
 
     trial: str
     attempt: int
-    cell: Mapping[str, Any] = field(default_factory=dict)
+    cell: Cell = UNKNOWN_CELL
     run: str | None = None
     seed: int | None = None
     label: str | None = None
@@ -125,8 +127,7 @@ class Attempt:
     @property
     def warmup_epochs(self) -> int:
         """How many epochs at the beginning do not count as steady."""
-        epochs = whole_in(self.cell.get("warmup_epochs"))
-        return 1 if epochs is None else epochs
+        return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
     @property
     def steady(self) -> list[Epoch]:
@@ -142,14 +143,13 @@ class Attempt:
     @property
     def full_epochs(self) -> list[Epoch]:
         """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
-        epochs = number_in(mapping_in(self.cell.get("settings")).get("epochs"))
-        is_partial = epochs is not None and epochs % 1 > 0
-        return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if is_partial and epochs else self.epochs
+        epochs = self.cell.settings.epochs
+        return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if epochs and epochs % 1 else self.epochs
 
     @property
     def stops(self) -> bool:
         """Whether it ends where it reaches its target, so that its last accuracy says only that it got there."""
-        return bool(mapping_in(self.cell.get("settings")).get("stop_at_target"))
+        return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:
         """A metric of the last epoch; None if there is none."""
@@ -159,6 +159,10 @@ class Attempt:
         """The highest value of a metric over all epochs; None if there is none."""
         values = [epoch.metrics[name] for epoch in self._epochs.values() if name in epoch.metrics]
         return max(values, default=None)
+
+    def copy(self) -> Attempt:
+        """The same as it is now, which no later event changes."""
+        return replace(self, _epochs=dict(self._epochs))
 
     def take(self, event: Event) -> None:
         """Take in one of its events; what this version does not know is left aside."""
@@ -183,8 +187,7 @@ class Attempt:
         self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
         self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
-        settings = mapping_in(self.cell.get("settings"))
-        self.target = target_in(event.get("target")) or target_in(settings.get("stop_at_target"))
+        self.target = target_in(event.get("target")) or target_in(self.cell.stop_at_target)
         self.decay_check, self.roofline = (
             valid_values_in(event.get("decay_check")),
             valid_values_in(event.get("roofline")),
@@ -215,20 +218,21 @@ class Attempt:
         self.profile_steps, self.step_profile = whole_in(profile.get("steps")), seconds_in(profile.get("seconds"))
 
 
-def apply_event(records: dict[Key, Attempt], event: Event) -> Attempt | None:
-    """Take one event into the records.
-
-    Returns:
-        The attempt it belongs to; None for an event of another kind, which changes nothing.
-    """
+def key_of(event: Event) -> Key | None:
+    """The attempt that an event belongs to; None for an event of another kind, which changes none."""
     kind, trial = event.get("event"), event.get("trial")
     number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
-    if not isinstance(trial, str) or not _NAME.fullmatch(trial) or not known_kind:
-        return None
-    attempt = records.setdefault((trial, number), Attempt(trial, number))
-    attempt.take(event)
-    return attempt
+    return (trial, number) if isinstance(trial, str) and _NAME.fullmatch(trial) and known_kind else None
+
+
+def apply_event(records: dict[Key, Attempt], event: Event) -> None:
+    """Take one event into the records."""
+    key = key_of(event)
+    if key is not None:
+        if key not in records:
+            records[key] = Attempt(*key)
+        records[key].take(event)
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:

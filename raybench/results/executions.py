@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +61,11 @@ def folder_of(execution: str) -> str:
     return re.sub(r"[^\w-]+", "-", execution)
 
 
-def ended(events: Iterable[Event]) -> list[Event]:
-    """Of a journal's events, those of executions that have come to their end (`recall`)."""
-    return [event for event in events if event.get("event") == ENDED]
-
-
-def write_execution(journal: Journal, summary: Summary) -> None:
+def write_execution(journal: Journal, summary: Summary) -> Event:
     """Write a summary's files into a folder of their own beside the journal, and an event that names it.
+
+    Returns:
+        The event, as the journal has it.
 
     Raises:
         JournalError: they cannot be written, and then none of them is.
@@ -81,7 +79,7 @@ def write_execution(journal: Journal, summary: Summary) -> None:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise JournalError(f"{folder}: {error.strerror or error}") from error
-    journal.append(
+    return journal.append(
         {
             "v": VERSION,
             "event": ENDED,
@@ -96,22 +94,38 @@ def write_execution(journal: Journal, summary: Summary) -> None:
 
 
 def read_execution(grid_folder: Path, event: Event) -> Summary | None:
-    """The summary that an event names; None where it is no such event, or what it says makes no sense."""
+    """The summary that an event names; None where it is no such event, or what it says makes no sense.
+
+    Its files are read when they are asked for.
+    """
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
     # A quote would end the search for its run.
     is_valid = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and re.fullmatch(r"[^'\\]+", str(execution))
     if event.get("event") != ENDED or not is_valid or not isinstance(counts, Mapping):
         return None
     folder = grid_folder / FOLDER / str(name)
-    files = dict(_files(folder, grid_folder))
     numbers = {str(status): count for status, count in counts.items() if isinstance(count, int)}
     started, t = (value if isinstance(value, str) else None for value in (event.get("started"), event.get("t")))
+    files = _Files(folder, grid_folder)
     return Summary(str(execution), files, numbers, started, t, event.get("interrupted") is True)
 
 
-def _files(folder: Path, grid_folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of a summary's files; skip others' files, links and damaged text."""
-    for path in sorted(folder.glob("*")):
-        if _WRITTEN.fullmatch(path.name) and is_own(path, grid_folder):
+class _Files(Mapping[str, str]):
+    """The files of an execution, each read when it is asked for; without others' files, links and damaged text."""
+
+    def __init__(self, folder: Path, grid_folder: Path) -> None:
+        self._folder, self._grid_folder = folder, grid_folder
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        path = self._folder / name
+        if name not in self._texts and _WRITTEN.fullmatch(name) and is_own(path, self._grid_folder):
             with suppress(OSError, UnicodeDecodeError):
-                yield path.name, path.read_text(encoding="utf-8")
+                self._texts[name] = path.read_text(encoding="utf-8")
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (path.name for path in sorted(self._folder.glob("*")) if path.name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -6,7 +6,7 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -84,12 +84,17 @@ class Journal:
         with self._telling():
             path.parent.mkdir(parents=True, exist_ok=True)
             # A link in a results folder from somebody else may lead anywhere.
-            self._file = open(path, "ab", buffering=0, opener=_without_links)  # noqa: SIM115
-            if _torn(path):
-                append(self._file.fileno(), b"\n")
+            self._file = open(path, "a+b", buffering=0, opener=_without_links)  # noqa: SIM115
+            fd = self._file.fileno()
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                append(fd, b"\n")
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> Event:
         """Write one event to the system, and events of `ON_DISK_AT_ONCE` to the disk.
+
+        Returns:
+            The event as whoever reads the journal gets it: a tuple is a list there.
 
         Raises:
             JournalError: it cannot be written, or the journal has been taken away.
@@ -106,6 +111,8 @@ class Journal:
             append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
                 os.fsync(fd)
+        written: Event = json.loads(text)
+        return written
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -130,14 +137,6 @@ def _without_links(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def _torn(path: Path) -> bool:
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
-
-
 def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     """Every event of a journal, in order.
 
@@ -160,8 +159,13 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
             elif text.endswith(b"\n") and text.strip():
                 lines.append(number)
     if lines and damaged is None:
-        numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        log.warning("%s: left out %d damaged line%s (%s)", path, len(lines), "s" if len(lines) > 1 else "", numbers)
+        log.warning("%s", damage(path, lines))
+
+
+def damage(path: Path, lines: Sequence[int]) -> str:
+    """What a person is told of a journal's damaged lines."""
+    numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+    return f"{path}: left out {len(lines)} damaged line{'s' if len(lines) > 1 else ''} ({numbers})"
 
 
 def reported_damage(events: Iterable[Event]) -> set[int]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
 
 LARGEST = 2**63
@@ -49,12 +52,21 @@ def error_in(value: Any) -> Mapping[str, Any]:
     return {name: item for name, item in mapping_in(value).items() if name not in ERROR_TEXTS or isinstance(item, str)}
 
 
-def cell_in(value: Any) -> Mapping[str, Any]:
-    """A cell; empty where one of its parts is not what it should be, for then the start of its trial is damaged."""
-    cell = valid_values_in(value)
-    parts = [cell.get(name, {}) for name in CELL_PARTS]
-    parts.append(mapping_in(cell.get("data")).get("examples", {}))
-    return cell if all(isinstance(part, Mapping) for part in parts) else {}
+def cell_in(value: Any) -> Cell:
+    """A cell; unknown where one of its parts is not what it should be, for then the start of its trial is damaged."""
+    try:
+        return _cell_of(json.dumps(mapping_in(value), allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return UNKNOWN_CELL
+
+
+@lru_cache(maxsize=4096)
+def _cell_of(text: str) -> Cell:
+    # The trials of a cell all tell of it, and reading it takes longer than writing its JSON.
+    tree = valid_values_in(json.loads(text))
+    parts = [tree.get(name, {}) for name in CELL_PARTS]
+    parts.append(mapping_in(tree.get("data")).get("examples", {}))
+    return Cell.from_json(tree) if all(isinstance(part, Mapping) for part in parts) else UNKNOWN_CELL
 
 
 def text_in(value: Any) -> str | None:

@@ -268,7 +268,7 @@ class _Reader:
             attempt = _attempt(trial, self.path.stem)
             columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour")}
             if not OWN_NAME.fullmatch(attempt.trial):
-                identity = {"cell": attempt.cell, "device": attempt.profile, "grid": trial.values.get("grid")}
+                identity = {"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": trial.values.get("grid")}
                 columns["cell"] = digest(identity)
                 repeats = cells.setdefault(columns["cell"], {})
                 columns["repeat"] = self._repeat(trial, repeats, numbers)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raybench.core.events import Event
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, attempts
+from raybench.results.attempt import Attempt
 from raybench.results.executions import EFFECTIVE, ENDED, PLAN, read_execution
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.results.recovery import complete_events
 from raybench.sources.tables import Record
 from raybench.tracking.mapping import read_json, requested_repeats
 
@@ -43,29 +42,21 @@ def load_journal(path: Path, grid: str | None = None, source: str | None = None)
     Raises:
         UsageError: nothing in it is an event, it is no file, or cannot be read.
     """
-    damaged_lines: list[int] = []
     name = grid or path.absolute().parent.name
-    executions: list[Event] = []
-    all_attempts = attempts(_collecting(complete_events(path, damaged_lines), executions)).values()
-    if not all_attempts and damaged_lines:
-        raise UsageError(f"{source or path}:{damaged_lines[0]}: no event of a journal, which is one JSON object a line")
-    last = LastExecution(_last_files(path.parent, executions))
-    return [Record(attempt, name, last.columns(attempt)) for attempt in all_attempts]
+    history = GridHistory.read(path)
+    if not history.attempts and history.damaged_lines:
+        raise UsageError(
+            f"{source or path}:{history.damaged_lines[0]}: no event of a journal, which is one JSON object a line"
+        )
+    last = LastExecution(_last_files(history))
+    return [Record(attempt, name, last.columns(attempt)) for attempt in history.attempts.values()]
 
 
-def _collecting(events: Iterable[Event], executions: list[Event]) -> Iterator[Event]:
-    """The same events; those of executions are added to a list."""
-    for event in events:
-        if event.get("event") == ENDED:
-            executions.append(event)
-        yield event
-
-
-def _last_files(folder: Path, executions: Sequence[Event]) -> dict[str, Any]:
+def _last_files(history: GridHistory) -> dict[str, Any]:
     """The data that the last execution of a grid left, by file; empty if there is none that can be read."""
-    for event in reversed(executions):
-        summary = read_execution(folder, event)
-        if summary and summary.files:
+    for event in reversed(history.of_kind(ENDED)):
+        summary = read_execution(history.folder, event)
+        if summary and any(summary.files):
             return {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
     return {}
 

@@ -41,7 +41,7 @@ def _columns(columns: Mapping[str, Any], allowed_columns: Mapping[str, Any]) -> 
     return columns
 
 
-Cell = Annotated[dict[str, Any], AfterValidator(lambda told: _columns(told, _CELL))]
+CellColumns = Annotated[dict[str, Any], AfterValidator(lambda told: _columns(told, _CELL))]
 Said = Annotated[dict[str, Any], AfterValidator(lambda told: _columns(told, _SAID))]
 Seconds = Annotated[FiniteFloat, Field(gt=0)]
 Text = Annotated[str, Field(min_length=1)]
@@ -69,7 +69,7 @@ class PublishedRun(Strict):
 
     machine: Text
     label: str | None = None
-    settings: Cell = {}
+    settings: CellColumns = {}
     says: Said = {}
     derived: Text | None = None
     examples: Annotated[int, Field(gt=0)] | None = None
@@ -134,8 +134,8 @@ class Publication(Strict):
     rule: str | None = None
     caveats: list[Text] = []
     like: Text | None = None
-    settings: Cell = {}
-    machines: dict[str, Cell]
+    settings: CellColumns = {}
+    machines: dict[str, CellColumns]
     runs: list[PublishedRun]
     claims: list[Claim] = []
 
@@ -167,7 +167,7 @@ class Publication(Strict):
         for run in self.runs:
             columns = {**self.settings, **self.machines[run.machine], **run.settings}
             cell = cell_of(columns)
-            cell_id = digest(cell | {"machine": run.machine, "label": run.label})
+            cell_id = digest(cell.to_json() | {"machine": run.machine, "label": run.label})
             repeat = repeats[cell_id] = repeats.get(cell_id, -1) + 1
             attempt = Attempt(
                 trial_id(cell_id, repeat),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.diagnostics import findings
 from raybench.analysis.labels import distinct_labels
 from raybench.checks.roofline.judge import roofline
-from raybench.core.identity import is_smoke, leaves
+from raybench.core.cell import Cell
+from raybench.core.identity import is_smoke
 from raybench.core.settings import TRAINING
 from raybench.results import columns as c
 from raybench.results import timing
@@ -118,7 +119,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "started": attempt.started,
         "ended": attempt.ended,
         "host": attempt.host.get("name"),
-        "device": attempt.profile or _of(attempt.cell, "device", "kind"),
+        "device": attempt.profile or attempt.cell.device.kind or None,
         "seed": attempt.seed,
         "wall_s": attempt.wall,
         "template_import_s": attempt.template_import,
@@ -202,16 +203,16 @@ def _error(attempt: Attempt) -> str | None:
     return ": ".join(str(part) for part in parts if part) or None
 
 
-def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
+def cell_columns(cell: Cell) -> dict[str, Any]:
     """The columns of a cell: those there are, and whatever else it holds by its dotted name.
 
     A setting that came later and is not in the cell has the value that cells without it always had.
     """
-    cell_leaves = dict(leaves(cell))
+    cell_leaves = cell.leaves()
     row = {
         column.name: cell_leaves.get(leaf, _AFTER_ALL.get(leaf) if cell else None) for leaf, column in LEAVES.items()
     }
-    settings = cell.get("settings", {})
+    settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
     return row | {
@@ -221,28 +222,21 @@ def cell_columns(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def cell_of(columns: Mapping[str, Any]) -> dict[str, Any]:
+def cell_of(columns: Mapping[str, Any]) -> Cell:
     """The cell that has these columns: the other way of `cell_columns`.
 
     Raises:
         LookupError: one of them is no column of a cell.
     """
     leaf = {column.name: column.leaf for column in LEAVES.values()}
-    cell: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for name, value in columns.items():
         *path, last = leaf[name].split(".")
-        place = cell
+        place = tree
         for step in path:
             place = place.setdefault(step, {})
         place[last] = value
-    return cell
-
-
-def _of(tree: Mapping[str, Any], *path: str) -> Any:
-    value: Any = tree
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value
+    return Cell.from_json(tree)
 
 
 def _plain(value: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from raybench.analysis.diagnostics.finding import is_caution
 from raybench.analysis.diagnostics.findings import Finding, finding_codes, findings
 from raybench.checks.roofline.judge import roofline
-from raybench.core.identity import SMOKE, is_smoke, leaves, shown_name
+from raybench.core.identity import SMOKE, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results import timing
@@ -160,9 +160,9 @@ def run_name(attempt: Attempt) -> str:
     suffix = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
     if attempt.label or not attempt.cell:
         return (attempt.label or attempt.trial) + suffix
-    cell = dict(leaves(attempt.cell))
+    cell = attempt.cell.leaves()
     parts = [
-        shown_name(attempt.cell),
+        attempt.cell.shown_name,
         attempt.profile or cell.get("device.kind"),
         cell.get("framework"),
         f"b{cell.get('settings.batch_size')}",
@@ -197,7 +197,7 @@ def _first_time(attempt: Attempt) -> str | None:
 
 def parameters(attempt: Attempt) -> dict[str, str]:
     """Every leaf of the cell by its dotted name, the device's name, the repeat and the seed; all but texts as JSON."""
-    values: dict[str, Any] = {**dict(leaves(attempt.cell)), "repeat": attempt.repeat}
+    values: dict[str, Any] = {**attempt.cell.leaves(), "repeat": attempt.repeat}
     if name := attempt.profile or values.get("device.kind"):
         values[DEVICE_NAME] = name
     if attempt.seed is not None:
@@ -251,7 +251,7 @@ def roofline_metrics(attempt: Attempt) -> dict[str, float]:
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     """What runs are found by."""
-    cell = dict(leaves(attempt.cell))
+    cell = attempt.cell.leaves()
     required = {
         GRID: attempt.grid or grid,
         "raybench.cell_id": attempt.cell_id,
@@ -291,7 +291,7 @@ def state(status: str) -> str:
 
 def data_set(attempt: Attempt) -> tuple[str, str] | None:
     """Name and digest of what it trained on; None where its start was lost."""
-    cell = dict(leaves(attempt.cell))
+    cell = attempt.cell.leaves()
     name = cell.get("data.name")
     return (str(name)[:NAME_LENGTH], str(cell.get("data.digest") or "unknown")[:DIGEST_LENGTH]) if name else None
 

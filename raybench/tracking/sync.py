@@ -7,16 +7,15 @@ none, MLflow is loaded for that alone, and only if the file is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import attempts
-from raybench.results.executions import Summary, read_execution
-from raybench.results.journal import JOURNAL, attempt_folder, read
+from raybench.results.executions import ENDED, read_execution
+from raybench.results.history import GridHistory
+from raybench.results.journal import attempt_folder
 from raybench.tracking.mapping import attempt_id, is_identifiable
 from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
 
@@ -60,22 +59,24 @@ def mark_complete(folder: Path) -> None:
         (folder / INCOMPLETE).unlink(missing_ok=True)
 
 
-def catch_up(folder: Path, store: Store, grid: str, warn: Callable[[str], None]) -> None:
+def catch_up(history: GridHistory, store: Store, grid: str, warn: Callable[[str], None]) -> None:
     """Sync a grid if an earlier driver did not write all of it.
 
     Args:
         warn: gets one line if the store cannot be used.
     """
-    if not (folder / INCOMPLETE).is_file():
+    if not (history.folder / INCOMPLETE).is_file():
         return
     try:
-        sync(folder / JOURNAL, store, grid)
+        sync(history, store, grid)
     except StoreError as error:
-        command = f"raybench sync{cli_flags(store, folder.parent)} {grid}"
+        command = f"raybench sync{cli_flags(store, history.folder.parent)} {grid}"
         warn(f"{error}. Everything is in the journal: run `{command}` to write the rest.")
 
 
-def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], None] | None = None) -> SyncReport:
+def sync(
+    history: GridHistory, store: Store, grid: str, progress: Callable[[int, int], None] | None = None
+) -> SyncReport:
     """Bring a grid's runs up to date with its journal.
 
     A run with a final status is complete and stays as it is, so a second sync changes nothing. A run that is not
@@ -83,31 +84,25 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
     The run of each execution of the grid is written too, with the parts of the journal that the store lacks.
 
     Args:
-        journal: the grid's journal; the trials' files are beside it.
+        history: of the grid; the trials' files are beside its journal.
         store: the MLflow store.
         grid: the grid's name, which is the experiment's.
         progress: gets the number of attempts that are done and of all.
 
     Raises:
         StoreError: the store cannot be reached or used; what was written until then stays.
-        OSError: the journal cannot be read.
     """
-    report = SyncReport()
-    summaries: list[Summary] = []
-
-    def events_of_trials() -> Iterator[Event]:
-        for event in read(journal, report.damaged):
-            summary = read_execution(journal.parent, event)
-            if summary:
-                summaries.append(summary)
-            yield event
-
-    records = attempts(events_of_trials()).values()
-    tried = [attempt for attempt in records if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)]
+    report = SyncReport(damaged=history.damaged_lines)
+    summaries = [summary for event in history.of_kind(ENDED) if (summary := read_execution(history.folder, event))]
+    tried = [
+        attempt
+        for attempt in history.attempts.values()
+        if attempt.status != TrialStatus.SKIPPED and is_identifiable(attempt)
+    ]
     with redacted_errors(store):
         from raybench.tracking.mlflow import Runs
 
-    runs = Runs(store, grid, journal)
+    runs = Runs(store, grid, history.path)
     states = runs.list_runs().runs
     for position, attempt in enumerate(tried, 1):
         run = states.get(attempt_id(attempt))
@@ -119,11 +114,11 @@ def sync(journal: Path, store: Store, grid: str, progress: Callable[[int, int], 
             report.unchanged += 1
         else:
             report.updated += 1
-        runs.write(attempt, run, attempt_folder(journal.parent, *attempt.key))
+        runs.write(attempt, run, attempt_folder(history.folder, *attempt.key))
         if progress:
             progress(position, len(tried))
     for summary in summaries:
         runs.write_summary(summary)
     report.parts = len(list(runs.add_journal(summaries[-1].execution if summaries else None)))
-    mark_complete(journal.parent)
+    mark_complete(history.folder)
     return report

@@ -6,15 +6,15 @@ lag behind or fail, and a grid goes on without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, Key, apply_event
+from raybench.results.attempt import Attempt, attempts
 from raybench.results.executions import Summary
+from raybench.results.history import GridHistory
 from raybench.tracking import mapping
 from raybench.tracking.store import Store
 from raybench.tracking.sync import catch_up
@@ -31,7 +31,7 @@ class Writer(Protocol):
         """Wait until writing no longer takes processor time from a trial."""
 
     def put(self, event: Event) -> None:
-        """Take an event."""
+        """Take an event that the grid's history has now."""
 
     def put_summary(self, summary: Summary) -> None:
         """Take the summary of the execution."""
@@ -43,29 +43,18 @@ class Writer(Protocol):
 class Tracker(Protocol):
     """Makes a writer for each execution of a grid."""
 
-    def open(
-        self,
-        grid: str,
-        folder: Path,
-        execution: str,
-        earlier: Iterable[Attempt],
-        executions: Sequence[Event],
-        warn: Tell,
-        tell: Tell,
-    ) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Start writing.
 
         Args:
             grid: its name.
-            folder: the grid's folder, with its journal and its trials' files.
+            history: of the grid, with its earlier executions; the trials' files are beside its journal.
             execution: the name of this execution.
-            earlier: attempts of earlier executions.
-            executions: `grid_ended` events of earlier executions.
             warn: gets one line about what is missing at the end.
             tell: gets one line at once when something fails.
         """
 
-    def catch_up(self, grid: str, folder: Path, warn: Tell) -> None:
+    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
         """Write what an earlier execution could not, if there is nothing to run now."""
 
 
@@ -75,41 +64,23 @@ class MlflowTracker:
 
     store: Store
 
-    def open(
-        self,
-        grid: str,
-        folder: Path,
-        execution: str,
-        earlier: Iterable[Attempt],
-        executions: Sequence[Event],
-        warn: Tell,
-        tell: Tell,
-    ) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Start the thread."""
-        return MlflowWriter(self.store, grid, folder, execution, earlier, executions, warn=warn, tell=tell)
+        return MlflowWriter(self.store, grid, history, execution, warn=warn, tell=tell)
 
-    def catch_up(self, grid: str, folder: Path, warn: Tell) -> None:
+    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
         """Sync the grid if a killed driver left a note that it is incomplete."""
-        catch_up(folder, self.store, grid, warn)
+        catch_up(history, self.store, grid, warn)
 
 
 class NoTracker:
     """Keeps nothing."""
 
-    def open(
-        self,
-        grid: str,
-        folder: Path,
-        execution: str,
-        earlier: Iterable[Attempt],
-        executions: Sequence[Event],
-        warn: Tell,
-        tell: Tell,
-    ) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Return itself."""
         return self
 
-    def catch_up(self, grid: str, folder: Path, warn: Tell) -> None:
+    def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
         """Do nothing."""
 
     def wait_open(self) -> None:
@@ -159,16 +130,7 @@ class MemoryTracker(NoTracker):
     events: list[Event] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
 
-    def open(
-        self,
-        grid: str,
-        folder: Path,
-        execution: str,
-        earlier: Iterable[Attempt],
-        executions: Sequence[Event],
-        warn: Tell,
-        tell: Tell,
-    ) -> Writer:
+    def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Remember the grid's name."""
         self.grid = grid
         return self
@@ -184,12 +146,9 @@ class MemoryTracker(NoTracker):
     @property
     def runs(self) -> list[RecordedRun]:
         """A run for each attempt that started, in the order of their starts."""
-        attempts: dict[Key, Attempt] = {}
-        for event in self.events:
-            apply_event(attempts, event)
         return [
             self._run(attempt)
-            for attempt in attempts.values()
+            for attempt in attempts(self.events).values()
             if attempt.status != TrialStatus.SKIPPED and mapping.is_identifiable(attempt)
         ]
 

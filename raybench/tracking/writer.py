@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from shlex import quote
 from threading import Event as Flag
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from raybench.core.events import Event
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, Key, apply_event
-from raybench.results.executions import Summary, read_execution
-from raybench.results.journal import JOURNAL, attempt_folder
+from raybench.results.attempt import Key, key_of
+from raybench.results.executions import ENDED, Summary, read_execution
+from raybench.results.history import GridHistory
+from raybench.results.journal import attempt_folder
 from raybench.tracking import sync
 from raybench.tracking.mapping import attempt_id, is_identifiable
 from raybench.tracking.store import Store, StoreError, cli_flags, redacted_errors
@@ -67,10 +67,9 @@ class MlflowWriter:
     Args:
         store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        folder: the grid's folder, with its journal and its trials' files.
+        history: of the grid, with the trials' files beside its journal; what MLflow lacks of earlier executions is
+            written too.
         execution: the name of this execution.
-        earlier: attempts of earlier executions; those that MLflow lacks or shows as running are written too.
-        executions: `grid_ended` events of earlier executions; those that MLflow lacks are written too.
         interval: seconds between two passes while a trial runs on this host.
         warn: gets one line, without secrets, if runs are missing in the store at the end.
         tell: gets one line as soon as a store fails; by default `warn`.
@@ -80,26 +79,24 @@ class MlflowWriter:
         self,
         store: Store,
         grid: str,
-        folder: Path,
+        history: GridHistory,
         execution: str,
-        earlier: Iterable[Attempt] = (),
-        executions: Iterable[Event] = (),
         interval: float = INTERVAL,
         warn: Callable[[str], None] = log.warning,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        self._store, self._grid, self._folder, self._interval = store, grid, folder, interval
+        self._store, self._grid, self._history, self._interval = store, grid, history, interval
         self._execution, self._warn, self._tell = execution, warn, tell or warn
-        self._earlier = [attempt for attempt in earlier if attempt.status not in (None, TrialStatus.SKIPPED)]
-        self._executions = list(executions)
+        self._earlier = [
+            key for key, attempt in history.attempts.items() if attempt.status not in (None, TrialStatus.SKIPPED)
+        ]
+        self._executions = history.of_kind(ENDED)
         self._queue: SimpleQueue[Event | Summary | None] = SimpleQueue()
-        self._attempts: dict[Key, Attempt] = {}
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
         self._summaries: list[Summary] = []
         self._runs: Runs | None = None
         self._states: dict[str, StoredRun] = {}  # by `attempt_id`
         self._states_valid = False  # unknown after a failure: a request may have been carried out
-        self._journal = folder / JOURNAL
         self._journal_behind, self._journal_due = True, 0.0
         self._ended = False  # whether the execution has its summary
         self._complete: set[Key] = set()
@@ -109,7 +106,7 @@ class MlflowWriter:
         self._opened, self._closing = Flag(), Flag()
         self._give_up = float("inf")
         self._host = platform.node()
-        sync.mark_incomplete(folder)
+        sync.mark_incomplete(history.folder)
         self._thread = Thread(target=self._work, name="raybench-mlflow", daemon=True)
         self._thread.start()
 
@@ -127,7 +124,7 @@ class MlflowWriter:
         return self._runs is not None
 
     def put(self, event: Event) -> None:
-        """Take an event; never waits and never raises."""
+        """Take an event that the history has now; never waits and never raises."""
         self._queue.put(event)
 
     def put_summary(self, summary: Summary) -> None:
@@ -137,7 +134,8 @@ class MlflowWriter:
     @property
     def left(self) -> int:
         """Number of runs that are not up to date in MLflow."""
-        return len(self._pending) + max(len(self._summaries), int(self._journal_behind and self._journal.is_file()))
+        has_lines_left = self._journal_behind and self._history.path.is_file()
+        return len(self._pending) + max(len(self._summaries), int(has_lines_left))
 
     @property
     def _ending(self) -> set[str]:
@@ -166,10 +164,10 @@ class MlflowWriter:
         left = max(self.left, int(self._thread.is_alive()))
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
-            command = f"raybench sync{cli_flags(self._store, self._folder.parent)} {quote(self._grid)}"
+            command = f"raybench sync{cli_flags(self._store, self._history.folder.parent)} {quote(self._grid)}"
             self._warn(f"{runs} not up to date in {self._store}: run `{command}` to write the rest")
         else:
-            sync.mark_complete(self._folder)
+            sync.mark_complete(self._history.folder)
         return left
 
     def _work(self) -> None:
@@ -210,21 +208,20 @@ class MlflowWriter:
             self._summaries.append(item)
             self._ended = True
             return
-        attempt = apply_event(self._attempts, item)
-        if attempt is None:
+        key = key_of(item)
+        if key is None or item["event"] == "trial_skipped":  # a skipped trial never ran and has no run
             return
-        # A skipped trial never ran and has no run; a complete run stays as it is.
-        if attempt.status == TrialStatus.SKIPPED or attempt.key in self._complete:
-            del self._attempts[attempt.key]
-            return
+        attempt = self._history.attempts[key]  # its next events may have come already
         if not is_identifiable(attempt):
             return
-        self._pending[attempt.key] = None
-        if attempt.status is None and attempt.host.get("name", self._host) == self._host:
-            self._running.add(attempt.key)
-        elif attempt.key in self._running:
-            self._running.remove(attempt.key)
-            self._idle_since = time.monotonic()
+        if key not in self._complete:  # a complete run stays as it is
+            self._pending[key] = None
+        if attempt.host.get("name", self._host) == self._host:
+            if attempt.status is None:
+                self._running.add(key)
+            elif item["event"] == "trial_ended":
+                self._running.discard(key)
+                self._idle_since = time.monotonic()
 
     def _finish(self) -> None:
         """Write the rest without regard for trials, until it is done, time is up, or the store keeps failing."""
@@ -248,7 +245,7 @@ class MlflowWriter:
             with redacted_errors(self._store):
                 from raybench.tracking.mlflow import Runs
 
-            self._runs = Runs(self._store, self._grid, self._journal)
+            self._runs = Runs(self._store, self._grid, self._history.path)
         if not self._states_valid:
             listing = self._runs.list_runs()
             self._states = listing.runs
@@ -259,13 +256,12 @@ class MlflowWriter:
 
     def _add_earlier(self, listing: Listing) -> None:
         """Add what earlier executions did not write, such as the end of a run that a killed driver left open."""
-        for attempt in self._earlier:
-            run = listing.runs.get(attempt_id(attempt))
+        for key in self._earlier:
+            run = listing.runs.get(attempt_id(self._history.attempts[key]))
             if run is None or not run.ended or run.duplicates:
-                self._attempts.setdefault(attempt.key, attempt)
-                self._pending.setdefault(attempt.key)
+                self._pending.setdefault(key)
         missing = [event for event in self._executions if event.get("execution") not in listing.executions]
-        self._summaries[:0] = [summary for event in missing if (summary := read_execution(self._folder, event))]
+        self._summaries[:0] = [summary for event in missing if (summary := read_execution(self._history.folder, event))]
         self._earlier.clear()
         self._executions.clear()
 
@@ -276,9 +272,9 @@ class MlflowWriter:
         deadline = self._last_pass + self._interval * SHARE if self._running else self._give_up
         for key in list(self._pending):
             try:
-                attempt = self._attempts[key]
+                attempt = self._history.snapshot(key)
                 name = attempt_id(attempt)
-                state = runs.write(attempt, self._states.get(name), attempt_folder(self._folder, *key))
+                state = runs.write(attempt, self._states.get(name), attempt_folder(self._history.folder, *key))
                 self._states[name] = state
             except StoreError:
                 del self._pending[key]
@@ -287,7 +283,6 @@ class MlflowWriter:
             del self._pending[key]
             if state.ended:
                 self._complete.add(key)
-                del self._attempts[key]
             if time.monotonic() >= deadline:
                 return
         # A run that has ended has the whole journal of its execution.

@@ -19,9 +19,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import DEVICES
 from raybench.core.process_guard import die_with_parent, watch
@@ -33,11 +34,10 @@ GRACE = 1.0
 """Seconds for the other ranks to end after one has told an error: it may be the same one, or follow from a death."""
 
 
-def ranks_of(cell: Mapping[str, Any]) -> int:
+def ranks_of(cell: Cell) -> int:
     """How many processes train a cell's model together."""
-    device = cell["device"]
-    is_ranked = device.get("replication") == DEVICES and cell["framework"] in RANKED
-    return int(device["devices"]) if is_ranked else 1
+    is_ranked = cell.device.replication == DEVICES and cell.framework in RANKED
+    return cell.device.devices if is_ranked else 1
 
 
 def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:

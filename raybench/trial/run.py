@@ -78,7 +78,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
         recipe = Recipe.from_cell(job.cell)
         workload = workload_of(job)
-        engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, ledger, job.seed))
+        engine = open_engine(job.cell.framework, EngineParts(recipe, workload, device, ledger, job.seed))
         phase.enter(DATA)
         with ledger.section("data"):
             data = in_memory(load_data(job, workload))
@@ -144,7 +144,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         status == TrialStatus.COMPLETED and current_rank().number == 0
     ):  # after the clock has stopped: a picture is no training
         try:
-            write_preview(workload, job.cell["framework"], engine, data.val, Path(job.folder))
+            write_preview(workload, job.cell.framework, engine, data.val, Path(job.folder))
         except Exception as exc:
             warnings.append(f"no picture of predictions: {type(exc).__name__}: {message_of(exc)}")
     event = events.trial_ended(
@@ -220,27 +220,27 @@ def open_assigned(job: Job) -> Device:
     Raises:
         RuntimeError: it is not the hardware that was planned for.
     """
-    device_spec, rank = job.cell["device"], current_rank()
-    devices = device_spec.get("devices", 1) // rank.count
-    threads = max(1, device_spec["threads"] // rank.count)
+    planned, rank = job.cell.device, current_rank()
+    devices = (planned.devices or 1) // rank.count
+    threads = max(1, planned.threads // rank.count)
     assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices)
-    device = open_device(device_spec["kind"], job.cell["framework"], assignment)
+    device = open_device(planned.kind, job.cell.framework, assignment)
     device.hide_others()
-    device.open(job.cell["settings"]["precision"])
+    device.open(job.cell.settings.precision)
     info = device.describe()
-    if info.model != device_spec["model"]:
-        raise RuntimeError(f"planned for {device_spec['model']!r}, but this is {info.model!r}")
+    if info.model != planned.model:
+        raise RuntimeError(f"planned for {planned.model!r}, but this is {info.model!r}")
     return device
 
 
 def _opening(job: Job, device: Device) -> dict[str, Any]:
-    package = PACKAGES[job.cell["framework"]]
+    package = PACKAGES[job.cell.framework]
     hardware = device.describe()
     return {
         "run": uuid4().hex,
         "seed": job.seed,
         "repeat": job.repeat,
-        "cell": job.cell,
+        "cell": job.cell.to_json(),
         **job.labels,
         "host": {"name": platform.node(), "boot": boot_id(), "kernel": platform.release(), "pid": os.getpid()},
         "versions": {
@@ -281,7 +281,7 @@ def workload_of(job: Job) -> Workload:
         Exception: whatever the person's file raises.
     """
     workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
-    return workload.with_options(job.cell["settings"].get("model", {}))
+    return workload.with_options(job.cell.settings.model)
 
 
 def load_data(job: Job, workload: Workload) -> Data:
@@ -297,8 +297,8 @@ def load_data(job: Job, workload: Workload) -> Data:
     data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
-    counts = dict(job.cell["data"]["examples"])
-    if "smoke" in job.cell:  # of a person's own data nobody knew how many there are
+    counts = vars(job.cell.data.examples)
+    if job.cell.role.is_smoke:  # of a person's own data nobody knew how many there are
         counts = {name: min(counts[name], len(split)) for name, split in vars(data).items()}
     return Data(_cut(data.train, counts["train"], "training"), _cut(data.val, counts["val"], "validation"))
 

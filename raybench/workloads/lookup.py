@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
+from raybench.core.cell import CellWorkload
 from raybench.datasets import digests
 from raybench.datasets.paths import user_path
 from raybench.errors import DataError, WorkloadError
@@ -76,9 +77,9 @@ class WorkloadInfo:
         root = Path(self.file).absolute().parent
         return OwnFiles(root, dict(self.files), dict(self.elsewhere), dict(self.links))
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> CellWorkload:
         """What of it goes into a cell: its name, and its version or its file's digest."""
-        return {"name": self.name, **({"digest": self.digest} if self.digest else {"version": self.version})}
+        return CellWorkload(self.name, digest=self.digest) if self.digest else CellWorkload(self.name, self.version)
 
     def data_digest(self, root: Path) -> str | None:
         """The digest of `data_files` below the data folder; None where there are none.

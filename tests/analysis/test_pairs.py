@@ -2,6 +2,7 @@ import pytest
 from support.report_grids import CPU, GPU, Grid
 
 from raybench.analysis.pairs import SettingDifference, differences, pairs
+from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.settings import label
 from raybench.results.attempt import attempts, latest
 
@@ -51,8 +52,8 @@ def test_what_affects_learning():
 
 
 def test_a_setting_that_the_baseline_does_not_tell():
-    one, other = {"settings": {}}, {"settings": {"batch_size": 64, "optimizer": {"name": "adam"}}}
-    assert differences(one, other, ()) == (
+    other = Cell.from_json({"settings": {"batch_size": 64, "optimizer": {"name": "adam"}}})
+    assert differences(UNKNOWN_CELL, other, ()) == (
         SettingDifference("batch_size", 64, None, in_baseline=False),
         SettingDifference("optimizer", "adam", None, in_baseline=False),
     )

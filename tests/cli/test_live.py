@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
 from raybench.planning.plan import WorkItem, make_plan
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -89,22 +92,26 @@ class Watched:
         self.plan, self.page, self.now = plan, StringIO(), 1000.0
         monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
         console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
-        self.display = Display(console)
-        self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], [])
+        self.display, self.history = Display(console), GridHistory(Path(JOURNAL))
+        self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], self.history)
+
+    def tell(self, event):
+        self.history.take(event)
+        self.display.event(event)
 
     def start(self, number, attempt=1):
         trial = self.plan.trials[number]
-        fields = {"cell": trial.cell.content, "label": self.plan.label(trial)}
-        self.display.event(events.trial_started(trial.trial_id, attempt, **fields))
+        fields = {"cell": trial.cell.content.to_json(), "label": self.plan.label(trial)}
+        self.tell(events.trial_started(trial.trial_id, attempt, **fields))
 
     def epoch(self, number, epoch, accuracy, train=2.0):
         ledger = {"compile": 1.0 if epoch == 1 else 0.0, "train": train, "input_wait": 0.0, "evaluate": 0.5}
         trial = self.plan.trials[number].trial_id
         fields = {"epoch": epoch, "steps": 3, "examples": 96, "ledger": ledger, "metrics": {"val/accuracy": accuracy}}
-        self.display.event(events.epoch_ended(trial, 1, **fields))
+        self.tell(events.epoch_ended(trial, 1, **fields))
 
     def end(self, number, status="completed", **fields):
-        self.display.event(events.trial_ended(self.plan.trials[number].trial_id, 1, status, **fields))
+        self.tell(events.trial_ended(self.plan.trials[number].trial_id, 1, status, **fields))
 
     def lines(self):
         """Everything on the page so far, without what moves the cursor."""
@@ -152,7 +159,7 @@ def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal)
     assert head.endswith("0/2 trials 6 s so far, time left not known yet"), "nothing is known of the second"
     assert terminal.plan.label(trial) in row
     assert "epoch 3/4, 2.0 s an epoch, val/accuracy 0.8125" in row
-    assert trial.cell.content["device"]["model"][:5] in row
+    assert trial.cell.content.device.model[:5] in row
 
 
 def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
@@ -273,7 +280,7 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.start(1)
     plain.end(1, "oom", error={"type": "MemoryError", "message": "too large"})
     first, second = (plain.plan.label(trial) for trial in plain.plan.trials)
-    model = plain.plan.trials[0].cell.content["device"]["model"]
+    model = plain.plan.trials[0].cell.content.device.model
     assert "\x1b" not in plain.page.getvalue()
     assert plain.lines() == [
         "digits: 2 of 2 trials to run",

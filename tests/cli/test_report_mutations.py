@@ -12,6 +12,7 @@ from support.mutations import Tally, cases, changed_bytes, changed_lines, change
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.request import GridRequest, to_dict
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
 from raybench.results.executions import FOLDER
@@ -38,7 +39,9 @@ def made_up():
         found = {"check": "canary", "subject": subject, "call_s": call_s, "noise": 0.05, "calls": 95, "host": "node-1"}
         made.append(events.check_ended(f"canary-{number}", 1, **found))
     planned = {
-        cell_id(cell): PlannedCell(cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=cell)
+        cell_id(cell): PlannedCell(
+            cell_id(cell), {"device": cell["device"]["model"]}, 3, None, 0.5, content=Cell.from_json(cell)
+        )
         for cell in cells.values()
     }
     target = Target("val/accuracy", 0.5)

@@ -1,9 +1,10 @@
 import json
 
 import pytest
+from support.cells import make_cell
 
+from raybench.core.cell import CellWorkload
 from raybench.core.identity import canonical, cell_id, leaves, trial_id
-from raybench.planning.cell import make_cell
 
 GOLDEN = (
     '{"data":{"digest":"sha256:5d3f0a1c","examples":{"train":40000,"val":10000},"name":"cifar10"},"device":{"count":2,'
@@ -36,7 +37,7 @@ RESOLVED = {
 
 def cell(seed=0, target=None, **changes):
     return make_cell(
-        workload={"name": "katnoria_cnn", "version": 1},
+        workload=CellWorkload("katnoria_cnn", 1),
         data={"name": "cifar10", "digest": "sha256:5d3f0a1c", "examples": {"train": 40000, "val": 10000}},
         device={"count": 2, "kind": "cpu", "model": "AMD EPYC", "replicas": 1, "threads": 2},
         engine={"name": "torch", "version": 1, "framework_version": "2.13"},
@@ -47,9 +48,9 @@ def cell(seed=0, target=None, **changes):
 
 
 def test_the_golden_cell_digit_for_digit():
-    assert canonical(cell()) == GOLDEN
-    assert cell_id(json.loads(GOLDEN)) == cell_id(cell()) == "e5728b716bd9"
-    assert trial_id(cell_id(cell()), 0) == "e5728b716bd9-r0"
+    assert canonical(cell().to_json()) == GOLDEN
+    assert cell_id(json.loads(GOLDEN)) == cell().cell_id == "e5728b716bd9"
+    assert trial_id(cell().cell_id, 0) == "e5728b716bd9-r0"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_the_golden_cell_digit_for_digit():
     ],
 )
 def test_what_can_change_a_result_makes_another_cell(changes):
-    assert cell_id(cell(**changes)) != "e5728b716bd9"
+    assert cell(**changes).cell_id != "e5728b716bd9"
 
 
 @pytest.mark.parametrize(
@@ -83,23 +84,23 @@ def test_what_can_change_a_result_makes_another_cell(changes):
     ],
 )
 def test_what_cannot_does_not(changes):
-    assert cell_id(cell(**changes)) == "e5728b716bd9"
+    assert cell(**changes).cell_id == "e5728b716bd9"
 
 
 def test_one_setting_written_in_two_ways_is_one_cell():
-    assert cell_id(cell(augmentation=["crop"])) == cell_id(cell(augmentation=[{"crop": 4}]))
-    assert cell_id(cell(weight_decay=0)) == cell_id(cell(weight_decay=0.0))
-    assert cell_id(cell(momentum=0)) == cell_id(cell(momentum=0.0, nesterov=False))
+    assert cell(augmentation=["crop"]).cell_id == cell(augmentation=[{"crop": 4}]).cell_id
+    assert cell(weight_decay=0).cell_id == cell(weight_decay=0.0).cell_id
+    assert cell(momentum=0).cell_id == cell(momentum=0.0, nesterov=False).cell_id
     points = [[0, 0], [5, 1]]
     same = [
         {"name": "piecewise_linear", "points": points},
         {"name": "piecewise_linear", "points": points, "stretch": False},
     ]
-    assert cell_id(cell(schedule=same[0])) == cell_id(cell(schedule=same[1]))
+    assert cell(schedule=same[0]).cell_id == cell(schedule=same[1]).cell_id
 
 
 def test_leaves_are_dotted_and_lists_are_leaves():
-    found = dict(leaves(cell()))
+    found = dict(leaves(cell().to_json()))
     assert found["settings.optimizer.learning_rate"] == 0.1
     assert found["settings.augmentation"] == []
     assert found["data.examples.val"] == 10000

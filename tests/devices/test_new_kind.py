@@ -14,6 +14,7 @@ from support import ROOT
 
 from raybench import devices, load
 from raybench.config import json_schema, load_grid
+from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices import KINDS, Hardware, register_kinds
 from raybench.devices.host import usable_cores
@@ -136,7 +137,7 @@ def test_it_runs_and_is_in_the_tables(abacus, grid, tmp_path):
 
 
 def test_it_is_monitored(abacus, tmp_path):
-    job = Job("t-r0", 1, 0, 0, {"device": {"kind": "abacus"}}, {}, "", str(tmp_path), usable_cores(), ["1"])
+    job = Job("t-r0", 1, 0, 0, Cell(device=CellDevice("abacus")), {}, "", str(tmp_path), usable_cores(), ["1"])
     trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
         with Monitor(job) as audit:

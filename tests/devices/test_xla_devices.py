@@ -5,6 +5,7 @@ import os
 import pytest
 from support.frameworks import call
 
+from raybench.core.cell import Cell, CellDevice
 from raybench.core.rank import Rank
 from raybench.devices import (
     KINDS,
@@ -197,7 +198,7 @@ def test_ray_is_asked_for_each_kind_by_its_own_name(kind, resource):
     from raybench.execution.ray_tune import PIN, _bundle
     from raybench.execution.scheduler import AssignedWork
 
-    cell = SimpleNamespace(content={"device": {"kind": kind}}, fit=SimpleNamespace(resources=()))
+    cell = SimpleNamespace(content=Cell(device=CellDevice(kind)), fit=SimpleNamespace(resources=()))
     work = SimpleNamespace(trial=SimpleNamespace(cell=cell))
     there = {"node:10.0.0.2": PIN}
     node = Node("box", (), address="10.0.0.2")

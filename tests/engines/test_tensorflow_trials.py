@@ -6,13 +6,13 @@ from importlib import metadata
 
 import pytest
 from support import SUPPORT
+from support.cells import make_cell
 from support.frameworks import call
 
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines import VERSIONS
-from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]

@@ -1,11 +1,11 @@
 """Whole trials on kind xla_cpu: a fork template of the other interpreter, and what its events say."""
 
 import pytest
+from support.cells import make_cell
 
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
 
 pytestmark = [pytest.mark.slow, pytest.mark.xla]

@@ -53,7 +53,7 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
     built.python.symlink_to(own)
 
     told = []
-    assert create("tiny", told.append, rerun=True).state == "ready"
+    assert create("tiny", told.append, rebuild=True).state == "ready"
     assert any("tiny" in line for line in told)
     assert [line.split(":")[0] for line in told] == sorted(line.split(":")[0] for line in told)
     assert {line.split(":")[0] for line in told} == {"step 1 of 3", "step 2 of 3", "step 3 of 3"}
@@ -61,7 +61,7 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
     # One that was ready is not, once building it anew has failed.
     monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
     with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
-        create("tiny", lambda _: None, rerun=True)
+        create("tiny", lambda _: None, rebuild=True)
     assert environment_status("tiny").state == "not built"
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.execution.cluster import LEFT, disambiguate, limit_to_ray, own_folder, put_files, take_files
@@ -51,7 +52,7 @@ def test_data_are_looked_for_where_the_trial_would_run(data, said):
 def test_a_trials_files_come_home_and_nothing_else_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = tmp_path / "home" / "attempt-1"
-    job = Job("t-r0", 1, 0, 0, {}, {}, "", str(home))
+    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {}, "", str(home))
     away = own_folder(job)
     assert away.folder.startswith(str(tmp_path / "cache"))
     (home.parent / "attempt-2").mkdir(parents=True)

@@ -12,6 +12,7 @@ from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.process import ForkServer
 from raybench.execution.progress import RecordingListener
+from raybench.results.history import GridHistory
 from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
@@ -114,7 +115,7 @@ def test_the_proof_stands_on_every_run_in_mlflow(proven, tmp_path, migrated_data
     (execution,) = (outcome.folder / "executions").iterdir()
     assert [proof["passed"] for proof in json.loads((execution / "decay_proofs.json").read_text())] == [True]
     anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
-    assert sync(outcome.journal, anew, "proven").created == 2
+    assert sync(GridHistory.read(outcome.journal), anew, "proven").created == 2
     assert {values["raybench.decay_check"] for values in of_runs(anew, "tags").values()} == {"passed"}
 
 

@@ -3,12 +3,13 @@
 import random
 from dataclasses import replace
 
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.devices import Hardware
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import Cell
+from raybench.planning.resolve import ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -17,7 +18,9 @@ OTHER = Node("other", (CPU,))
 
 
 def work(name, cpus=8, accelerators=0, nodes=("box",), hardware=CPU):
-    cell = Cell(name, {}, "x", {}, Placement(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None)
+    cell = ResolvedCell(
+        name, {}, "x", UNKNOWN_CELL, Placement(hardware, nodes, cpus, accelerators, "2.13"), None, 0.0, None
+    )
     return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
 
 

@@ -121,7 +121,7 @@ def test_a_check_is_one_event(template, tmp_path):
 
 def test_a_check_that_cannot_be_made_says_why(template, tmp_path):
     job = make_check(tmp_path)
-    (event,) = template.run(replace(job, cell={**job.cell, "framework": "mindspore"}))
+    (event,) = template.run(replace(job, cell=replace(job.cell, framework="mindspore")))
     assert event["event"] == "check_ended"
     assert "passed" not in event
     assert event["error"]["type"] == "LookupError"

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from support import WORKLOADS
 
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.status import TrialStatus
 from raybench.devices import Hardware
 from raybench.errors import ExecutionError
@@ -23,7 +24,7 @@ from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import Cell
+from raybench.planning.resolve import ResolvedCell
 from raybench.results.journal import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
@@ -99,7 +100,9 @@ def test_a_grid_goes_on_with_a_new_ray(tmp_path, name):
 def test_a_ray_that_goes_on_ending_ends_the_grid(monkeypatch):
     """After two restarts the command ends with status 1; what ran is lost, not left open."""
     fit = Placement(Hardware("cpu", "EPYC", 2, ids=("0", "1")), ("box",), 2, 0, "2.13")
-    trials = [Trial(f"{name}-r0", Cell(name, {}, "x", {}, fit, None, 0.0, None), 0, 0) for name in "ab"]
+    trials = [
+        Trial(f"{name}-r0", ResolvedCell(name, {}, "x", UNKNOWN_CELL, fit, None, 0.0, None), 0, 0) for name in "ab"
+    ]
     dispatcher = Dispatcher([WorkItem(trial) for trial in trials], [Node("box", (fit.hardware,))], retries=1)
     executor, told, sunk = RayTuneExecutor(), [], []
 

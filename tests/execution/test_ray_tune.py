@@ -89,11 +89,7 @@ def outcome(tmp_path_factory, ray_executor):
 
 
 def by_rate(result):
-    return {
-        attempt.cell["settings"]["optimizer"]["learning_rate"]: attempt
-        for attempt in result.latest.values()
-        if attempt.cell
-    }
+    return {attempt.cell.settings.learning_rate: attempt for attempt in result.latest.values() if attempt.cell}
 
 
 def test_every_trial_ends_as_it_should_and_the_others_complete(outcome):

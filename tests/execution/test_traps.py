@@ -12,6 +12,7 @@ from queue import Queue
 import pytest
 import torch
 from support import WORKLOADS
+from support.cells import make_cell
 
 from raybench.analysis.diagnostics.findings import findings
 from raybench.analysis.diagnostics.run_conditions import BUSY
@@ -22,7 +23,6 @@ from raybench.devices.cuda import Cuda
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
 from raybench.monitoring.host import core_times
-from raybench.planning.cell import make_cell
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.trial import run as trial

@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import SAMPLES, Monitor, nvidia
@@ -151,7 +152,7 @@ def test_other_kinds_have_no_sensors():
 def audited(folder, seconds=0.4):
     import subprocess
 
-    job = Job("t-r0", 1, 0, 0, {"device": {"kind": "cuda"}}, {}, "", str(folder), usable_cores(), ["0"])
+    job = Job("t-r0", 1, 0, 0, Cell(device=CellDevice("cuda")), {}, "", str(folder), usable_cores(), ["0"])
     trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
         with Monitor(job) as audit:

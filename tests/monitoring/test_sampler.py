@@ -12,6 +12,7 @@ import pytest
 
 from raybench.analysis.diagnostics.findings import findings
 from raybench.core import events
+from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import SAMPLES, Monitor
@@ -48,7 +49,7 @@ def core():
 
 
 def make_job(folder, core):
-    return Job("t-r0", 1, 0, 0, {"device": {"kind": "cpu"}}, {}, "", str(folder), [core])
+    return Job("t-r0", 1, 0, 0, Cell(device=CellDevice("cpu")), {}, "", str(folder), [core])
 
 
 def audited(job, leader, seconds):

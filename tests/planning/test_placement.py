@@ -2,12 +2,13 @@
 
 import pytest
 
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.devices import Hardware, neighbours
 from raybench.execution.scheduler import Dispatcher
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placement
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import Cell
+from raybench.planning.resolve import ResolvedCell
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
 CHIPS = Hardware("tpu", "v5e", 8, ids=tuple(map(str, range(8))))
@@ -46,7 +47,7 @@ def test_chips_of_a_tpu_are_handed_out_as_neighbours(kind, free, count, chosen):
 
 def test_a_trial_waits_for_neighbouring_chips():
     def work(name, count):
-        cell = Cell(name, {}, "x", {}, Placement(CHIPS, ("host",), 1, count, "2.9"), None, 0.0, None)
+        cell = ResolvedCell(name, {}, "x", UNKNOWN_CELL, Placement(CHIPS, ("host",), 1, count, "2.9"), None, 0.0, None)
         return WorkItem(Trial(f"{name}-r0", cell, 0, 0))
 
     host = Node("host", (CPU, CHIPS))

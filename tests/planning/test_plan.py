@@ -69,8 +69,8 @@ def test_exclude_include_and_overrides(plan_of):
     )
     assert axes(plan)[:4] == [("cpu", b, w) for b in (32, 64) for w in (0, 5e-4)]
     assert [cell.axes["batch_size"] for cell in plan.cells[4:]] == [128, 128]
-    assert [cell.content["settings"]["epochs"] for cell in plan.cells[4:]] == [5, 5]
-    names = {cell.axes["weight_decay"]: cell.content["settings"]["optimizer"]["name"] for cell in plan.cells}
+    assert [cell.content.settings.epochs for cell in plan.cells[4:]] == [5, 5]
+    names = {cell.axes["weight_decay"]: cell.content.settings.optimizer for cell in plan.cells}
     assert names == {0: "adam", 5e-4: "sgd"}
 
 
@@ -103,7 +103,7 @@ def test_the_golden_cell_comes_out_of_a_grid_file(plan_of, tmp_path):
         "warmup_epochs": 1,
         "workload": {"name": "katnoria_cnn", "version": 1},
     }
-    found = json.loads(canonical(cell.content))
+    found = json.loads(canonical(cell.content.to_json()))
     found["data"]["digest"] = None
     assert found == golden
     assert plan.label(plan.trials[0]) == "katnoria_cnn cpu torch b256 wd5e-4 r0"
@@ -139,10 +139,10 @@ def test_a_part_of_a_grid_names_its_trials_as_the_whole_does(plan_of):
 
 def test_a_profile_beats_the_grid_and_an_axis_beats_a_profile(plan_of):
     text = GRID + "threads: 1\ndevices:\n  cuda: {kind: cuda, threads: 3}\n"
-    threads = {cell.axes["device"]: cell.content["device"]["threads"] for cell in plan_of(text, [SERVER]).cells}
+    threads = {cell.axes["device"]: cell.content.device.threads for cell in plan_of(text, [SERVER]).cells}
     assert threads == {"cpu": 1, "cuda": 3}
     axis = text.replace("threads: 1\n", "").replace("axes:\n", "axes:\n  threads: [5]\n")
-    assert {cell.content["device"]["threads"] for cell in plan_of(axis, [SERVER]).cells} == {5}
+    assert {cell.content.device.threads for cell in plan_of(axis, [SERVER]).cells} == {5}
 
 
 def test_one_whole_repeat_after_another_each_shuffled_by_the_seed(plan_of):
@@ -294,7 +294,7 @@ def test_the_workloads_file_is_read_and_not_run(tmp_path):
         "from raybench.planning.node import probe_node\n"
         f"folder = Path({str(tmp_path)!r})\n"
         "plan = make_plan(load_grid(folder / 'g.yaml'), [probe_node()], folder)\n"
-        "print(plan.cells[0].content['settings']['batch_size'], plan.cells[0].content['workload'])\n"
+        "print(plan.cells[0].content.settings.batch_size, plan.cells[0].content.to_json()['workload'])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("99 {'name': 'my_workload', 'digest': 'sha256:")
@@ -346,7 +346,7 @@ devices:
 
 
 def device_of(plan):
-    return plan.cells[0].content["device"]
+    return plan.cells[0].content.to_json()["device"]
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
     plain, audited = plan_of(GRID), plan_of(GRID + "audit: {aa_test: true}\n")
     *cells, again = audited.cells
     assert [cell.cell_id for cell in cells] == [cell.cell_id for cell in plain.cells], "the others keep their names"
-    assert again.content == {**cells[0].content, "aa_of": cells[0].cell_id}
+    assert again.content.to_json() == {**cells[0].content.to_json(), "aa_of": cells[0].cell_id}
     assert again.cell_id not in {cell.cell_id for cell in cells}
     labels = {audited.label(trial) for trial in audited.trials}
     assert len(labels) == 9 and sum("A/A" in label for label in labels) == 1
@@ -482,7 +482,7 @@ def test_what_cannot_be_profiled_is_trained_all_the_same_and_said(plan_of):
     two = "  two: {kind: cuda, count: 2, replicas: 2}\n"
     text = f"{GRID}  framework: [torch, tensorflow]\ndevices:\n  cuda: {{kind: cuda}}\n{two}profile_steps: 20\n"
     plan = plan_of(text.replace("[cpu, cuda]", "[cpu, two]"), nodes)
-    able = {(cell.profile, cell.content["framework"]): cell.profile_steps for cell in plan.cells if not cell.skip}
+    able = {(cell.profile, cell.content.framework): cell.profile_steps for cell in plan.cells if not cell.skip}
     assert able == {("cpu", "torch"): 20, ("cpu", "tensorflow"): 0, ("two", "torch"): 0, ("two", "tensorflow"): 0}
     compiled, several = profile_notes(plan.cells)
     assert compiled == (
@@ -496,11 +496,11 @@ def test_a_learning_rate_axis_is_what_each_workloads_own_schedule_multiplies(pla
     own = get(workload).defaults.get("schedule", "constant")
     low, high = plan_of(f"name: g\nworkload: {workload}\naxes: {{device: [cpu], learning_rate: [0.1, 0.4]}}\n").cells
     assert low.cell_id != high.cell_id
-    epochs = low.content["settings"]["epochs"]
+    epochs = low.content.settings.epochs
     rates = [
-        [cell.content["settings"]["optimizer"]["learning_rate"] * factor(step) for step in range(0, 50, 7)]
+        [cell.content.settings.learning_rate * factor(step) for step in range(0, 50, 7)]
         for cell in (low, high)
-        for factor in [schedule(cell.content["settings"]["schedule"], 10, epochs)]
+        for factor in [schedule(cell.content.settings.schedule, 10, epochs)]
     ]
     assert rates[1] == pytest.approx([4 * rate for rate in rates[0]])
     if own == "constant":

@@ -11,6 +11,7 @@ import pytest
 import raybench
 from raybench.analysis.smoke import Cut, smoke_cuts
 from raybench.config import DeviceProfile, load_grid
+from raybench.core.cell import Cell
 from raybench.devices import Hardware
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
@@ -63,7 +64,7 @@ def plan_of(tmp_path):
 
 
 def settings(cell):
-    return cell.content["settings"]
+    return cell.content.settings
 
 
 def test_every_value_is_met_and_most_cells_differ_from_the_baseline_in_one(plan_of):
@@ -97,16 +98,16 @@ def test_each_cell_is_cut_runs_on_the_cpu_and_stays_another_than_the_rest(plan_o
     assert [cell.skip for cell in plan.cells] == [None] * 8
     assert len({cell.cell_id for cell in plan.cells}) == 8
     for cell in plan.cells:
-        made, device = settings(cell), cell.content["device"]
-        assert (device["kind"], cell.content["framework"], device["count"]) == ("cpu", "torch", 2)
-        assert made["epochs"] == 2 and cell.content["warmup_epochs"] == 1
-        assert made["precision"] in ("fp32", "bf16")
-        assert made["batch_size"] <= 24 and made["batch_size"] % device["replicas"] == 0
-        assert cell.content["data"]["examples"] == dict.fromkeys(("train", "val"), made["batch_size"] + 1)
-        assert cell.content["smoke"]["device"] == cell.profile
-    by_device = {cell.profile: cell.content["device"]["replicas"] for cell in plan.cells}
+        made, device = settings(cell), cell.content.device
+        assert (device.kind, cell.content.framework, device.count) == ("cpu", "torch", 2)
+        assert made.epochs == 2 and cell.content.warmup_epochs == 1
+        assert made.precision in ("fp32", "bf16")
+        assert made.batch_size <= 24 and made.batch_size % device.replicas == 0
+        assert vars(cell.content.data.examples) == dict.fromkeys(("train", "val"), made.batch_size + 1)
+        assert cell.content.role.smoke["device"] == cell.profile
+    by_device = {cell.profile: cell.content.device.replicas for cell in plan.cells}
     assert by_device == {"gpu": 1, "gpu2": 2, "tpu": 2}
-    batches = {cell.axes["batch_size"]: settings(cell)["batch_size"] for cell in plan.cells}
+    batches = {cell.axes["batch_size"]: settings(cell).batch_size for cell in plan.cells}
     assert len(set(batches.values())) == len(batches), "batches that differ still do"
 
 
@@ -141,9 +142,9 @@ def test_what_was_cut_is_said(plan_of):
 
 def test_a_framework_that_is_not_here_is_another_and_one_that_is_stays(plan_of):
     text = "name: g\nworkload: digits_cnn\naxes: {device: [gpu]}\ndevices: {gpu: {kind: cuda, framework: tensorflow}}\n"
-    assert [cell.content["framework"] for cell in plan_of(text).cells] == ["tensorflow"]
+    assert [cell.content.framework for cell in plan_of(text).cells] == ["tensorflow"]
     (other,) = plan_of(text, (ONLY_TORCH,)).cells
-    assert (other.content["framework"], other.content["smoke"]["framework"]) == ("torch", "tensorflow")
+    assert (other.content.framework, other.content.role.smoke["framework"]) == ("torch", "tensorflow")
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -153,12 +154,12 @@ def test_xla_on_the_host_stays_where_it_can_be_had(plan_of, there):
     xla = Interpreter(version="3.11.7", packages=found) if there else Interpreter(problem="not built")
     (cell,) = plan_of(text, (replace(LAPTOP, environments={"xla": xla}),)).cells
     wanted = ("xla_cpu", "torch_xla") if there else ("cpu", "torch")
-    assert (cell.content["device"]["kind"], cell.content["framework"], cell.skip) == (*wanted, None)
+    assert (cell.content.device.kind, cell.content.framework, cell.skip) == (*wanted, None)
 
 
 def test_where_takes_the_grids_own_values(plan_of):
     (cell,) = plan_of(GRID, where=[("batch_size", "1024"), ("device", "tpu"), ("weight_decay", "5e-4")]).cells
-    assert (cell.axes["batch_size"], settings(cell)["batch_size"]) == (1024, 16)
+    assert (cell.axes["batch_size"], settings(cell).batch_size) == (1024, 16)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
 
 def test_one_thread_stands_for_all_cores_in_words():
     content = {"smoke": {"device": "cpu", "threads": None}, "device": {"kind": "cpu", "threads": 1}}
-    assert smoke_cuts([content]).settings["threads"] == (Cut("all cores", ("1",)),)
+    assert smoke_cuts([Cell.from_json(content)]).settings["threads"] == (Cut("all cores", ("1",)),)
 
 
 OWN = """
@@ -228,7 +229,7 @@ def test_a_workload_of_ones_own_whose_data_nobody_has_counted(tmp_path):
     options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
     outcome = run_grid(spec, InlineExecutor(), options=options)
     assert outcome.exit_status == 0
-    runs = sorted(outcome.latest.values(), key=lambda run: run.cell["settings"]["batch_size"])
+    runs = sorted(outcome.latest.values(), key=lambda run: run.cell.settings.batch_size)
     assert [(run.status, run.epochs[-1].examples) for run in runs] == [("completed", 2), ("completed", 4)]
 
 

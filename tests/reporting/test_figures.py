@@ -163,7 +163,7 @@ def test_how_many_have_reached_the_target_by_when():
     tried = [
         run
         for run in grid.latest.values()
-        if (run.profile, run.cell["settings"]["batch_size"], run.cell["settings"]["weight_decay"]) == ("tpu", 256, 0)
+        if (run.profile, run.cell.settings.batch_size, run.cell.settings.weight_decay) == ("tpu", 256, 0)
     ]
     took = sorted(map(timing.epochs, tried))
     assert some.get_xdata()[-1] == took[-1], "the line goes on as long as a run did"

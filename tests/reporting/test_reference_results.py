@@ -64,22 +64,22 @@ def told(path, root):
     found = []
     for trial in plan.trials:
         content = trial.cell.content
-        steps = content["settings"]["steps_per_epoch"]
-        steps = steps or (content["data"]["examples"]["train"] or 64) // content["settings"]["batch_size"]
-        found.append(events.trial_started(trial.trial_id, 1, cell=content, profile=trial.cell.profile))
+        steps = content.settings.steps_per_epoch
+        steps = steps or (content.data.examples.train or 64) // content.settings.batch_size
+        found.append(events.trial_started(trial.trial_id, 1, cell=content.to_json(), profile=trial.cell.profile))
         found += [
             events.epoch_ended(
                 trial.trial_id,
                 1,
                 epoch=number,
                 steps=steps,
-                examples=steps * content["settings"]["batch_size"],
+                examples=steps * content.settings.batch_size,
                 ledger={"train": 2.0, "evaluate": 0.5},
                 metrics={"val/accuracy": 0.5 + number / 100},
             )
-            for number in range(1, int(content["settings"]["epochs"]) + 1)
+            for number in range(1, int(content.settings.epochs) + 1)
         ]
-        account = {"data": 1.0, "train": 2.0 * content["settings"]["epochs"]}
+        account = {"data": 1.0, "train": 2.0 * content.settings.epochs}
         found.append(events.trial_ended(trial.trial_id, 1, "completed", ledger=account, wall=100.0))
     return GridResults(plan.spec.name, plan.workload.name, planned_cells(plan), latest(attempts(found).values()), {})
 

@@ -17,7 +17,7 @@ from raybench.cli.report_view import show_report
 from raybench.core.job import Target
 from raybench.reporting import build
 from raybench.reporting.html import page
-from raybench.reporting.report import ReportContext, as_json, make_report
+from raybench.reporting.report import ReportContext, as_json, make_report, with_warnings
 from raybench.reporting.text import markdown, plain
 from raybench.results.attempt import attempts, latest
 
@@ -156,6 +156,19 @@ def test_the_data_are_documented_and_are_data(odd_files):
 
 def test_needless_caveats_are_not_there():
     assert make_report(made_up()).caveats == []
+
+
+def test_warnings_that_come_later_stand_where_they_would_have_stood():
+    results = odd()
+
+    def report(*warnings):
+        return make_report(results, ReportContext(made="now", warnings=list(warnings)))
+
+    for own, behind, later in [(["a", "b", "c"], 2, ["x", "y"]), (["a"], 0, ["x"]), (["a"], 1, ["x"]), ([], 0, ["x"])]:
+        together = report(*own[:behind], *later, *own[behind:])
+        assert [each.says for each in together.caveats if each.kind == "warning"] == together.context.warnings
+        added = with_warnings(report(*own), later, behind)
+        assert (added.context, added.caveats) == (together.context, together.caveats)
 
 
 def test_a_drift_is_told_once(capsys):

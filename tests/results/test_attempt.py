@@ -1,6 +1,7 @@
 import pytest
 
 from raybench.core import events
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt, apply_event, attempts, latest
 
@@ -42,7 +43,7 @@ def test_a_running_attempt_has_no_status(golden_events):
 
 def test_a_lost_start_leaves_the_rest(golden_events):
     (attempt,) = attempts(golden_events[1:]).values()
-    assert attempt.cell == {} and attempt.started is None
+    assert not attempt.cell and attempt.started is None
     assert attempt.status == "completed" and attempt.metric("val/accuracy") == 0.561
     assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("e5728b716bd9", 0, 1)
 
@@ -111,7 +112,7 @@ def test_values_of_the_wrong_type_do_not_get_in():
     ]
     (attempt,) = attempts(told).values()
     (only,) = attempt.epochs
-    assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == ({}, None, None, None)
+    assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == (UNKNOWN_CELL, None, None, None)
     assert (only.steps, only.ledger, only.metrics) == (0, {}, {"val/accuracy": 0.5})
     assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
 

@@ -13,6 +13,7 @@ from raybench.core.files import append_to, write_atomic
 from raybench.errors import JournalError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.progress import RecordingListener
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal, read
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
@@ -139,8 +140,9 @@ def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_d
     assert "not up to date" in says and "raybench sync" in says
     disk.mount("remount,size=20m")
     store = resolve(tmp_path / "results", uri)
-    sync(outcome.journal, store, "full")
-    assert "0 runs created, 0 brought up to date, 6 unchanged" in str(sync(outcome.journal, store, "full"))
+    history = GridHistory.read(outcome.journal)
+    sync(history, store, "full")
+    assert "0 runs created, 0 brought up to date, 6 unchanged" in str(sync(history, store, "full"))
     with sqlite3.connect(store.path) as database:
         assert database.execute("select status, count(*) from runs group by status").fetchall() == [("FINISHED", 7)]
         points = "select count(*), count(distinct run_uuid || step) from metrics where key = 'time/epoch_s'"

@@ -11,7 +11,7 @@ def test_what_others_put_into_its_folder_is_left_alone(tmp_path):
     files = {"grid.yaml": "name: g\n", "comparison.txt": "ä\n"}
     with Journal(tmp_path / "journal.jsonl") as journal:
         executions.write_execution(journal, Summary("2026-11-22T10:00:00Z host 1", files, {"completed": 1}))
-    (event,) = executions.ended(read(tmp_path / "journal.jsonl"))
+    (event,) = read(tmp_path / "journal.jsonl")
     folder = tmp_path / executions.FOLDER / event["folder"]
     (folder / ".DS_Store").write_bytes(b"\x00\x00\x00\x01Bud1\xff\xfe")
     (folder / "damaged.txt").write_bytes(b"\xff\xfe\xff")

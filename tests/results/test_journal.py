@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from raybench.core import events
+from raybench.core.status import TrialStatus
 from raybench.results.journal import Journal, read
 
 
@@ -19,6 +20,14 @@ def test_what_is_appended_is_read(tmp_path):
     with Journal(path) as journal:
         journal.append(told[0])
     assert list(read(path)) == [*told, told[0]]
+
+
+def test_what_is_appended_comes_back_as_it_is_read(tmp_path):
+    event = {**events.trial_started("a-r0", 1, cell={1: (2.5, None), "\ud800": "ü"}), "status": TrialStatus.LOST}
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        written = journal.append(event)
+    assert written["cell"]["1"] == [2.5, None]
+    assert list(read(journal.path)) == [written]
 
 
 def test_a_journal_cut_at_every_byte_of_its_last_line_is_read(golden_journal, golden_events, tmp_path):

@@ -15,11 +15,12 @@ from raybench.datasets import data_root
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import make_plan
-from raybench.planning.resume import missing_work, recover_history
-from raybench.reporting.build import from_journal
+from raybench.planning.resume import missing_work
+from raybench.reporting.build import from_history
 from raybench.reporting.comparison_table import text
 from raybench.results.attempt import latest
 from raybench.results.executions import read_execution
+from raybench.results.history import GridHistory
 from raybench.run import Options, run_grid
 from raybench.tracking import mapping
 
@@ -70,7 +71,7 @@ def everything_of(plan, earlier, journal, also_without_plan):
     evidence = PretrialChecks(earlier.events)
     evidence.with_checks(todo)
     for wanted in [request_of(plan), None][: 1 + also_without_plan]:
-        report = from_journal("digits", earlier.events, wanted)
+        report = from_history("digits", earlier, wanted)
         text(report.results.rows)
     Estimator(known.values())
     for attempt in known.values():
@@ -114,7 +115,7 @@ def test_nothing_that_is_whole_is_lost_and_nothing_breaks(real, tmp_path, kind, 
     def check(content):
         nonlocal whole
         journal.write_bytes(content)
-        earlier = recover_history(journal)
+        earlier = GridHistory.recover(journal)
         todo = everything_of(plan, earlier, journal, kind != "bytes")
         there = {canonical for line in content.splitlines() if (canonical := as_written(line))}
         stands = latest(earlier.attempts.values())
@@ -124,7 +125,7 @@ def test_nothing_that_is_whole_is_lost_and_nothing_breaks(real, tmp_path, kind, 
                 assert stands[trial].status == "completed", trial
                 assert len(stands[trial].epochs) == 2, trial
                 assert trial not in todo, f"{trial} would run again"
-        again = recover_history(journal)
+        again = GridHistory.recover(journal)
         assert again.warnings == [], "told once"
         assert again.attempts.keys() == earlier.attempts.keys()
 

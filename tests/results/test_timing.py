@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from raybench.core import events
+from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results import timing
 from raybench.results.attempt import Attempt, attempts
@@ -23,18 +24,22 @@ def test_steady_is_the_median_after_the_warm_up():
     assert timing.mean_steady(told) == 3.5
 
 
+def with_epochs(cell, epochs):
+    return replace(cell, settings=replace(cell.settings, epochs=epochs))
+
+
 def test_a_shorter_epoch_at_the_end_is_no_steady_epoch():
     """9.9 epochs: the tenth has fewer steps. Rules that add epochs up count it."""
     told = attempt((9, 9, None), (0, 2, None), (0, 4, None), (0, 1, 0.9))
     assert timing.steady(told) == 2.5
-    short = replace(told, cell=told.cell | {"settings": {"epochs": 3.9}})
+    short = replace(told, cell=with_epochs(told.cell, 3.9))
     assert timing.steady(short) == timing.mean_steady(short) == 3.5
     assert timing.epochs(short) == timing.epochs(told) == 9 + 16 + 4 * 0.5
     assert timing.airbench(short) == 16 + 4 * 0.5 + 0.25
     alone = attempt((9, 9, None), (0, 1, None))
-    cut = replace(alone, cell=alone.cell | {"settings": {"epochs": 1.5}})
+    cut = replace(alone, cell=with_epochs(alone.cell, 1.5))
     assert timing.steady(cut) == 9.5 and timing.steady_from_warmup(cut), "a cold epoch rather than a part of one"
-    half = replace(attempt((0, 1, None)), cell={"settings": {"epochs": 0.5}})
+    half = replace(attempt((0, 1, None)), cell=with_epochs(UNKNOWN_CELL, 0.5))
     assert timing.steady(half) == 1.5
 
 

@@ -14,6 +14,7 @@ from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
 from raybench.results import executions
 from raybench.results.executions import EFFECTIVE, PLAN, Summary
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal
 from raybench.sources.mlflow_store import journals_of
 from raybench.tracking import journal_parts
@@ -102,7 +103,7 @@ def artifacts_of(store):
 def test_a_store_has_the_tables_of_the_results_folder(store, results, in_parts, attempts):
     folder = results(f"tables_{attempts}")
     grid = f"tables_{attempts}"
-    sync(folder / grid / JOURNAL, store, grid)
+    sync(GridHistory.read(folder / grid / JOURNAL), store, grid)
     stored = raybench.load(store.uri, grid=grid, attempts=attempts)
     same(stored, raybench.load(folder, grid=grid, attempts=attempts))
     assert len(stored.trials) == {"latest": 5, "all": 6}[attempts]
@@ -115,7 +116,7 @@ def test_a_store_has_the_tables_of_the_results_folder(store, results, in_parts, 
 
 def test_a_store_has_the_report_of_the_results_folder(store, results, in_parts):
     folder = results("reported")
-    sync(folder / "reported" / JOURNAL, store, "reported")
+    sync(GridHistory.read(folder / "reported" / JOURNAL), store, "reported")
     read: list[tuple[int, int]] = []
     stored = from_source(store.uri, folder, grid="reported", progress=lambda *bytes: read.append(bytes))
     kept = from_source("reported", folder)
@@ -128,15 +129,15 @@ def test_a_store_has_the_report_of_the_results_folder(store, results, in_parts):
 
 def test_what_is_there_is_not_uploaded_again(own_store, results, in_parts):
     folder = results("once")
-    first = sync(folder / "once" / JOURNAL, own_store, "once")
+    first = sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once")
     files = {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]}
     assert first.parts == len(files) > 5 and "the journal brought up to date" in str(first)
-    again = sync(folder / "once" / JOURNAL, own_store, "once")
+    again = sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once")
     assert str(again) == "0 runs created, 0 brought up to date, 5 unchanged"
     assert {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]} == files
     with Journal(folder / "once" / JOURNAL) as journal:
         executions.write_execution(journal, execution(3))
-    assert sync(folder / "once" / JOURNAL, own_store, "once").parts == 1
+    assert sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once").parts == 1
     same(raybench.load(own_store.uri, grid="once"), raybench.load(folder))
 
 
@@ -146,7 +147,7 @@ def test_sync_adds_the_journal_to_the_run_that_lacks_it(own_store, results):
         Runs(own_store, "lacking").write_summary(summary)
     with pytest.raises(UsageError, match=r"no results of (a grid lacking|raybench)"):
         raybench.load(own_store.uri, grid="lacking")
-    sync(folder / "lacking" / JOURNAL, own_store, "lacking")
+    sync(GridHistory.read(folder / "lacking" / JOURNAL), own_store, "lacking")
     client = MlflowClient(own_store.uri)
     found = client.search_runs([client.get_experiment_by_name("lacking").experiment_id])
     assert [run.info.status for run in found if run.info.run_name == "grid lacking"] == ["FINISHED"] * 2
@@ -160,7 +161,7 @@ def test_results_folders_of_one_grid_are_one(own_store, results):
         results("shared", name=name, changes={"machine": {"cores": cores}}) for name, cores in (("a", 2), ("b", 3))
     )
     for folder in (one, other):
-        sync(folder / "shared" / JOURNAL, own_store, "shared")
+        sync(GridHistory.read(folder / "shared" / JOURNAL), own_store, "shared")
     every = raybench.load(own_store.uri, grid="shared", attempts="all").trials
     tried = every[every["attempt"] > 0]
     assert len(tried) == 2 * 5
@@ -172,7 +173,7 @@ def test_results_folders_of_one_grid_are_one(own_store, results):
 def test_a_results_folder_that_was_copied_and_went_on_twice(own_store, results):
     grid = "copied"
     folder = results(grid)
-    sync(folder / grid / JOURNAL, own_store, grid)
+    sync(GridHistory.read(folder / grid / JOURNAL), own_store, grid)
     copy = folder.parent / "copy"
     shutil.copytree(folder, copy)
     for place, trial in ((folder, "0000000000aa-r0"), (copy, "0000000000bb-r0")):
@@ -180,14 +181,14 @@ def test_a_results_folder_that_was_copied_and_went_on_twice(own_store, results):
             journal.append(events.trial_started(trial, 1))
             journal.append(events.trial_ended(trial, 1, "completed"))
     for place in (folder, copy, folder):
-        sync(place / grid / JOURNAL, own_store, grid)
+        sync(GridHistory.read(place / grid / JOURNAL), own_store, grid)
     trials = raybench.load(own_store.uri, grid=grid, attempts="all").trials
     assert len(trials) == 6 + 2 and {"0000000000aa-r0", "0000000000bb-r0"} < set(trials["trial"])
 
 
 def test_a_part_that_is_damaged_or_gone_is_named_and_sync_mends_it(own_store, results, in_parts, caplog):
     folder = results("damaged")
-    sync(folder / "damaged" / JOURNAL, own_store, "damaged")
+    sync(GridHistory.read(folder / "damaged" / JOURNAL), own_store, "damaged")
     _, second, third, *_ = artifacts_of(own_store)["damaged"]
     second.write_bytes(second.read_bytes()[:-30])
     size = third.stat().st_size
@@ -201,7 +202,7 @@ def test_a_part_that_is_damaged_or_gone_is_named_and_sync_mends_it(own_store, re
     assert [record.getMessage() for record in caplog.records] == problems
     assert 0 < len(stored.epochs) < len(raybench.load(folder).epochs)
     assert set(problems) < set(from_source(own_store.uri, folder, grid="damaged").context.warnings)
-    assert sync(folder / "damaged" / JOURNAL, own_store, "damaged").parts == 2
+    assert sync(GridHistory.read(folder / "damaged" / JOURNAL), own_store, "damaged").parts == 2
     same(raybench.load(own_store.uri, grid="damaged"), raybench.load(folder))
     last = artifacts_of(own_store)["damaged"][-1]
     size = last.stat().st_size
@@ -221,7 +222,7 @@ def test_every_grid_of_a_store_and_none_that_was_deleted(own_store, results):
     for grid in ("kept_b", "gone"):
         results(grid)
     for grid in ("kept_a", "kept_b", "gone"):
-        sync(folder / grid / JOURNAL, own_store, grid)
+        sync(GridHistory.read(folder / grid / JOURNAL), own_store, grid)
     client = MlflowClient(own_store.uri)
     client.delete_experiment(client.get_experiment_by_name("gone").experiment_id)
     alien = client.create_run(client.create_experiment("not of raybench"))
@@ -268,7 +269,7 @@ def test_what_is_no_store_is_said_in_one_line(tmp_path):
 
 def test_reading_changes_nothing(own_store, results, tmp_path, monkeypatch):
     folder = results("read_only")
-    sync(folder / "read_only" / JOURNAL, own_store, "read_only")
+    sync(GridHistory.read(folder / "read_only" / JOURNAL), own_store, "read_only")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     before = own_store.path.read_bytes()

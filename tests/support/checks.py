@@ -1,12 +1,13 @@
 """Cells and their trials as the checks before trials see them."""
 
+from raybench.core.cell import Cell
 from raybench.planning.plan import Trial, WorkItem
-from raybench.planning.resolve import Cell
+from raybench.planning.resolve import ResolvedCell
 
 
 def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer="sgd", weight_decay=0.0, batch_size=64):
     """The content of a cell."""
-    return {
+    tree = {
         "framework": framework,
         "engine": {"name": framework, "version": 1, "framework_version": "2.13"},
         "device": {"kind": kind, "model": "EPYC", "count": 2, "replicas": replicas, "threads": 2},
@@ -20,8 +21,9 @@ def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer=
         "workload": {"name": "digits_cnn", "version": 1},
         "data": {"name": "digits", "digest": "d"},
     }
+    return Cell.from_json(tree)
 
 
 def work(name, content, repeat=0):
     """A trial of a cell."""
-    return WorkItem(Trial(f"{name}-r{repeat}", Cell(name, {}, "x", content, None, None, 0.0, None), repeat, 0))
+    return WorkItem(Trial(f"{name}-r{repeat}", ResolvedCell(name, {}, "x", content, None, None, 0.0, None), repeat, 0))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from raybench.core.cell import PROCESS
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.process import ForkServer
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host_load import HostLoad
-from raybench.planning.cell import PROCESS
 from raybench.planning.node import Node, probe_node
 
 
@@ -39,7 +39,7 @@ class ForkingExecutor:
         while placement := dispatcher.next():
             job = make_job(placement)
             status = None
-            for event in self._server(job.cell["framework"]).run(job):
+            for event in self._server(job.cell.framework).run(job):
                 status = event.get("status", status)
                 sink(event)
             dispatcher.release(placement.work.name, placement.work.attempt, lost=status == TrialStatus.LOST)

@@ -5,9 +5,9 @@ from importlib import metadata
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
 from support import WORKLOADS
+from support.cells import make_cell
 
 
 def make_job(folder, attribute, timeout=0.0, file="troubles.py", threads=0, **settings):

@@ -12,6 +12,7 @@ from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.grid_results import GridResults, of_journal
 from raybench.checks.canary.judge import Drift
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.identity import cell_id
 from raybench.core.job import Target
 from raybench.reporting.report import Report, ReportContext, make_report
@@ -55,7 +56,7 @@ class Grid:
         name = cell_id(content)
         axes = {"device": device, "batch_size": batch} | (axes or {})
         planned = {"repeats": 3} | (plan or {})
-        self.cells.append(PlannedCell(name, axes, price_per_hour=price, content=content, **planned))
+        self.cells.append(PlannedCell(name, axes, price_per_hour=price, content=Cell.from_json(content), **planned))
         for repeat, second in enumerate(seconds):
             status = statuses.get(repeat, "completed")
             curve = [value + accuracies[repeat % len(accuracies)] for value in reached.get(repeat, learning)]

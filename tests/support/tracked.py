@@ -4,9 +4,29 @@ import platform
 import time
 
 from raybench.core import events
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL
 from raybench.tracking.mlflow import MlflowClient
+from raybench.tracking.writer import MlflowWriter
 
 HERE = platform.node()
+
+
+class OwnHistoryWriter(MlflowWriter):
+    """A writer with a history of its own, which gets each event first, as a grid's does.
+
+    Args:
+        folder: the grid's.
+        told: events of earlier executions.
+    """
+
+    def __init__(self, store, grid, folder, execution, told=(), **options):
+        self.history = GridHistory(folder / JOURNAL, told)
+        super().__init__(store, grid, self.history, execution, **options)
+
+    def put(self, event):
+        self.history.take(event)
+        super().put(event)
 
 
 def started(trial, attempt=1, host=HERE):

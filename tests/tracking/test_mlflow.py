@@ -13,7 +13,8 @@ from raybench.core.status import TrialStatus
 from raybench.results import executions
 from raybench.results.attempt import attempts
 from raybench.results.executions import PLAN, Summary
-from raybench.results.journal import JOURNAL, Journal
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL, Journal, read
 from raybench.tracking import mapping
 from raybench.tracking.mapping import milliseconds
 from raybench.tracking.mlflow import Listing, MlflowClient, Runs
@@ -63,7 +64,7 @@ def everything(store, grid):
 
 def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golden_events):
     grid = "golden"
-    assert str(sync(journal, store, grid)).startswith("1 run created")
+    assert str(sync(GridHistory.read(journal), store, grid)).startswith("1 run created")
     client, run = only_run(store, grid)
     assert run.info.run_name == "katnoria_cnn cpu torch b256 wd5e-4 r0"
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", 1795251600000, 1795251609800)
@@ -144,9 +145,9 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
 
 
 def test_a_second_sync_changes_nothing(store, journal):
-    sync(journal, store, "twice")
+    sync(GridHistory.read(journal), store, "twice")
     before = everything(store, "twice")
-    report = sync(journal, store, "twice")
+    report = sync(GridHistory.read(journal), store, "twice")
     assert (report.created, report.updated, report.unchanged) == (0, 0, 1)
     assert everything(store, "twice") == before
 
@@ -157,7 +158,7 @@ def test_a_run_left_running_gets_what_it_lacks_and_its_end(store, journal, golde
     client, run = only_run(store, grid)
     assert (run.info.status, run.data.tags["raybench.status"]) == ("RUNNING", "running")
     assert run.data.metrics["time/epoch_s"] == 4.621 and run.data.params["settings.batch_size"] == "256"
-    report = sync(journal, store, grid)
+    report = sync(GridHistory.read(journal), store, grid)
     assert (report.created, report.updated, report.unchanged) == (0, 1, 0)
     client, run = only_run(store, grid)
     assert (run.info.status, run.data.tags["raybench.status"]) == ("FINISHED", "completed")
@@ -170,9 +171,10 @@ def test_a_trial_that_still_runs_is_written_as_far_as_it_is(own_store, tmp_path,
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:cut]))
     grid = f"cut_{cut}"
-    sync(journal, own_store, grid)
+    history = GridHistory(journal, read(journal))
+    sync(history, own_store, grid)
     before = everything(own_store, grid)
-    assert sync(journal, own_store, grid).unchanged == 1
+    assert sync(history, own_store, grid).unchanged == 1
     assert everything(own_store, grid)[1] == before[1]
     assert only_run(own_store, grid)[1].info.status == "RUNNING"
     assert sum(len(points) for (_, name), points in before[1].items() if name == "time/epoch_s") == cut - 1
@@ -214,7 +216,7 @@ def test_links_in_a_results_folder_are_not_followed(own_store, journal, tmp_path
     linked = {"output.log": folder / link, "attempt-1": folder, "trials": journal.parent / link}[link]
     linked.rename(private)
     linked.symlink_to(private)
-    sync(journal, own_store, f"linked {link}")
+    sync(GridHistory.read(journal), own_store, f"linked {link}")
     client, run = only_run(own_store, f"linked {link}")
     found = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert found == ({"events.jsonl"} if link == "output.log" else set())
@@ -259,7 +261,7 @@ def test_the_summary_is_one_run_an_execution(store):
 def test_a_grid_that_the_user_stopped_is_killed(store, tmp_path):
     with Journal(tmp_path / JOURNAL) as journal:
         executions.write_execution(journal, Summary("execution 1", {}, {"killed": 1}, interrupted=True))
-    sync(tmp_path / JOURNAL, store, "stopped")
+    sync(GridHistory.read(tmp_path / JOURNAL), store, "stopped")
     assert only_run(store, "stopped", mapping.SUMMARY)[1].info.status == "KILLED"
 
 
@@ -267,7 +269,7 @@ def test_the_name_of_the_device_is_a_parameter_and_no_part_of_the_cell(golden_ev
     attempt = attempts([golden_events[0] | {"profile": "epyc"}])[TRIAL, 1]
     params = mapping.parameters(attempt)
     assert params["device.name"] == "epyc"
-    assert "name" not in attempt.cell["device"]
+    assert "name" not in attempt.cell.to_json()["device"]
 
 
 def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golden_events):
@@ -292,7 +294,7 @@ def test_an_execution_marks_the_runs_that_it_no_longer_asks_for(own_store, golde
 
 def test_the_experiment_is_described_and_opens_on_what_matters(store, journal):
     grid = "described"
-    sync(journal, store, grid)
+    sync(GridHistory.read(journal), store, grid)
     client, run = only_run(store, grid)
     tags = client.get_experiment_by_name(grid).tags
     assert tags["mlflow.experimentKind"] == "custom_model_development"
@@ -313,7 +315,7 @@ def test_what_a_person_made_of_the_experiment_stays(own_store, journal):
     Runs(own_store, "mine")
     client = MlflowClient(own_store.uri)
     client.set_experiment_tag(client.get_experiment_by_name("mine").experiment_id, "mlflow.note.content", "my words")
-    sync(journal, own_store, "mine")
+    sync(GridHistory.read(journal), own_store, "mine")
     assert client.get_experiment_by_name("mine").tags["mlflow.note.content"] == "my words"
 
 

@@ -13,6 +13,7 @@ from support.tracked import exactly_once
 
 import raybench
 from raybench.results.attempt import attempts
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grid_folder, read
 from raybench.tracking.store import UNAUTHORIZED, StoreError, resolve
 from raybench.tracking.sync import sync
@@ -112,7 +113,7 @@ def test_a_database_without_a_server_is_read(database, golden_journal, tmp_path)
     folder = tmp_path / "direct"
     folder.mkdir()
     journal = shutil.copy(golden_journal, folder / JOURNAL)
-    sync(journal, resolve(tmp_path, database), "direct")
+    sync(GridHistory.read(journal), resolve(tmp_path, database), "direct")
     assert_frame_equal(raybench.load(database, grid="direct").epochs, raybench.load(folder).epochs)
 
 
@@ -150,9 +151,9 @@ def test_authentication(tmp_path, monkeypatch):
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "wr0ng-w0rd")
         store, journal = resolve(tmp_path, server.url), tmp_path / "wrong" / "twice" / JOURNAL
         with pytest.raises(StoreError) as caught:
-            sync(journal, store, "twice")
+            sync(GridHistory.read(journal), store, "twice")
         assert str(caught.value) == refused
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", known["MLFLOW_TRACKING_PASSWORD"])
-        sync(journal, store, "twice")
+        sync(GridHistory.read(journal), store, "twice")
         labels = [label for name in ("wrong", "right") for label in labels_of(tmp_path / name)]
         exactly_once(store, "twice", labels, 2, executions=2)

@@ -9,20 +9,20 @@ import time
 
 import pytest
 from support.servers import Server, proxy
-from support.tracked import ended, epoch, exactly_once, started
+from support.tracked import OwnHistoryWriter, ended, epoch, exactly_once, started
 
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.progress import RecordingListener
 from raybench.results import executions
 from raybench.results.executions import Summary
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal
 from raybench.run import Options, run_grid
 from raybench.tracking import writer as writing
 from raybench.tracking.mlflow import MlflowClient
 from raybench.tracking.store import UNAUTHORIZED, StoreError, resolve
 from raybench.tracking.sync import sync
-from raybench.tracking.writer import MlflowWriter
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
 
@@ -52,7 +52,7 @@ def before(server, tmp_path, monkeypatch):
 def drive(folder, store, grid, trials, epochs=3, between=lambda: None, timeout=60.0):
     """Write a small grid's events to its journal and to the store, and close; what the writer said, and left."""
     told = []
-    writer = MlflowWriter(store, grid, folder, f"of {grid}", interval=0.05, warn=told.append)
+    writer = OwnHistoryWriter(store, grid, folder, f"of {grid}", interval=0.05, warn=told.append)
     with Journal(folder / JOURNAL) as journal:
 
         def sink(event):
@@ -84,9 +84,11 @@ def test_a_server_that_fails_at_random_gets_everything_once(before, server, tmp_
     drive(tmp_path, store, grid, names(4), between=lambda: time.sleep(0.1))
     assert len(between.asked) > 10, "it was tried"
     between.mode = "pass"
-    sync(tmp_path / JOURNAL, store, grid)
+    sync(GridHistory.read(tmp_path / JOURNAL), store, grid)
     exactly_once(server, grid, names(4), 3)
-    assert str(sync(tmp_path / JOURNAL, store, grid)).startswith("0 runs created, 0 brought up to date, 4 unchanged")
+    assert str(sync(GridHistory.read(tmp_path / JOURNAL), store, grid)).startswith(
+        "0 runs created, 0 brought up to date, 4 unchanged"
+    )
 
 
 def test_a_run_whose_making_was_not_heard_of_is_not_made_again(before, server, tmp_path):
@@ -112,7 +114,7 @@ def test_duplicate_runs_from_requests_that_mlflow_repeats_are_deleted(before, se
     _, left = drive(tmp_path, store, "doubled", names(1))
     experiment = client.get_experiment_by_name("doubled").experiment_id
     assert left == 0 and len(client.search_runs([experiment])) == 3, "the trial has two"
-    sync(tmp_path / JOURNAL, store, "doubled")
+    sync(GridHistory.read(tmp_path / JOURNAL), store, "doubled")
     exactly_once(server, "doubled", names(1), 3)
 
 
@@ -133,7 +135,7 @@ def test_a_slow_server_holds_up_neither_a_trial_nor_the_end(before, server, tmp_
     for thread in threading.enumerate():
         if thread.name == "raybench-mlflow":
             thread.join(60)
-    sync(tmp_path / JOURNAL, store, "slow")
+    sync(GridHistory.read(tmp_path / JOURNAL), store, "slow")
     exactly_once(server, "slow", names(30), 3)
 
 
@@ -145,7 +147,7 @@ def test_a_server_that_refuses_the_password_is_named_and_stops_nothing(before, t
     assert left == 3, "two trials and the grid"
     assert [line for line in told if "(401)" in line] == [f"{refused}. The grid goes on: everything is in the journal."]
     with pytest.raises(StoreError) as caught:
-        sync(tmp_path / JOURNAL, store, "refused")
+        sync(GridHistory.read(tmp_path / JOURNAL), store, "refused")
     assert str(caught.value) == refused
 
 
@@ -176,7 +178,7 @@ def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_
 
     def check(outcome, name):
         for _ in range(2):
-            report = sync(outcome.journal, store, name)
+            report = sync(GridHistory.read(outcome.journal), store, name)
         assert (report.created, report.updated, report.unchanged) == (0, 0, 6)
         labels = [attempt.label for attempt in outcome.latest.values()]
         exactly_once(store, name, labels, 2)

@@ -9,6 +9,7 @@ from mlflow.tracking import MlflowClient
 from raybench.analysis.run_counts import RunCounts
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.results.history import GridHistory
 from raybench.run import Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
@@ -45,7 +46,7 @@ def run(tmp_path):
 def test_the_memory_tracker_has_what_mlflow_has(run, store):
     tracker = MemoryTracker()
     outcome = run(tracker)
-    sync(outcome.journal, store, "digits")
+    sync(GridHistory.read(outcome.journal), store, "digits")
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name("digits").experiment_id
     there = {run.info.run_name: run for run in client.search_runs([experiment])}

@@ -8,12 +8,11 @@ import time
 
 import pytest
 from support import TESTS
-from support.tracked import ended, epoch, eventually, runs, started
+from support.tracked import OwnHistoryWriter, ended, epoch, eventually, runs, started
 
 from raybench.core import events
-from raybench.planning.resume import recover_history
-from raybench.results.attempt import attempts
 from raybench.results.executions import Summary
+from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, Journal
 from raybench.sources.mlflow_store import journals_of
 from raybench.tracking import writer as writing
@@ -33,7 +32,7 @@ def store(own_store):
 def test_a_grid_s_events_are_in_mlflow_when_it_closes(store, tmp_path):
     told: list[str] = []
     left: list[int] = []
-    writer = MlflowWriter(store, "whole", tmp_path, "one", warn=told.append)
+    writer = OwnHistoryWriter(store, "whole", tmp_path, "one", warn=told.append)
     assert writer.wait_open()
     for number in range(12):
         trial = f"c-r{number}"
@@ -51,7 +50,7 @@ def test_a_grid_s_events_are_in_mlflow_when_it_closes(store, tmp_path):
 
 
 def test_epochs_of_a_running_trial_appear_while_it_runs(store, tmp_path):
-    writer = MlflowWriter(store, "live", tmp_path, "one", interval=0.2)
+    writer = OwnHistoryWriter(store, "live", tmp_path, "one", interval=0.2)
     assert writer.wait_open()
     writer.put(started("c-r0"))
     writer.put(epoch("c-r0", 1))
@@ -69,7 +68,7 @@ def test_epochs_of_a_running_trial_appear_while_it_runs(store, tmp_path):
 @pytest.mark.slow
 def test_an_attempt_that_was_killed_before_it_had_started_has_one_run(store, tmp_path):
     """What was audited of it may come before its end, which alone tells it apart from others."""
-    writer = MlflowWriter(store, "early", tmp_path, "one", interval=0.1)
+    writer = OwnHistoryWriter(store, "early", tmp_path, "one", interval=0.1)
     assert writer.wait_open()
     writer.put({"event": "trial_audited", "t": events.now(), "trial": "c-r0", "attempt": 2})
     time.sleep(1.0)
@@ -77,13 +76,13 @@ def test_an_attempt_that_was_killed_before_it_had_started_has_one_run(store, tmp
     end = ended("c-r0", 2, "lost")
     writer.put(end)
     assert writer.close() == 0
-    MlflowWriter(store, "early", tmp_path, "one", attempts([end]).values()).close()
+    OwnHistoryWriter(store, "early", tmp_path, "one", [end]).close()
     assert len(runs(store, "early", all_of_them=True)) == 1
 
 
 @pytest.mark.slow
 def test_nothing_is_written_while_a_trial_is_timed_here(store, tmp_path):
-    writer = MlflowWriter(store, "quiet", tmp_path, "one", interval=3600.0)
+    writer = OwnHistoryWriter(store, "quiet", tmp_path, "one", interval=3600.0)
     assert writer.wait_open()
     for number in range(3):
         # The next trial begins as soon as one has ended.
@@ -100,7 +99,7 @@ def test_nothing_is_written_while_a_trial_is_timed_here(store, tmp_path):
 
 @pytest.mark.slow
 def test_a_trial_on_another_host_is_no_reason_to_wait(store, tmp_path):
-    writer = MlflowWriter(store, "elsewhere", tmp_path, "one", interval=3600.0)
+    writer = OwnHistoryWriter(store, "elsewhere", tmp_path, "one", interval=3600.0)
     assert writer.wait_open()
     writer.put(started("c-r0", host="another"))
     eventually(lambda: "c-r0" in runs(store, "elsewhere"))
@@ -110,7 +109,7 @@ def test_a_trial_on_another_host_is_no_reason_to_wait(store, tmp_path):
 
 
 def test_events_after_an_end_make_no_second_run(store, tmp_path):
-    writer = MlflowWriter(store, "late", tmp_path, "one", interval=0.05)
+    writer = OwnHistoryWriter(store, "late", tmp_path, "one", interval=0.05)
     writer.put(started("c-r0"))
     writer.put(ended("c-r0"))
     eventually(lambda: "c-r0" in runs(store, "late") and runs(store, "late")["c-r0"].info.status == "FINISHED")
@@ -125,9 +124,23 @@ def test_events_after_an_end_make_no_second_run(store, tmp_path):
     }
 
 
+def test_an_end_that_is_in_the_history_before_the_writer_hears_of_it(store, tmp_path):
+    writer = OwnHistoryWriter(store, "ahead", tmp_path, "one", interval=0.2)
+    assert writer.wait_open()
+    writer.put(started("c-r0"))
+    end = ended("c-r0")
+    writer.history.take(end)
+    eventually(lambda: "c-r0" in runs(store, "ahead") and runs(store, "ahead")["c-r0"].info.status == "FINISHED")
+    super(OwnHistoryWriter, writer).put(end)
+    writer.put_summary(Summary("one", {}, {"completed": 1}))
+    eventually(lambda: runs(store, "ahead").keys() == {"c-r0", "grid ahead"})
+    assert writer.close() == 0
+    assert len(runs(store, "ahead", all_of_them=True)) == 2
+
+
 def test_what_an_earlier_execution_could_not_write_is_made_up_for(store, tmp_path):
     before = [started("c-r0"), epoch("c-r0", 1)]
-    first = MlflowWriter(store, "again", tmp_path, "one")
+    first = OwnHistoryWriter(store, "again", tmp_path, "one")
     for event in before:
         first.put(event)
     assert first.close() == 0, "its driver dies here"
@@ -138,7 +151,7 @@ def test_what_an_earlier_execution_could_not_write_is_made_up_for(store, tmp_pat
         started("c-r1"),
         ended("c-r1"),
     ]
-    second = MlflowWriter(store, "again", tmp_path, "one", earlier=attempts(told).values())
+    second = OwnHistoryWriter(store, "again", tmp_path, "one", told)
     assert second.close() == 0
     found = runs(store, "again")
     assert {name: run.info.status for name, run in found.items()} == {"c-r0": "FAILED", "c-r1": "FINISHED"}
@@ -150,14 +163,14 @@ DRIVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[4])
-from support.tracked import ended, epoch, started
+from support.tracked import OwnHistoryWriter, ended, epoch, started
 from raybench.results.journal import JOURNAL, Journal
 from raybench.tracking.store import store_from_uri
-from raybench.tracking.writer import MlflowWriter
 
 uri, grid, folder = sys.argv[1:4]
 folder = Path(folder)
-writer, journal = MlflowWriter(store_from_uri(uri), grid, folder, folder.name, interval=0.05), Journal(folder / JOURNAL)
+writer = OwnHistoryWriter(store_from_uri(uri), grid, folder, folder.name, interval=0.05)
+journal = Journal(folder / JOURNAL)
 for event in (started("c-r0"), epoch("c-r0", 1)):
     journal.append(event)
     writer.put(event)
@@ -195,13 +208,13 @@ def test_the_next_writer_ends_the_runs_of_its_own_folder_and_no_others(store, dr
             for is_grid in (False, True)
         )
 
-    MlflowWriter(store, "first", tmp_path, "one").close()  # only one process may create a store
+    OwnHistoryWriter(store, "first", tmp_path, "one").close()  # only one process may create a store
     killed, living = drive("owners", tmp_path / "killed"), drive("owners", tmp_path / "living")
     eventually(lambda: statuses() == (["RUNNING"] * 2, ["RUNNING"] * 2), 120)
     killed.kill()
     killed.wait()
-    history = recover_history(tmp_path / "killed" / JOURNAL)
-    next_writer = MlflowWriter(store, "owners", tmp_path / "killed", "next", history.attempts.values())
+    history = GridHistory.recover(tmp_path / "killed" / JOURNAL)
+    next_writer = MlflowWriter(store, "owners", history, "next")
     next_writer.put_summary(Summary("next", {}, {"lost": 1}))
     assert next_writer.close() == 0
     assert statuses() == (["FAILED", "RUNNING"], ["FAILED", "FINISHED", "RUNNING"])
@@ -213,13 +226,12 @@ def test_the_next_writer_ends_the_runs_of_its_own_folder_and_no_others(store, dr
 
 @pytest.mark.slow
 def test_a_sync_ends_the_run_of_a_grid_that_was_killed(store, drive, tmp_path):
-    MlflowWriter(store, "first", tmp_path, "one").close()
+    OwnHistoryWriter(store, "first", tmp_path, "one").close()
     killed = drive("killed_grid", tmp_path / "killed")
     eventually(lambda: "grid killed_grid" in runs(store, "killed_grid"), 120)
     killed.kill()
     killed.wait()
-    recover_history(tmp_path / "killed" / JOURNAL)
-    sync(tmp_path / "killed" / JOURNAL, store, "killed_grid")
+    sync(GridHistory.recover(tmp_path / "killed" / JOURNAL), store, "killed_grid")
     assert {run.info.status for run in runs(store, "killed_grid", all_of_them=True)} == {"FAILED"}
     assert loaded(store, "killed_grid") == (tmp_path / "killed" / JOURNAL).read_bytes()
 
@@ -243,7 +255,7 @@ def parts_of(store, grid):
 
 def test_the_journal_is_attached_while_a_grid_runs_and_at_its_end(store, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "JOURNAL_INTERVAL", 0.0)
-    writer = MlflowWriter(store, "attached", tmp_path, "one", interval=0.1)
+    writer = OwnHistoryWriter(store, "attached", tmp_path, "one", interval=0.1)
     with Journal(tmp_path / JOURNAL) as journal:
 
         def sink(event):
@@ -264,7 +276,7 @@ def test_the_journal_is_attached_while_a_grid_runs_and_at_its_end(store, tmp_pat
 
 
 def test_new_lines_wait_for_the_interval_and_for_no_trial(store, tmp_path):
-    writer = MlflowWriter(store, "interval", tmp_path, "one", interval=0.05)
+    writer = OwnHistoryWriter(store, "interval", tmp_path, "one", interval=0.05)
     with Journal(tmp_path / JOURNAL) as journal:
         for number in range(1, 4):
             event = epoch("c-r0", number)
@@ -284,7 +296,7 @@ def test_a_store_that_keeps_a_grid_waiting_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "QUIET", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = resolve(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        writer = MlflowWriter(store, "silent", tmp_path, "one", warn=told.append)
+        writer = OwnHistoryWriter(store, "silent", tmp_path, "one", warn=told.append)
         assert not writer.wait_open(timeout=0.02)
         writer.close(timeout=0)
     assert told[0] == f"MLflow store {store}: no answer for 0 s; waiting for at most 0 s"
@@ -295,7 +307,7 @@ def test_a_dead_server_stops_nothing_and_is_told_once_without_secrets(tmp_path, 
     monkeypatch.setattr(writing, "QUIET", writing.PATIENCE)  # loading MLflow may take long
     told: list[str] = []
     store = resolve(tmp_path, "http://bob:s3cret@127.0.0.1:9/?token=hush")
-    writer = MlflowWriter(store, "dead", tmp_path, "one", warn=told.append)
+    writer = OwnHistoryWriter(store, "dead", tmp_path, "one", warn=told.append)
     for number in range(50):
         writer.put(started(f"c-r{number}"))
         writer.put(ended(f"c-r{number}"))
@@ -311,7 +323,7 @@ def test_a_server_that_never_answers_cannot_hold_the_close(tmp_path):
     told: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = resolve(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        writer = MlflowWriter(store, "silent", tmp_path, "one", warn=told.append)
+        writer = OwnHistoryWriter(store, "silent", tmp_path, "one", warn=told.append)
         writer.put(ended("c-r0"))
         began = time.monotonic()
         assert writer.close(timeout=1.0) == 1
@@ -324,7 +336,7 @@ def test_a_store_that_comes_back_gets_everything(tmp_path, migrated_database, mo
     told: list[str] = []
     (tmp_path / "blocked").write_text("a file where the store's folder is to be")
     store = resolve(tmp_path, f"sqlite:///{tmp_path}/blocked/mlflow.db")
-    writer = MlflowWriter(store, "back", tmp_path, "one", warn=told.append)
+    writer = OwnHistoryWriter(store, "back", tmp_path, "one", warn=told.append)
     writer.put(started("c-r0"))
     writer.put(ended("c-r0"))
     assert not writer.wait_open()
@@ -341,7 +353,7 @@ def test_an_mlflow_that_cannot_be_loaded_is_told_and_keeps_nobody_waiting(store,
     monkeypatch.setitem(sys.modules, "raybench.tracking.mlflow", None)
     monkeypatch.setattr(writing, "PAUSE", 0.01)
     told: list[str] = []
-    writer = MlflowWriter(store, "g", tmp_path, "one", warn=told.append)
+    writer = OwnHistoryWriter(store, "g", tmp_path, "one", warn=told.append)
     assert not writer.wait_open()
     writer.put(started("c-r0"))
     writer.put(ended("c-r0"))

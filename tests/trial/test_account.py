@@ -5,6 +5,7 @@ from importlib import metadata
 from itertools import product
 
 import pytest
+from support.cells import make_cell
 from support.frameworks import interpreter
 
 from raybench.core.job import Job
@@ -12,7 +13,6 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines import PACKAGES
 from raybench.execution.process import ForkServer
-from raybench.planning.cell import make_cell
 from raybench.workloads import builtin, read_reference
 
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
@@ -80,7 +80,7 @@ def account(template, job):
     told = list(template.run(job))
     last, epochs = told[-1], [event for event in told if event["event"] == "epoch_ended"]
     assert last["status"] == "completed", last["error"]
-    sections, settings = last["ledger"], job.cell["settings"]
+    sections, settings = last["ledger"], job.cell.settings
     assert all(seconds >= 0 for seconds in sections.values())
     assert sum(sections.values()) == pytest.approx(last["wall"], abs=1e-5)
     for name in ("compile", "train", "input_wait", "evaluate"):

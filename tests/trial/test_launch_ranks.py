@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import WORKLOADS
+from support.cells import make_cell
 from support.processes import all_gone
 
 from raybench.core.events import EVENTS, OUTPUT
@@ -17,7 +18,6 @@ from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import _events
-from raybench.planning.cell import make_cell
 from raybench.results.epoch import over_ranks
 from raybench.trial.launch_ranks import _end_of_all
 from raybench.workloads import read_reference

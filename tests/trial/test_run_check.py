@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from raybench import checks
+from raybench.core.cell import Cell
 from raybench.core.job import Job
 from raybench.trial.run_check import check
 
@@ -14,7 +15,7 @@ MEASURED = sorted(path.parent.name for path in Path(checks.__path__[0]).glob("*/
 
 
 def job(name):
-    return Job("echo-1", 1, 0, 0, {"framework": "torch"}, {"file": None}, "", "", check=name, labels={"subject": "a"})
+    return Job("echo-1", 1, 0, 0, Cell(framework="torch"), {"file": None}, "", "", check=name, labels={"subject": "a"})
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -26,7 +27,7 @@ def test_every_check_is_called_as_its_folder(name):
 
 def test_a_new_check_is_one_folder(tmp_path, monkeypatch):
     (tmp_path / "echo").mkdir()
-    (tmp_path / "echo" / "measure.py").write_text("def measure(job):\n    return {'echo': job.cell['framework']}\n")
+    (tmp_path / "echo" / "measure.py").write_text("def measure(job):\n    return {'echo': job.cell.framework}\n")
     monkeypatch.setattr(checks, "__path__", [*checks.__path__, str(tmp_path)])
     try:
         (event,) = check(job("echo"))

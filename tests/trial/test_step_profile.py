@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import WORKLOADS
+from support.cells import make_cell
 
 from raybench.core.job import Job
 from raybench.core.ledger import STEP_SECTIONS
@@ -17,7 +18,6 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.engines.torch.engine import TorchEngine
 from raybench.execution.process import ForkServer
-from raybench.planning.cell import make_cell
 from raybench.trial import run as trial
 from raybench.trial.phase import PROFILE, last
 from raybench.trial.run import run

@@ -8,12 +8,12 @@ from importlib import metadata
 
 import pytest
 from support import WORKLOADS
+from support.cells import make_cell
 from support.workloads.slow_parts import FIRST_EVALUATION, PICTURE
 
 from raybench.core.job import Job, Target
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.planning.cell import make_cell
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.trial.run import run

@@ -14,6 +14,7 @@ import pytest
 from support import WORKLOADS
 
 from raybench import Workload, workloads
+from raybench.core.cell import CellWorkload
 from raybench.errors import DataError, UsageError, WorkloadError
 from raybench.workloads import WorkloadInfo, load_workload, read_reference
 from raybench.workloads.base import PARITY_TOLERANCE
@@ -67,7 +68,7 @@ def problem(folder: Path, text: str, attribute: str = "w") -> str:
 
 def test_a_shipped_workload() -> None:
     info = read_reference("katnoria_cnn", Path("/nowhere"))
-    assert info.identity() == {"name": "katnoria_cnn", "version": 1}
+    assert info.identity() == CellWorkload("katnoria_cnn", 1)
     assert (info.dataset, info.held_out, info.frameworks) == ("cifar10", 10_000, ("torch", "tensorflow"))
     assert info.files == {}
     assert load_workload(info, Path("/nowhere")) is workloads.get("katnoria_cnn")
@@ -104,7 +105,7 @@ def test_the_example(tmp_path: Path) -> None:
     info = read_reference("my_file.py:my_workload", HERE)
     content = (HERE / "my_file.py").read_bytes()
     digest = "sha256:" + hashlib.sha256(content).hexdigest()[:16]
-    assert info.identity() == {"name": "my_workload", "digest": digest}
+    assert info.identity() == CellWorkload("my_workload", digest=digest)
     assert (info.dataset, info.frameworks) == ("digits", ("torch",))
     assert info.defaults == {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
     assert (list(info.files), info.file) == (["my_file.py"], str(HERE / "my_file.py"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,9 +88,8 @@ def span_of(attempt: Attempt) -> Span | None:
 
 def _hardware(attempt: Attempt) -> tuple[Any, ...]:
     """What decides how fast cores run: their model, how many work, and whether they are what computes."""
-    device = attempt.cell.get("device", {})
-    fields = device if isinstance(device, Mapping) else {}
-    return tuple(str(fields.get(name)) for name in ("kind", "model", "count", "threads"))
+    device = attempt.cell.device
+    return device.kind, device.model, device.count, device.threads
 
 
 def _cores(attempt: Attempt) -> list[Any]:

@@ -139,14 +139,12 @@ def _public(run: Attempt, program: str) -> str:
 
 
 def _kind(run: Attempt) -> Any:
-    device = run.cell.get("device", {})
-    return device.get("kind") if isinstance(device, Mapping) else None
+    return run.cell.device.kind or None
 
 
 def _framework(run: Attempt) -> Any:
     """With the version that is part of the cell."""
-    engine = run.cell.get("engine", {})
-    return run.cell.get("framework"), engine.get("framework_version") if isinstance(engine, Mapping) else None
+    return run.cell.framework or None, run.cell.engine.framework_version or None
 
 
 def _began(run: Attempt) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from raybench.analysis.diagnostics.audit_values import audited, gpu_shares, number, share, unmeasured, window
 from raybench.analysis.diagnostics.concurrent_runs import AT_WORK
@@ -67,11 +67,10 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
     With all of them it would be faster by their number at most.
     """
-    device = attempt.cell.get("device", {})
     if not _is_hosted(attempt) or context.axes & {"threads", "cpus"}:
         return
-    threads = number(attempt.runtime_conditions.get("threads")) or number(device.get("threads"))
-    own_cores = number(device.get("count")) or 0.0
+    threads = number(attempt.runtime_conditions.get("threads")) or number(attempt.cell.device.threads)
+    own_cores = number(attempt.cell.device.count) or 0.0
     cores = max(own_cores, number(attempt.machine.get("cores")) or 0.0)
     if threads and threads < cores:
         where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of its machine's {cores:.0f} cores"
@@ -286,8 +285,7 @@ def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 def _is_hosted(attempt: Attempt) -> bool:
     """Whether it computes on the host's cores."""
-    device = attempt.cell.get("device", {})
-    return isinstance(device, Mapping) and hosted(str(device.get("kind")))
+    return hosted(str(attempt.cell.device.kind))
 
 
 def _lost(share_taken: float, waiting: float) -> float:

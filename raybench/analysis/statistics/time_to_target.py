@@ -17,10 +17,10 @@ from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import wilson
 from raybench.analysis.statistics.speedup import Speedup, as_speedup, speedup
 from raybench.core.job import Target
+from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results import timing
 from raybench.results.attempt import Attempt
-from raybench.results.parsing import mapping_in, number_in
 
 REACHED, CENSORED, MISSED, NEVER = "reached", "censored", "missed", "never"
 
@@ -82,8 +82,8 @@ def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
 def _whole(attempt: Attempt) -> float | None:
     """Seconds of all the epochs that a run was given: those that it had and, where it stopped early, the rest."""
     taken_s, epoch_s = timing.epochs(attempt), timing.steady(attempt)
-    planned_epochs = number_in(mapping_in(attempt.cell.get("settings")).get("epochs"))
-    if taken_s is None or epoch_s is None or planned_epochs is None:
+    planned_epochs = attempt.cell.settings.epochs
+    if taken_s is None or epoch_s is None or planned_epochs is MISSING:
         return taken_s
     return taken_s + max(0.0, planned_epochs - len(attempt.epochs)) * epoch_s
 

@@ -131,6 +131,6 @@ def _usual(canaries: Sequence[_Canary]) -> float:
 
 
 def _is_on(attempt: Attempt, subject: Mapping[str, Any], host: Any) -> bool:
-    device = attempt.cell.get("device", {})
-    is_device = all(device.get(name) == value for name, value in subject.get("device", {}).items())
-    return is_device and attempt.cell.get("framework") == subject.get("framework") and attempt.host.get("name") == host
+    device = attempt.cell.device
+    is_device = all(getattr(device, name, None) == value for name, value in subject.get("device", {}).items())
+    return is_device and attempt.cell.framework == subject.get("framework") and attempt.host.get("name") == host

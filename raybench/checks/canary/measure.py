@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
+from raybench.core.cell import Cell
 from raybench.core.job import Job
 from raybench.devices import hosted
 from raybench.engines import open_operations
@@ -19,7 +20,7 @@ from raybench.trial.run import open_assigned
 
 NAME = "canary"
 
-PRECISION = "fp32"
+PRECISION: Literal["fp32"] = "fp32"
 """Whatever the trials compute in, so that canaries of one device can be compared."""
 
 HOST_SIZE, ACCELERATOR_SIZE = 512, 4096
@@ -32,14 +33,14 @@ MAD_TO_DEVIATION = 1.4826
 """The standard deviation of a normal distribution is that multiple of its median absolute deviation."""
 
 
-def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+def subject(cell: Cell) -> dict[str, Any]:
     """What canaries have to have in common to be compared: the framework and the device, as far as a cell tells."""
-    return {"framework": cell["framework"], "device": dict(cell["device"])}
+    return {"framework": cell.framework, "device": cell.to_json()["device"]}
 
 
-def at_its_precision(cell: Mapping[str, Any]) -> dict[str, Any]:
+def at_its_precision(cell: Cell) -> Cell:
     """A trial's cell as the canary's."""
-    return {**cell, "settings": {**cell["settings"], "precision": PRECISION}}
+    return replace(cell, settings=replace(cell.settings, precision=PRECISION))
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def measure(job: Job) -> dict[str, Any]:
     """
     device = open_assigned(job)
     size = HOST_SIZE if hosted(device.kind) else ACCELERATOR_SIZE
-    operation = open_operations(job.cell["framework"])(device, PRECISION, False).product(size)
+    operation = open_operations(job.cell.framework)(device, PRECISION, False).product(size)
     for _ in range(2):
         operation()
     device.synchronize()

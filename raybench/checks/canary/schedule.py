@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raybench.checks.canary import measure
 from raybench.checks.canary.judge import Drift, drifts
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
@@ -73,6 +73,6 @@ def _canary(work: WorkItem, group: str, number: int) -> WorkItem:
     return WorkItem(work.trial, check=measure.NAME, key=f"{measure.NAME}-{group}-{number}")
 
 
-def describe(cell: Mapping[str, Any]) -> str:
+def describe(cell: Cell) -> str:
     """What a canary is about: `whether torch on cpu is as fast as ever`."""
-    return f"whether {cell['framework']} on {cell['device']['kind']} is as fast as ever"
+    return f"whether {cell.framework} on {cell.device.kind} is as fast as ever"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from raybench.core import memory
+from raybench.core.cell import Cell
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
-from raybench.core.settings import MEMORY, Settings, affecting
+from raybench.core.settings import MEMORY, affecting
 from raybench.devices import hosted
 from raybench.devices.host import available_memory
 from raybench.engines import EngineParts, open_engine
@@ -30,20 +31,21 @@ OF_MEMORY = affecting(MEMORY) - {"batch_size"}
 """The settings on which the memory of a training step depends, but for the batch."""
 
 
-def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+def subject(cell: Cell) -> dict[str, Any]:
     """What of a cell decides the largest batch."""
-    shared = {name: cell[name] for name in ("framework", "engine", "device", "workload", "data")}
-    return {**shared, "settings": Settings.from_json(cell["settings"]).only(OF_MEMORY).to_json()}
+    tree = cell.to_json()
+    shared = {name: tree[name] for name in ("framework", "engine", "device", "workload", "data")}
+    return {**shared, "settings": cell.settings.only(OF_MEMORY).to_json()}
 
 
-def key(cell: Mapping[str, Any], memory_limit: int) -> str:
+def key(cell: Cell, memory_limit: int) -> str:
     """The name of what is found out of a cell: cells with the same one share it."""
     return f"{NAME}-{digest({**subject(cell), 'memory_limit': memory_limit})}"
 
 
-def with_batch(cell: Mapping[str, Any], batch: int) -> dict[str, Any]:
+def with_batch(cell: Cell, batch: int) -> Cell:
     """A cell with another batch size, and an epoch of a few steps."""
-    return {**cell, "settings": {**cell["settings"], "batch_size": batch, "epochs": 1, "steps_per_epoch": STEPS}}
+    return replace(cell, settings=replace(cell.settings, batch_size=batch, epochs=1, steps_per_epoch=STEPS))
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def measure(job: Job) -> dict[str, Any]:
     """
     recipe = Recipe.from_cell(job.cell)
     limit = job.memory_limit
-    if not limit and hosted(job.cell["device"]["kind"]):
+    if not limit and hosted(job.cell.device.kind):
         limit = int(SHARE * available_memory() / current_rank().count)
         memory.limit(limit)
     device = open_assigned(job)
@@ -68,7 +70,7 @@ def measure(job: Job) -> dict[str, Any]:
         result = {"batch_size": recipe.batch_size, "examples": len(data.train)}
         if recipe.batch_size > len(data.train):
             return {**result, "fits": None}
-        engine = open_engine(job.cell["framework"], EngineParts(recipe, workload, device, Ledger(), job.seed))
+        engine = open_engine(job.cell.framework, EngineParts(recipe, workload, device, Ledger(), job.seed))
         engine.load(data)
         engine.build()
         engine.train_epoch(1)

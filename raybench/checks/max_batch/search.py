@@ -201,7 +201,7 @@ def find_max_batch(
 def _groups(plan: Plan) -> dict[str, Trial]:
     """For each thing to find out its name, and the trial with the smallest batch of those that it is found out for."""
     groups: dict[str, Trial] = {}
-    for trial in sorted(plan.trials, key=lambda trial: trial.cell.content["settings"]["batch_size"]):
+    for trial in sorted(plan.trials, key=lambda trial: trial.cell.content.settings.batch_size):
         if not trial.cell.skip:
             groups.setdefault(measure.key(trial.cell.content, trial.cell.memory_limit), trial)
     return groups
@@ -210,8 +210,8 @@ def _groups(plan: Plan) -> dict[str, Trial]:
 def _about(trial: Trial, trials: Iterable[Trial]) -> dict[str, Any]:
     """Device, framework, precision, and the further axes in which the trials differ."""
     content = trial.cell.content
-    values = {"device": trial.cell.profile, "framework": content["framework"]}
-    values["precision"] = content["settings"]["precision"]
+    values = {"device": trial.cell.profile, "framework": content.framework}
+    values["precision"] = content.settings.precision
     varying = [
         name
         for name in trial.cell.axes
@@ -224,10 +224,10 @@ def _about(trial: Trial, trials: Iterable[Trial]) -> dict[str, Any]:
 
 def _search(trial: Trial) -> Search:
     content = trial.cell.content
-    unit = math.lcm(content["device"]["replicas"], content["device"].get("devices", 1))
-    examples = content["data"]["examples"]["train"]
+    unit = math.lcm(content.device.replicas, content.device.devices or 1)
+    examples = content.data.examples.train
     most = examples // unit * unit if examples else None
-    return Search(content["settings"]["batch_size"], unit, most)
+    return Search(content.settings.batch_size, unit, most)
 
 
 def _work(name: str, trial: Trial, batch: int) -> WorkItem:

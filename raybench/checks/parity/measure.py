@@ -47,7 +47,7 @@ def measure(job: Job) -> dict[str, Any]:
         `parameters`, the number of values trained; and `mismatch`, in words why the weights of `start.npz` cannot be
         this model's, in which case nothing else was computed.
     """
-    framework, folder = job.cell["framework"], Path(job.folder)
+    framework, folder = job.cell.framework, Path(job.folder)
     recipe = Recipe.from_cell(job.cell)
     device = open_assigned(job)
     workload = workload_of(job)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from raybench.execution.jobs import code_of
 from raybench.execution.process import ForkServer
 from raybench.planning.node import probe_node
 from raybench.planning.plan import Plan, make_plan
-from raybench.planning.resolve import Cell, data_of
+from raybench.planning.resolve import ResolvedCell, data_of
 from raybench.workloads import WorkloadInfo, read_reference
 from raybench.workloads.base import PARITY_TOLERANCE
 
@@ -108,7 +108,7 @@ def run_parity(
     selection = _chosen(info, requested)
     root = datasets.data_root()
     plan = _plan(info, workload, selection, environments or {}, batch_size, root, model or {})
-    cells = {cell.content["framework"]: cell for cell in plan.cells}
+    cells = {cell.content.framework: cell for cell in plan.cells}
     missing = {name: cells[name].skip or "" for name in selection if cells[name].skip}
     ready = [name for name in selection if name not in missing]
     if missing and (requested or len(ready) < 2):
@@ -189,7 +189,7 @@ def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]
 
 
 def _measure_all(
-    plan: Plan, cells: Mapping[str, Cell], root: Path, folder: Path, tell: Tell
+    plan: Plan, cells: Mapping[str, ResolvedCell], root: Path, folder: Path, tell: Tell
 ) -> Iterator[SideMeasurement]:
     """What each framework makes of it, one after another: side by side they would only take each other's cores."""
     start: Path | None = None
@@ -206,17 +206,15 @@ def _measure_all(
         (subfolder / RESULT).unlink(missing_ok=True)
 
 
-def _job(plan: Plan, cell: Cell, root: Path, folder: Path) -> Job:
+def _job(plan: Plan, cell: ResolvedCell, root: Path, folder: Path) -> Job:
     assert cell.fit
-    optimizer = cell.content["settings"]["optimizer"]
-    slow_optimizer = {**optimizer, "learning_rate": RATE * optimizer["learning_rate"]}
-    settings = {**cell.content["settings"], "optimizer": slow_optimizer}
+    settings = replace(cell.content.settings, learning_rate=RATE * cell.content.settings.learning_rate)
     return Job(
         trial=f"parity-{cell.cell_id}",
         attempt=1,
         repeat=0,
         seed=0,
-        cell={**cell.content, "settings": settings},
+        cell=replace(cell.content, settings=settings),
         workload=plan.workload.to_json(),
         data_root=str(root.absolute()),
         folder=str(folder),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raybench.core.cell import Cell
 from raybench.results import timing
 from raybench.results.attempt import Attempt
 
@@ -112,13 +113,13 @@ def input_share(attempt: Attempt) -> float | None:
     return wait_s / total_s if total_s > 0 else None
 
 
-def train_bytes(work: Mapping[str, Any], cell: Mapping[str, Any]) -> float:
+def train_bytes(work: Mapping[str, Any], cell: Cell) -> float:
     """Bytes moved for one example in a step of training, if every operation reads and writes memory.
 
     Compilers that fuse operations and caches that keep their results make it less: it is what the model asks for, not
     what a counter in the hardware would tell.
     """
-    settings, optimizer = cell["settings"], cell["settings"]["optimizer"]
+    settings, optimizer = cell.settings, cell.settings.optimizer_settings
     states = 0 if optimizer.get("momentum") == 0 else STATES[optimizer["name"]]
-    weights = WEIGHT_BYTES * (WEIGHT_MOVES + 2 * states) * work["parameters"] * cell["device"].get("devices", 1)
-    return float(PASSES * VALUE_BYTES[settings["precision"]] * work["values"] + weights / settings["batch_size"])
+    weights = WEIGHT_BYTES * (WEIGHT_MOVES + 2 * states) * work["parameters"] * (cell.device.devices or 1)
+    return float(PASSES * VALUE_BYTES[settings.precision] * work["values"] + weights / settings.batch_size)

@@ -8,11 +8,12 @@ is in any trial's time. What follows from its numbers and a trial's times is wor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from raybench.core.cell import Cell
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.rank import current_rank
@@ -43,22 +44,22 @@ VALUE = 4
 """Bytes of a float32."""
 
 
-def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+def subject(cell: Cell) -> dict[str, Any]:
     """What of a cell decides what its device can do and what its model asks for. The batch size does not."""
-    settings = cell["settings"]
+    tree, model = cell.to_json(), cell.settings.model
     return {
-        "framework": cell["framework"],
-        "engine": cell["engine"],
-        "device": dict(cell["device"]),
-        "precision": settings["precision"],
-        "channels_last": settings.get("channels_last", False),
-        "workload": cell["workload"],
-        "data": {name: cell["data"][name] for name in ("name", "digest")},
-        **{name: settings[name] for name in ("model",) if name in settings},
+        "framework": tree["framework"],
+        "engine": tree["engine"],
+        "device": tree["device"],
+        "precision": cell.settings.precision,
+        "channels_last": cell.settings.channels_last,
+        "workload": tree["workload"],
+        "data": {name: tree["data"][name] for name in ("name", "digest")},
+        **({"model": model} if model else {}),
     }
 
 
-def key(cell: Mapping[str, Any]) -> str:
+def key(cell: Cell) -> str:
     """The name of the check that a cell needs: cells with the same one share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
@@ -70,7 +71,7 @@ def measure(job: Job) -> dict[str, Any]:
         `work`, for one example (`raybench.engines.torch.flops.count`); and `probes`, of all the trial's devices
         together: FLOP/s of `product` and `convolution`, bytes/s of `memory`.
     """
-    recipe, framework = Recipe.from_cell(job.cell), job.cell["framework"]
+    recipe, framework = Recipe.from_cell(job.cell), job.cell.framework
     device = open_assigned(job)
     probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
     # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from raybench.checks.weight_decay.closed_form import judge
+from raybench.core.cell import Cell
 from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.core.ledger import Ledger
-from raybench.core.settings import TRAINING, WEIGHT_DECAY, Settings, affecting
+from raybench.core.settings import TRAINING, WEIGHT_DECAY, affecting
 from raybench.datasets.base import Array, Data, Split
 from raybench.engines import EngineParts, open_engine, open_inspection
 from raybench.trial.run import open_assigned
@@ -48,20 +49,20 @@ PROBE = Workload(
 )
 
 
-def subject(cell: Mapping[str, Any]) -> dict[str, Any]:
+def subject(cell: Cell) -> dict[str, Any]:
     """What of a cell a proof is about: everything that decides how decay acts. The amounts (λ, rate, batch) do not."""
-    settings, device = Settings.from_json(cell["settings"]), cell["device"]
+    tree = cell.to_json()
     device_fields = ("kind", "model", "replicas", "replication", "devices")
     return {
-        "framework": cell["framework"],
-        "engine": cell["engine"],
-        "device": {name: device[name] for name in device_fields if name in device},
-        "decay_rule": settings.decay_rule,
-        **settings.only(RULE).to_json(),
+        "framework": tree["framework"],
+        "engine": tree["engine"],
+        "device": {name: tree["device"][name] for name in device_fields if name in tree["device"]},
+        "decay_rule": cell.settings.decay_rule,
+        **cell.settings.only(RULE).to_json(),
     }
 
 
-def key(cell: Mapping[str, Any]) -> str:
+def key(cell: Cell) -> str:
     """The name of the proof that a cell needs: cells with the same one share it."""
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
@@ -73,8 +74,7 @@ def measure(job: Job) -> dict[str, Any]:
     things are not covered: what a weight that is kept in 16 bits rounds away (such a cell is proven in float32, with
     its summed loss), and lookahead, whose slow weights follow whatever the optimiser did.
     """
-    cell = job.cell
-    recipe = Recipe.from_cell(cell)
+    recipe = Recipe.from_cell(job.cell)
     defaults = {name: setting.default for name, setting in TRAINING.items() if name not in RULE}
     probe_settings = {
         "epochs": STEPS,  # of one step each: the weights are looked at after every one
@@ -111,7 +111,7 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
     Raises:
         ArithmeticError: they do not stay finite.
     """
-    framework = job.cell["framework"]
+    framework = job.cell.framework
     probe = PROBE.with_options({"parts": 1 + len(recipe.parameter_groups)} if recipe.parameter_groups else {})
     engine = open_engine(framework, EngineParts(recipe, probe, open_assigned(job), Ledger(), job.seed))
     inspection = open_inspection(framework)

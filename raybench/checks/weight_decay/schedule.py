@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.checks.weight_decay import measure
+from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.execution.jobs import check_job, with_checks_first
@@ -116,13 +117,13 @@ class DecayChecks:
         labels = {**job.labels, "decay_check": proof.label()}
         return replace(job, labels=labels)
 
-    def of(self, cells: Iterable[Mapping[str, Any]]) -> list[tuple[DecayCheckResult, Event]]:
+    def of(self, cells: Iterable[Cell]) -> list[tuple[DecayCheckResult, Event]]:
         """What is known of the proofs that cells need, in the order of the cells; a damaged cell has none."""
         keys = dict.fromkeys(filter(None, map(_key, cells)))
         return [self._known[key] for key in keys if key in self._known]
 
 
-def _key(cell: Mapping[str, Any]) -> str | None:
+def _key(cell: Cell) -> str | None:
     try:
         return measure.key(cell)
     except (LookupError, AttributeError, TypeError):

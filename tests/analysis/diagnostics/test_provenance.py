@@ -1,6 +1,7 @@
 """Runs that are compared and were made apart: each reason on both sides of its rule, from made-up runs."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from support.made_up_grids import contract_events
@@ -8,8 +9,11 @@ from support.made_up_grids import contract_events
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.grid_results import GridResults
+from raybench.core.cell import Cell
 from raybench.reporting import build
 from raybench.results.attempt import Attempt
+from raybench.results.history import GridHistory
+from raybench.results.journal import JOURNAL
 
 BEGIN = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 CELLS = {name: f"{name:0<12}" for name in ("base", "other")}
@@ -25,7 +29,7 @@ def ran(of, repeat, minutes, framework="torch", version="2.13.0", kind="cpu", dr
     return Attempt(
         f"{CELLS[of]}-r{repeat}",
         1,
-        cell=cell,
+        cell=Cell.from_json(cell),
         host={"name": "node", "boot": "one", "kernel": "6.1.0", **host},
         versions={"python": "3.11.7", framework: version},
         hardware={"driver": driver},
@@ -168,11 +172,12 @@ def test_the_report_cautions_of_it():
     for event in made:
         if event["event"] == "trial_started":
             event["cell"]["settings"]["decay"] = "coupled"
-    assert "made_apart" not in {code for row in build.from_journal("g", made, None).results.rows for code in codes(row)}
+    report = build.from_history("g", GridHistory(Path(JOURNAL), made), None)
+    assert "made_apart" not in {code for row in report.results.rows for code in codes(row)}
     for event in made:
         if event["event"] == "trial_started" and event["profile"] == "other":
             event["host"] = {**event["host"], "boot": "another"}
-    report = build.from_journal("g", made, None)
+    report = build.from_history("g", GridHistory(Path(JOURNAL), made), None)
     base, other = report.results.rows
     assert codes(base) == set() and codes(other) == {"made_apart"}
     assert other.caveats == (), "nobody knows how much it changes: no letter"

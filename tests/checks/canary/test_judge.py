@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from raybench.checks.canary.judge import drifts
+from raybench.core.cell import Cell
 from raybench.results.attempt import Attempt
 
 DEVICE = {"kind": "cpu", "model": "EPYC", "count": 2, "threads": 2, "replicas": 1}
@@ -30,7 +31,9 @@ def canary(minute, call_s, noise=0.01, calls=100, host="node", framework="torch"
 
 def ran(name, start, end, host="node", framework="torch", **device):
     cell = {"framework": framework, "device": {**DEVICE, **device}}
-    return Attempt(name, 1, cell=cell, label=name, host={"name": host}, started=clock(start), ended=clock(end))
+    return Attempt(
+        name, 1, cell=Cell.from_json(cell), label=name, host={"name": host}, started=clock(start), ended=clock(end)
+    )
 
 
 RUNS = [ran("a", 1, 9), ran("b", 11, 19), ran("c", 21, 29)]

@@ -52,7 +52,7 @@ def test_the_job_of_a_canary_computes_in_its_own_precision():
     job = Job("a-r0", 1, 0, 0, content, {}, "/data", "/a", visible=["1"])
     made = Canaries().complete(job, canary, Path("/grid"))
     assert (made.check, made.trial, made.visible) == ("canary", canary.key, ["1"])
-    assert made.cell["settings"]["precision"] == "fp32"
+    assert made.cell.settings.precision == "fp32"
     assert Path(made.folder) == Path("/grid/checks") / canary.key
     assert Canaries().complete(job, trial, Path("/grid")) == job
-    assert content["settings"]["precision"] == "bf16"
+    assert content.settings.precision == "bf16"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,11 +170,9 @@ def test_engines_that_do_not_take_the_same_steps(
     """Also at a hundredth of the rate another rule for a step is seen."""
 
     def run(self: Warm, job: Job) -> Iterator[dict[str, Any]]:
-        if job.cell["framework"] == "tensorflow":
-            settings = job.cell["settings"]
-            for name, value in wrong.items():
-                (settings if name in settings else settings["optimizer"])[name] = value
-        yield from call(job.cell["framework"], "parity_side:made", job=job.to_json())
+        if job.cell.framework == "tensorflow":
+            job = replace(job, cell=replace(job.cell, settings=replace(job.cell.settings, **wrong)))
+        yield from call(job.cell.framework, "parity_side:made", job=job.to_json())
 
     monkeypatch.setattr(Warm, "run", run)
     pair = compared("digits_cnn", ["torch", "tensorflow"], batch_size=32).pairs[0]

@@ -4,6 +4,7 @@ import pytest
 
 from raybench.analysis.comparison import PlannedCell, compare
 from raybench.checks.roofline.judge import roofline, train_bytes
+from raybench.core.cell import Cell
 from raybench.reporting.comparison_table import text
 from raybench.results.attempt import attempts
 from raybench.tracking.mapping import roofline_metrics, summary_metrics, tags
@@ -70,9 +71,11 @@ def test_what_held_it_up(told, device, bound, share):
 def test_the_optimizer_s_state_moves_too(changes, moves):
     cell = {"settings": {"batch_size": 10, "precision": "bf16", "optimizer": changes}, "device": {"replicas": 1}}
     work = {"values": 100, "parameters": 1000}
-    assert train_bytes(work, cell) == 3 * 2 * 100 + 4 * moves * 1000 / 10
+    assert train_bytes(work, Cell.from_json(cell)) == 3 * 2 * 100 + 4 * moves * 1000 / 10
     spread = {**cell, "device": {"replicas": 8, "devices": 8}}
-    assert train_bytes(work, spread) == 3 * 2 * 100 + 8 * 4 * moves * 1000 / 10, "each device has all weights"
+    assert train_bytes(work, Cell.from_json(spread)) == 3 * 2 * 100 + 8 * 4 * moves * 1000 / 10, (
+        "each device has all weights"
+    )
 
 
 @pytest.mark.parametrize(

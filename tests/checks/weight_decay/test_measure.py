@@ -9,6 +9,7 @@ from support.sides import decay_side
 
 from raybench import workloads
 from raybench.checks.weight_decay.measure import key, subject
+from raybench.core.cell import Cell
 from raybench.core.job import Job
 from raybench.engines.torch import engine
 
@@ -247,15 +248,19 @@ DECISIVE = {
 
 
 def test_amounts_share_a_proof():
-    assert [path for path, value in AMOUNTS.items() if key(changed(path, value)) != key(CELL)] == []
+    assert [
+        path
+        for path, value in AMOUNTS.items()
+        if key(Cell.from_json(changed(path, value))) != key(Cell.from_json(CELL))
+    ] == []
 
 
 def test_what_decides_how_decay_acts_needs_a_proof_of_its_own():
-    others = {path: changed(path, value) for path, value in DECISIVE.items()}
-    assert [path for path, cell in others.items() if key(cell) == key(CELL)] == []
-    assert [path for path, cell in others.items() if subject(cell) == subject(CELL)] == []
+    own, others = Cell.from_json(CELL), {path: Cell.from_json(changed(path, value)) for path, value in DECISIVE.items()}
+    assert [path for path, cell in others.items() if key(cell) == key(own)] == []
+    assert [path for path, cell in others.items() if subject(cell) == subject(own)] == []
 
 
 def test_a_check_crosses_into_its_process_whole():
-    job = Job("decay-1", 1, 0, 0, CELL, {}, "/data", "/folder", check="weight_decay", warnings=["one"])
+    job = Job("decay-1", 1, 0, 0, Cell.from_json(CELL), {}, "/data", "/folder", check="weight_decay", warnings=["one"])
     assert Job.from_json(job.to_json()) == job

@@ -4,11 +4,11 @@ from contextlib import closing
 from pathlib import Path
 
 from support import WORKLOADS
+from support.cells import make_cell
 
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.planning.cell import make_cell
 from raybench.trial.checkpoint import FOLDER
 from raybench.trial.run import run
 from raybench.workloads import read_reference

@@ -4,12 +4,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
+from support.cells import make_cell
+
 from raybench.checks.weight_decay.measure import measure
+from raybench.core.cell import CellWorkload
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
-from raybench.planning.cell import make_cell
 
 
 def job(framework, kind="cpu", replicas=1, replication="", devices=1, folder="", **settings):
@@ -19,7 +21,7 @@ def job(framework, kind="cpu", replicas=1, replication="", devices=1, folder="",
     if replication:
         device |= {"replication": replication, "devices": devices}
     cell = make_cell(
-        workload={"name": "any", "version": 1},
+        workload=CellWorkload("any", 1),
         data={"name": "any", "digest": None, "examples": {"train": None, "val": None}},
         device=device,
         engine={"name": framework, "version": 1, "framework_version": "1.0"},

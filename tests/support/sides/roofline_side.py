@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from support.cells import make_cell
 
 from raybench import datasets, workloads
 from raybench.checks.canary import measure as canary
@@ -12,7 +13,6 @@ from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 from raybench.engines import MODELS, open_counts
-from raybench.planning.cell import make_cell
 from raybench.workloads import read_reference
 
 

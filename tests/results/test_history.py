@@ -6,8 +6,8 @@ from raybench.core import events
 from raybench.core.events import to_line
 from raybench.errors import JournalError
 from raybench.results.attempt import attempts
+from raybench.results.history import GridHistory
 from raybench.results.journal import Journal, attempt_folder, read
-from raybench.results.recovery import complete_events, recover
 
 KEY = ("e5728b716bd9-r0", 1)
 
@@ -25,10 +25,11 @@ def recovered(tmp_path, told):
     with Journal(path) as journal:
         for event in told:
             journal.append(event)
-    with Journal(path) as journal:
-        added = recover(journal, attempts(read(path)))
-    assert list(read(path)) == [*told, *added]
-    return added, attempts(read(path))[KEY]
+    history = GridHistory.recover(path)
+    assert list(read(path)) == history.events
+    assert history.attempts == attempts(history.events)
+    assert history.events[: len(told)] == told
+    return history.events[len(told) :], history.attempts[KEY]
 
 
 @pytest.mark.parametrize("heard", [1, 2, 3])
@@ -40,20 +41,20 @@ def test_what_the_driver_did_not_hear_comes_from_the_trial_s_own_record(tmp_path
 
 def test_reading_completes_a_journal_without_writing(tmp_path, golden_events, own_record):
     path = tmp_path / "journal.jsonl"
-    assert complete_events(path) == golden_events
+    assert GridHistory.read(path).events == golden_events
     assert not path.exists()
     path.write_bytes(b"")
-    assert complete_events(path) == golden_events
+    assert GridHistory.read(path).events == golden_events
     path.write_text(to_line(golden_events[0]))
     own_record.unlink()
-    assert attempts(complete_events(path))[KEY].status is None, "it may be running"
+    assert GridHistory.read(path).attempts[KEY].status is None, "it may be running"
     assert path.read_text() == to_line(golden_events[0])
 
 
 def test_a_record_that_is_a_link_is_not_read(tmp_path, golden_events, own_record):
     own_record.rename(tmp_path / "elsewhere.jsonl")
     own_record.symlink_to(tmp_path / "elsewhere.jsonl")
-    assert complete_events(tmp_path / "journal.jsonl") == []
+    assert GridHistory.read(tmp_path / "journal.jsonl").events == []
 
 
 def test_a_journal_that_is_a_link_is_not_written(tmp_path):
@@ -74,7 +75,7 @@ def test_an_audit_nobody_heard_of_comes_with_it(tmp_path, golden_events, own_rec
 
 def test_a_lost_start_is_found_again(tmp_path, golden_events, own_record):
     _, attempt = recovered(tmp_path, golden_events[1:2])
-    assert attempt.started == "2026-11-21T09:00:00.000Z" and attempt.cell["framework"] == "torch"
+    assert attempt.started == "2026-11-21T09:00:00.000Z" and attempt.cell.framework == "torch"
 
 
 def test_without_a_record_it_was_lost(tmp_path, golden_events):
@@ -107,5 +108,25 @@ def test_an_attempt_the_journal_never_heard_of_comes_from_its_own_record(tmp_pat
 def test_a_folder_in_which_nothing_was_told_is_no_attempt(tmp_path, own_record):
     own_record.write_bytes(b'{"v":1,"event":"trial_sta')
     (tmp_path / "trials" / "x-r0" / "attempt-two").mkdir(parents=True)
-    with Journal(tmp_path / "journal.jsonl") as journal:
-        assert recover(journal, {}) == []
+    assert GridHistory.recover(tmp_path / "journal.jsonl").events == []
+
+
+def test_a_snapshot_stays_as_it_was(tmp_path, golden_events):
+    history = GridHistory(tmp_path / "journal.jsonl", golden_events[:2])
+    before = history.snapshot(KEY)
+    for event in golden_events[2:]:
+        history.take(event)
+    assert (before.status, len(before.epochs)) == (None, 1)
+    assert (history.snapshot(KEY).status, len(history.snapshot(KEY).epochs)) == ("completed", 2)
+    assert history.snapshot(KEY) == history.attempts[KEY] == attempts(history.events)[KEY]
+    assert history.of_kind("epoch_ended") == golden_events[1:3]
+
+
+def test_damage_is_reported_once(tmp_path, golden_events):
+    path = tmp_path / "journal.jsonl"
+    path.write_text("{not\n" + "".join(map(to_line, golden_events)))
+    first, second = GridHistory.recover(path), GridHistory.recover(path)
+    assert first.warnings == [f"{path}: left out 1 damaged line (1)"] and second.warnings == []
+    assert first.damaged_lines == second.damaged_lines == [1]
+    assert first.events == second.events == list(read(path))
+    assert second.of_kind("journal_damaged")[0]["lines"] == [1]

@@ -1,0 +1,51 @@
+import json
+
+import pytest
+from support.made_up_grids import cell_of
+
+from raybench.analysis.comparison import PlannedCell
+from raybench.analysis.request import FILE, GridRequest, latest_request, to_dict
+from raybench.core.cell import UNKNOWN_CELL, Cell
+from raybench.core.job import Target
+from raybench.results.executions import PLAN
+from raybench.results.history import GridHistory
+
+CONTENT = {**cell_of("gpu", model={"dropout": 0.2}), "aa_of": "e5728b716bd9", "unheard_of": [1]}
+REQUEST = GridRequest(
+    [
+        PlannedCell("a", {"device": "cpu"}, 3, "no node has one", 0.5, content=UNKNOWN_CELL),
+        PlannedCell("b", {"device": "gpu"}, 3, aa_of="a", content=Cell.from_json(CONTENT)),
+    ],
+    {"device": "cpu"},
+    "katnoria_cnn",
+    Target("val/accuracy", 0.9),
+    text="name: g\n",
+)
+
+
+@pytest.fixture
+def read_back(tmp_path):
+    """What the request in a plan file is read as."""
+
+    def read_back(plan):
+        folder = tmp_path / "executions" / "now"
+        folder.mkdir(parents=True)
+        (folder / PLAN).write_text(json.dumps({"wanted": plan}))
+        (folder / FILE).write_text(REQUEST.text)
+        event = {"v": 1, "event": "grid_ended", "execution": "now", "counts": {}, "folder": "now"}
+        return latest_request(GridHistory(tmp_path / "journal.jsonl", [event]))
+
+    return read_back
+
+
+def test_a_request_is_read_as_it_was_written(read_back):
+    plan = to_dict(REQUEST)
+    assert plan["cells"][1]["content"] == CONTENT and plan["target"]["at_least"] == 0.9
+    assert read_back(plan) == REQUEST
+
+
+@pytest.mark.parametrize("content", [[1], "text", {"settings": 3}, {"device": {"kind": "cpu"}, "data": []}])
+def test_a_request_with_a_damaged_cell_is_none(read_back, content):
+    plan = to_dict(REQUEST)
+    plan["cells"][1]["content"] = content
+    assert read_back(plan) is None
