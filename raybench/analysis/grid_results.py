@@ -22,6 +22,7 @@ from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
+from raybench.datasets import is_synthetic
 from raybench.planning.plan import format_value
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
@@ -94,6 +95,18 @@ class GridResults:
         """The metric of quality (`main_metric`)."""
         names = {name for run in self.latest.values() for epoch in run.epochs[-1:] for name in epoch.metrics}
         return main_metric(names, self.target) or ACCURACY
+
+    @cached_property
+    def synthetic_data(self) -> str:
+        """The generated data set that its cells are trained on in place of a real one; empty if they are not."""
+        runs = [run for cell in self.cells for run in runs_of(cell, self.latest)]
+        names = {each.data.name for each in (*(run.cell for run in runs), *(cell.content for cell in self.cells))}
+        return next((name for name in names if isinstance(name, str) and is_synthetic(name)), "")
+
+    @property
+    def metric_label(self) -> str:
+        """The metric for people: with a mark if the data are synthetic."""
+        return f"{self.metric} (synthetic data)" if self.synthetic_data else self.metric
 
     @property
     def less_is_better(self) -> bool:

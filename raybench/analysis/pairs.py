@@ -32,6 +32,7 @@ from raybench.core.cell import Cell
 from raybench.core.job import Target
 from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, affecting, label
 from raybench.core.status import TrialStatus
+from raybench.datasets import is_synthetic
 from raybench.planning.plan import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
@@ -83,6 +84,7 @@ class CellSummary:
         stops: whether a run ends where it reaches its target.
         bottleneck: what held its runs up, most often first; empty if that is not known.
         caveats: codes of its runs' findings that could turn the verdict.
+        synthetic_data: whether its runs trained on generated data in place of a real data set.
         target_attempts: its runs towards the target, where one was set.
         processes: what its completed runs paid once and for each step.
         before: mean seconds that these paid before their training; 0 where nobody told.
@@ -100,6 +102,7 @@ class CellSummary:
     stops: bool = False
     bottleneck: tuple[str, ...] = ()
     caveats: frozenset[str] = frozenset()
+    synthetic_data: bool = False
     target_attempts: tuple[TargetAttempt, ...] = ()
     processes: tuple[RunCost, ...] = ()
     before: float = 0.0
@@ -274,6 +277,7 @@ def _side(
         epochs=frozenset(map(_trained, completed)),
         examples=examples_of(runs),
         stops=any(run.stops for run in runs),
+        synthetic_data=any(is_synthetic(name) for run in runs if isinstance(name := run.cell.data.name, str)),
         bottleneck=run_bound.causes if run_bound else (),
         target_attempts=tuple(each for run in runs if target and (each := target_attempt_of(run, target))),
         processes=run_costs_of(completed),

@@ -48,7 +48,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
         PlannedCell(
             cell.cell_id,
             cell.axes,
-            plan.spec.repeats,
+            cell.repeats,
             cell.skip,
             cell.price_per_hour,
             cell.content.role.aa_of,

@@ -132,6 +132,13 @@ class PartialCellsFact(Fact):
 
 
 @dataclass(frozen=True)
+class SyntheticDataFact(Fact):
+    """The cells are trained on a generated data set in place of a real one."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class SmokeRunFact(Fact):
     """How many cells of a smoke run ran through."""
 
@@ -167,7 +174,7 @@ def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragra
         return [[SmokeRunFact(completed_cells, len(results.cells)), SmokeCaveatFact()]]
     timed = [pair for pair in pairs if pair.speedup and not pair.is_aa_test]
     few = len(timed) <= FEW
-    paragraphs: list[Paragraph] = []
+    paragraphs: list[Paragraph] = [[SyntheticDataFact(results.synthetic_data)]] if results.synthetic_data else []
     if timed and few:
         paragraphs += map(comparison_statement, timed)
     elif timed:

@@ -177,6 +177,7 @@ class AccuracyFact(Fact):
         low, high: the 95 % interval of `points`; None with one run.
         epochs: after how many epochs; None if runs had different numbers.
         margin: points up to which accuracies are equal.
+        synthetic_data: whether they are on generated data in place of a real data set.
     """
 
     margin: ClassVar[float] = MARGIN
@@ -191,6 +192,7 @@ class AccuracyFact(Fact):
     outcome: Outcome
     epochs: float | None
     samples: Samples
+    synthetic_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -410,6 +412,7 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
         outcome=outcome(gap.differs, gap.points > 0, gap.alike),
         epochs=next(iter(epochs)) if len(epochs) == 1 else None,
         samples=Samples(len(other.accuracies), len(baseline.accuracies)),
+        synthetic_data=other.synthetic_data or baseline.synthetic_data,
     )
 
 

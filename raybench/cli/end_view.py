@@ -40,7 +40,7 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     console.print()
     show_verdict(outcome.report, console)
     console.print()
-    console.print(render(outcome.rows, caption(outcome.report), outcome.report.results.metric))
+    console.print(render(outcome.rows, caption(outcome.report), outcome.report.results.metric_label))
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]

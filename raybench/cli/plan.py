@@ -164,8 +164,12 @@ def _show_totals(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> 
 
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
     done = len(plan.trials) - skipped - len(todo)
+    cells, repeats = _many(len(plan.cells), "cell"), {cell.repeats for cell in plan.cells}
+    per_cell = (
+        f" × {_many(min(repeats), 'repeat')}" if len(repeats) == 1 else f", up to {_many(max(repeats), 'repeat')}"
+    )
     say(
-        f"{plan.spec.name}: {_many(len(plan.cells), 'cell')} × {_many(plan.spec.repeats, 'repeat')} = "
+        f"{plan.spec.name}: {cells}{per_cell} = "
         f"{_many(len(plan.trials), 'trial')}: {done:,} done, {len(todo):,} to run, {skipped:,} skipped"
     )
     estimates = [(work.trial.cell, estimator.seconds(work.trial.cell.content)) for work in todo]

@@ -88,7 +88,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     console = console or page()
     show_verdict(report, console, full)
     console.print()
-    console.print(render(report.results.rows, caption(report), report.results.metric))
+    console.print(render(report.results.rows, caption(report), report.results.metric_label))
     if full:
         show_sections(report.sections, console)
         console.print()

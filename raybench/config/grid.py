@@ -49,6 +49,11 @@ class DeviceProfile(Strict):
         description="How much memory each process of its trials may take: bytes, or a text such as 2GiB.",
         examples=["2GiB"],
     )
+    repeats: v.Count | None = Field(
+        default=None,
+        description="How many of the grid's repeats its cells are run in at most, such as 1 of a slow reference.",
+        examples=[1],
+    )
     price_per_hour: v.NotNegative | None = Field(
         default=None, description="What an hour costs, in any one currency for the whole grid.", examples=[0.35]
     )

@@ -165,7 +165,8 @@ def skip_lines(plan: Plan) -> Iterator[str]:
     if reasons:
         file = plan.spec.source_path
         smoke = f"; `raybench grid {file} --smoke` tries a few cells of it on the CPU"
-        yield f"`raybench devices` shows what is here{smoke if file and not plan.spec.smoke else ''}"
+        cluster = "`--address` uses the machines of a Ray cluster"
+        yield f"`raybench devices` shows what is here; {cluster}{smoke if file and not plan.spec.smoke else ''}"
 
 
 def format_value(value: Any) -> str:
@@ -303,7 +304,7 @@ def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
     """One whole repeat after another, each shuffled by the grid's seed, so that drift falls on every cell alike."""
     for repeat in range(spec.repeats):
-        order = list(cells)
+        order = [cell for cell in cells if repeat < cell.repeats]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)
         for cell in order:
             yield Trial(trial_id(cell.cell_id, repeat), cell, repeat, spec.seed + repeat)

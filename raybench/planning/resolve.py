@@ -36,6 +36,7 @@ class ResolvedCell:
         content: what the identity is made of.
         fit: where it can run; None where it cannot, and then `skip` says why.
         request_id: the digest of what the grid file asks for, the same on machines on which its cells differ.
+        repeats: runs of it that are asked for.
         profile_steps: further steps of its first repeat that are timed by section; 0 if `no_profile` says why not.
     """
 
@@ -50,6 +51,7 @@ class ResolvedCell:
     memory_limit: int = 0
     checkpoint_every: int = 0
     request_id: str = ""
+    repeats: int = 1
     profile_steps: int = 0
     no_profile: str = ""
 
@@ -116,7 +118,8 @@ class Resolver:
         profiling = self._profiling(resolved, content)
         return ResolvedCell(
             content.cell_id, point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
-            request_id=self._request_id(profile, resolved, content), **profiling,
+            request_id=self._request_id(profile, resolved, content),
+            repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats), **profiling,
         )  # fmt: skip
 
     def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> str:

@@ -40,7 +40,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
     from markupsafe import Markup
 
     results = report.results
-    shown_columns, notes = columns(results.rows, results.metric)
+    shown_columns, notes = columns(results.rows, results.metric_label)
     head: Columns = shown_columns
     return (
         environment()

@@ -221,7 +221,8 @@ def _versions(runs: Sequence[Attempt]) -> dict[str, list[str]]:
 def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The report as plain data, for programs.
 
-    - `v`: the version of this form, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`, `target`
+    - `v`: the version of this form, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`, `target`,
+      `synthetic_data` (the name of the data set, or none)
     - `verdict`: sentences, in order; `comparisons`: a `cell` and its `sentences` each
     - `deciding`: sentences on what decides the accuracy
     - `cells`: the comparison, a row a cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
@@ -244,6 +245,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "description": context.description,
         "made": context.made,
         "metric": results.metric,
+        "synthetic_data": results.synthetic_data or None,
         "baseline": dict(results.compared_with),
         "target": asdict(results.target) if results.target else None,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],

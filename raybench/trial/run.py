@@ -293,7 +293,7 @@ def load_data(job: Job, workload: Workload) -> Data:
         ValueError: there are fewer examples than the job asks for.
     """
     root = Path(job.data_root)
-    data = workload.data(root) if workload.data else datasets.get(job.cell["data"]["name"]).load(root)
+    data = workload.data(root) if workload.data else datasets.get(job.cell.data.name).load(root)
     data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)

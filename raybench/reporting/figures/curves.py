@@ -109,7 +109,7 @@ def _curves(results: GridResults, curve: Callable[[Attempt, str], Curve], unit: 
     if max_lines > 1:
         figure.set_figheight(figure.get_figheight() + HEAD * (max_lines - 1) * rows)
     figure.supxlabel(unit, fontsize=9.5)
-    figure.supylabel(results.metric, fontsize=9.5)
+    figure.supylabel(results.metric_label, fontsize=9.5)
     handles, names = _legend(panels)
     if len(names) > 1:
         legend(figure, handles, names)
