@@ -137,7 +137,8 @@ class Cell:
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values; what has its default, or is missing, is left out."""
         tree = _written(self)
-        return _in_order_of(self.source, _merged(tree | tree.pop("role", {}), self.further))
+        tree |= tree.pop("role", {})
+        return _in_order_of(self.source, _merged(tree, self.further))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
