@@ -117,6 +117,7 @@ class Cell:
         seed: the grid's.
         isolation: `inline` if trials share a process.
         further: what its JSON has beyond the fields, or with another type, as a tree.
+        source: the JSON that it was read from, whose order `to_json` keeps.
     """
 
     data: CellData = CellData()
@@ -131,11 +132,13 @@ class Cell:
     isolation: str = PROCESS
     role: Role = TRIAL
     further: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values; what has its default, or is missing, is left out."""
         tree = _written(self)
-        return _merged(tree | tree.pop("role", {}), self.further)
+        tree |= tree.pop("role", {})
+        return _in_order_of(self.source, _merged(tree, self.further))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
@@ -143,7 +146,7 @@ class Cell:
         smoke, aa_of = tree.get("smoke"), tree.get("aa_of")
         role = Role(smoke if isinstance(smoke, Mapping) else None, aa_of if isinstance(aa_of, str) else None)
         values = {**_read(cls, tree), "role": role}
-        return cls(**values, further=_rest(tree, cls(**values).to_json()))
+        return cls(**values, further=_rest(tree, cls(**values).to_json()), source=tree)
 
     def __bool__(self) -> bool:
         """Whether anything is known of it."""
@@ -184,7 +187,11 @@ _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, Role)
 def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
     """The type and the default of each field that JSON may have, by name."""
     types = get_type_hints(part)
-    return {entry.name: (types[entry.name], entry.default) for entry in fields(part) if entry.name != "further"}
+    return {
+        entry.name: (types[entry.name], entry.default)
+        for entry in fields(part)
+        if entry.name not in ("further", "source")
+    }
 
 
 def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,3 +237,12 @@ def _merged(tree: dict[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
         if own is not value and isinstance(own, dict) and isinstance(value, Mapping):
             _merged(own, value)
     return tree
+
+
+def _in_order_of(model: Mapping[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """A JSON tree with its names in the order of another, at any depth."""
+    ordered = {name: tree[name] for name in model if name in tree} | tree
+    for name, other in model.items():
+        if isinstance(other, Mapping) and isinstance(ordered.get(name), dict):
+            ordered[name] = _in_order_of(other, ordered[name])
+    return ordered

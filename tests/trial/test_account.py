@@ -86,8 +86,8 @@ def account(template, job):
     for name in ("compile", "train", "input_wait", "evaluate"):
         assert sum(epoch["ledger"][name] for epoch in epochs) == pytest.approx(sections[name], abs=1e-5)
         assert sum(epoch["cpu"][name] for epoch in epochs) == pytest.approx(last["cpu"][name], abs=1e-5)
-    assert (sections["input_wait"] > 0) == (settings.get("input") == "host")
-    assert [epoch["steps"] for epoch in epochs] == [settings.get("steps_per_epoch") or 4] * 2
+    assert (sections["input_wait"] > 0) == (settings.input == "host")
+    assert [epoch["steps"] for epoch in epochs] == [settings.steps_per_epoch or 4] * 2
     assert last["cpu"].keys() == sections.keys() and last["cpu"]["train"] + last["cpu"]["compile"] > 0
     assert all(0 <= epoch["settle_s"]["train"] < template.outside for epoch in epochs)
     return sum(sections.values()), template.outside
