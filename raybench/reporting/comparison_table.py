@@ -31,7 +31,13 @@ Columns = list[tuple[str, str, list[str]]]
 
 
 def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
-    """The columns in which something stands, and the notes below them; `render` says what they hold."""
+    """The columns in which something stands, and the notes below them; `render` says what they hold.
+
+    Cells that could not run here have no row where others have: a note counts them.
+    """
+    skips = Counter(render_phrase("run_counts", row.counts) for row in rows if row.counts.none_ran)
+    all_skipped = all(row.counts.none_ran for row in rows)
+    rows = [row for row in rows if all_skipped or not row.counts.none_ran]
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
     shown_axes = [name for name, values in axes.items() if any(value != values[0] for value in values)]
     notes = [
@@ -39,12 +45,8 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         caption,
     ]
     findings = finding_facts(rows)
-    every_status = [render_phrase("run_counts", row.counts) for row in rows]
-    # A reason of several skipped cells is a note below the table.
-    skips = Counter(status for status, row in zip(every_status, rows, strict=True) if row.counts.none_ran)
-    repeated = {status: count for status, count in skips.items() if count > 1}
-    statuses = ["skipped" if status in repeated else status for status in every_status]
-    notes += [f"{count} cells {status}" for status, count in repeated.items()]
+    statuses = ["skipped" if row.counts.none_ran else render_phrase("run_counts", row.counts) for row in rows]
+    notes += [f"{count} cell{'s' if count > 1 else ''} {status}" for status, count in skips.items()]
     all_columns: Columns = [
         *(
             (name, "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])

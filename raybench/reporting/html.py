@@ -51,7 +51,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             results=results,
             columns=head,
             notes=notes,
-            rows=range(len(results.rows)),
+            rows=range(len(head[0][2]) if head else 0),
             pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
             left_out=left_out or {},
             caveat_count=sum(caveat.kind != NOTE for caveat in report.caveats) + len(report.troubles),

@@ -55,7 +55,8 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
     assert tpu64[1] == "64"
     assert said.lines[-5:] == [
         "4 trials skipped on tpu: no TPU on any node",
-        f"`raybench devices` shows what is here; `raybench grid {planned} --smoke` tries a few cells of it on the CPU",
+        "`raybench devices` shows what is here; `--address` uses the machines of a Ray cluster; "
+        f"`raybench grid {planned} --smoke` tries a few cells of it on the CPU",
         "warning: 2 of 4 cells: epochs 1 with warmup_epochs 1 leaves no steady epoch; set `epochs: 2` or more, or a "
         "lower `warmup_epochs`",
         "planned: 4 cells × 2 repeats = 8 trials: 0 done, 4 to run, 4 skipped",

@@ -463,6 +463,15 @@ def test_an_a_a_check_is_the_first_baseline_cell_once_more(plan_of):
     assert plan_of(GRID + "audit: {aa_test: false}\n").cells == plain.cells
 
 
+def test_a_device_may_have_fewer_repeats_than_the_grid(plan_of):
+    fewer = "repeats: 3\ndevices: {slow: {kind: cpu, threads: 1, repeats: 1}, fast: {kind: cpu, repeats: 9}}\n"
+    plan = plan_of(
+        GRID.replace("repeats: 3\n", "") + fewer + "include: [{device: slow}, {device: fast, batch_size: 8}]\n"
+    )
+    runs = {cell.profile: [trial.repeat for trial in plan.trials if trial.cell is cell] for cell in plan.cells}
+    assert (runs["slow"], sorted(runs["fast"])) == ([0], [0, 1, 2]), "never more than the grid has"
+
+
 def test_profile_steps_are_of_the_first_repeat_and_no_part_of_a_cell(plan_of, tmp_path):
     plain, profiled = plan_of(GRID + "repeats: 2\n"), plan_of(GRID + "repeats: 2\nprofile_steps: 20\n")
     assert [cell.cell_id for cell in profiled.cells] == [cell.cell_id for cell in plain.cells]
