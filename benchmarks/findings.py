@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from raybench.analysis.caveats import finding_facts
-from raybench.analysis.diagnostics.findings import diagnose_all
+from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.grid_results import GridResults, of_journal
 from raybench.checks.canary.judge import drifts
 from raybench.core import events

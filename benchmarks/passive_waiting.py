@@ -55,7 +55,7 @@ def work(workload: str, batch: int, threads: int) -> None:
     from raybench import workloads
     from raybench.core.job import Recipe
     from raybench.core.ledger import Ledger
-    from raybench.datasets.base import Data, Split
+    from raybench.datasets.splits import Data, Split
     from raybench.devices import Assignment, open_device
     from raybench.engines import EngineParts, open_engine
 

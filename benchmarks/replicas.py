@@ -25,7 +25,7 @@ from scipy.special import stdtrit
 from raybench import datasets, workloads
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Data
+from raybench.datasets.splits import Data
 from raybench.devices import Assignment, open_device
 from raybench.engines import Engine, EngineParts, open_engine
 

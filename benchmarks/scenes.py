@@ -24,7 +24,7 @@ from statistics import median
 
 import numpy as np
 
-from raybench.datasets import scenes
+from raybench.datasets import synthetic_scenes
 
 BATCH = 128
 """Pictures that are read at once where only memory is looked at."""
@@ -32,7 +32,7 @@ BATCH = 128
 
 def generate(count: int, batch: int, side: int, seed: int) -> float:
     """Seconds that so many pictures and targets take, in a shuffled order."""
-    train = scenes.sized(scenes.read(Path()), side).train
+    train = synthetic_scenes.sized(synthetic_scenes.read(Path()), side).train
     order = np.random.default_rng(seed).permutation(len(train.inputs))[:count]
     begun = time.perf_counter()
     for start in range(0, count, batch):
@@ -53,7 +53,7 @@ def made(options: argparse.Namespace) -> dict[str, list[float]]:
     from raybench.trial.run import in_memory
 
     count = options.batch * options.steps
-    data = scenes.sized(scenes.read(Path()), options.side)
+    data = synthetic_scenes.sized(synthetic_scenes.read(Path()), options.side)
     few = in_memory(type(data)(data.train.first(4 * count), data.val.first(options.batch)))
     engines = {}
     for name in options.workloads:
@@ -102,7 +102,7 @@ def peak() -> float:
 
 def memory(count: int, side: int) -> list[tuple[int, float, float]]:
     """How many pictures were read, the most memory until then in MiB, and seconds since the first."""
-    train = scenes.sized(scenes.read(Path()), side).train
+    train = synthetic_scenes.sized(synthetic_scenes.read(Path()), side).train
     wanted = {10_000, *(count * tenth // 10 for tenth in range(1, 11))}
     found, begun = [], time.perf_counter()
     for start in range(0, count, BATCH):
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1, help="steps of each model in one round")
     parser.add_argument("--pictures", type=int, default=512, help="pictures of the generator in one round, at least")
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--side", type=int, default=scenes.SIDE)
+    parser.add_argument("--side", type=int, default=synthetic_scenes.SIDE)
     parser.add_argument("--kind", default="cpu", help="the device of the models")
     parser.add_argument("--memory", type=int, metavar="N", help="read N pictures, and look at memory alone")
     parser.add_argument("--json", type=Path, help="write the numbers here too")

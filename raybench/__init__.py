@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING, Any
 
 from raybench._version import __version__
-from raybench.datasets.base import Data, Split
+from raybench.datasets.splits import Data, Split
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:

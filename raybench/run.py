@@ -11,9 +11,9 @@ from functools import reduce
 from pathlib import Path
 
 from raybench import datasets
+from raybench.analysis.cell_labels import differences, extended, without_repeat
 from raybench.analysis.comparison import Row
-from raybench.analysis.labels import differences, extended, without_repeat
-from raybench.analysis.request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
+from raybench.analysis.grid_request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
@@ -21,7 +21,7 @@ from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.core.masking import mask, mask_yaml
+from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
 from raybench.execution.base import Executor

@@ -48,10 +48,10 @@ def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen:
 
 def test_what_is_chosen_of_the_data_reaches_them_and_the_model() -> None:
     from raybench import workloads
-    from raybench.datasets import scenes
+    from raybench.datasets import synthetic_scenes
 
     unet = workloads.get("resunet_v2")
-    data = scenes.read(Path())
+    data = synthetic_scenes.read(Path())
     assert unet.prepare_data(data) is data
     assert unet.with_options({"side": 32}).prepare_data(data).train.inputs.shape[1:] == (32, 32, 6)
     for wrong in (33, 8, -16, 0):

@@ -10,7 +10,7 @@ from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.reporting import build
 from raybench.reporting.html import page
-from raybench.reporting.text import plain, render_phrase
+from raybench.reporting.sentences import plain, render_phrase
 from raybench.run import Options, run_grid
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from raybench.analysis.caveats import PercentFact
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.run import Options, run_grid
 
 FILE = """

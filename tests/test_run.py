@@ -30,7 +30,7 @@ from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
 from raybench.reporting.build import from_source
 from raybench.reporting.report import as_json
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from raybench.analysis.comparison import Row
-from raybench.analysis.diagnostics.findings import by_code
+from raybench.analysis.diagnostics.diagnose import by_code
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.pairs import Comparison

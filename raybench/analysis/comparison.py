@@ -149,7 +149,7 @@ def compare(
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`); others are left aside.
         baseline: axes and the value that the baseline has there; without it nothing is compared.
         metric: the metric that is shown.
-        findings: of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
+        findings: of attempts (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
     """
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]

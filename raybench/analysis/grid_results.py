@@ -17,7 +17,7 @@ from raybench.analysis.comparison import (
     runs_of,
     steady_seconds_by_repeat,
 )
-from raybench.analysis.diagnostics.findings import Finding
+from raybench.analysis.diagnostics.diagnose import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
@@ -74,7 +74,7 @@ class GridResults:
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`).
         baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
         target: the quality to reach, where one was asked for.
-        findings: caveats of attempts (`raybench.analysis.diagnostics.findings.diagnose_all`).
+        findings: caveats of attempts (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
     """
 
     name: str

@@ -27,7 +27,7 @@ from raybench.core.status import TrialStatus
 from raybench.datasets import DataSet
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, WorkItem, notes, plan_warnings, skip_lines
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
 

@@ -67,7 +67,7 @@ def command(
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import missing_work
-    from raybench.reporting.text import plain
+    from raybench.reporting.sentences import plain
     from raybench.results.attempt import latest
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder

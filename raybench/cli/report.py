@@ -9,7 +9,7 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.progress import reading
 from raybench.cli.terminal import say
-from raybench.core.masking import redact
+from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 
 EPILOG = """\b

@@ -8,7 +8,7 @@ from raybench.analysis.verdict import HardwareCaveatFact
 from raybench.cli.console import page
 from raybench.reporting.comparison_table import render
 from raybench.reporting.report import NOTE, Report
-from raybench.reporting.text import NAME, STRONG, render_phrase, spans
+from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from raybench.cli.terminal import say
-from raybench.core.masking import HIDDEN
+from raybench.core.secret_masking import HIDDEN
 from raybench.core.temp_folders import Scratch
 from raybench.errors import UsageError
 from raybench.tracking.mapping import SAVED_VIEW, VIEW

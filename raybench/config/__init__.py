@@ -7,7 +7,7 @@ from raybench.config.consistency import too_many_trials, unknown_metric
 from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
 from raybench.config.load import load_grid
 from raybench.config.schema import json_schema
-from raybench.config.settings import Settings
+from raybench.config.setting_types import Settings
 from raybench.config.validate import wrong_settings
 
 __all__ = [

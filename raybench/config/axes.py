@@ -21,7 +21,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from raybench.config import values as v
-from raybench.config.settings import value_type
+from raybench.config.setting_types import value_type
 from raybench.core.settings import SETTINGS
 
 # For editors; the loader says which value stands twice, with its line.

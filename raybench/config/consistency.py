@@ -10,7 +10,7 @@ from typing import Any
 
 from raybench.config.error_messages import cut, device_alias, flow, nearest
 from raybench.config.grid import GridSpec
-from raybench.config.settings import Settings
+from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Path
 from raybench.core.identity import AFTERWARDS
 from raybench.devices import KINDS

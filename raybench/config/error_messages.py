@@ -11,7 +11,7 @@ from typing import Any
 from raybench.config.augmentation import Crop, Cutout, Flip, Shift
 from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
 from raybench.config.optimization import ParameterGroup, SlowWeights
-from raybench.config.settings import Settings
+from raybench.config.setting_types import Settings
 from raybench.config.values import Examples, Exponential, PiecewiseLinear
 from raybench.config.yaml_document import Path
 from raybench.devices import KINDS

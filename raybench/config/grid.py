@@ -9,7 +9,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from raybench.config import quantities as q
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
-from raybench.config.settings import Settings, Strict
+from raybench.config.setting_types import Settings, Strict
 from raybench.core.identity import SMOKE, is_smoke
 from raybench.devices import KINDS
 from raybench.environments import key_of

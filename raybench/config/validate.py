@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from raybench.config.consistency import findings
 from raybench.config.error_messages import message_of, path_of
 from raybench.config.grid import GridSpec
-from raybench.config.settings import Settings
+from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Path, dotted
 from raybench.errors import Problem
 

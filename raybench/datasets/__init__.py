@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from raybench.datasets import cifar10, digits, imdb, mnist, scenes, synthetic
+from raybench.datasets import cifar10, digits, imdb, mnist, synthetic, synthetic_scenes
 from raybench.datasets.dataset import DataFile, DataSet, DataStatus, Progress, Source
 from raybench.datasets.paths import data_root
 from raybench.errors import DataError, nearest
 
 _KNOWN: dict[str, DataSet] = {
     dataset.name: dataset
-    for dataset in (*(module.DATASET for module in (digits, mnist, imdb, cifar10, scenes)), *synthetic.DATASETS)
+    for dataset in (
+        *(module.DATASET for module in (digits, mnist, imdb, cifar10, synthetic_scenes)),
+        *synthetic.DATASETS,
+    )
 }
 
 

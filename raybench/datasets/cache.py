@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 def load_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array] | None:

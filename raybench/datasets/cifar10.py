@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raybench.datasets.base import Data, Split
 from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.splits import Data, Split
 from raybench.errors import DataError
 
 FOLDER = "cifar-10-batches-bin"

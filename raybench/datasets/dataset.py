@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from raybench.datasets.base import Data
 from raybench.datasets.digests import Digests, digest_of
+from raybench.datasets.splits import Data
 from raybench.errors import DataError
 
 State = Literal["ready", "missing", "incomplete"]

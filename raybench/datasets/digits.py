@@ -10,8 +10,8 @@ import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
-from raybench.datasets.base import Data, Split
 from raybench.datasets.dataset import DataFile, DataSet
+from raybench.datasets.splits import Data, Split
 from raybench.errors import DataError
 
 FILE = "digits.csv.gz"

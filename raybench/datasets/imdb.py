@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from raybench.datasets.base import Array, Data, Split
 from raybench.datasets.cache import load_arrays, save_arrays
 from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.digests import Digests
+from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
 ARCHIVE = "aclImdb_v1.tar.gz"

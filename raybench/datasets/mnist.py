@@ -12,8 +12,8 @@ import struct
 import zlib
 from pathlib import Path
 
-from raybench.datasets.base import Array, Data, Split
 from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
 # The authors' own site does not serve the files any more; this is the mirror that PyTorch keeps of them.

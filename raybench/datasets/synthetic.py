@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybench.datasets import cifar10, imdb, mnist
-from raybench.datasets.base import Array, Data, Split
 from raybench.datasets.cache import load_arrays, save_arrays
 from raybench.datasets.dataset import DataSet
+from raybench.datasets.splits import Array, Data, Split
 
 if TYPE_CHECKING:
     from numpy.random import RandomState

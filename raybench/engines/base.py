@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank, current_rank
-from raybench.datasets.base import Array, Data
+from raybench.datasets.splits import Array, Data
 from raybench.devices.base import Device
 from raybench.workloads.base import Workload
 

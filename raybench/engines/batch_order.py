@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raybench.core.rank import Rank
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 def is_pictures(inputs: Array) -> bool:

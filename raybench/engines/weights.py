@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import zip_longest
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 Weights = Mapping[str, Array]
 

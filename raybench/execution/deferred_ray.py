@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from raybench.core.cell import PROCESS
 from raybench.environments import runtime_env_of
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.ray_needs import check_settings
+from raybench.execution.ray_requirements import check_settings
 from raybench.execution.scheduler import Dispatcher
 from raybench.monitoring.host_load import HostLoad, measure_load
 from raybench.planning.node import Node, probe_node

@@ -54,12 +54,12 @@ from raybench.errors import ExecutionError, RaybenchError
 from raybench.execution.actor import TrialActor
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.cluster import RETURN_TIMEOUT, NodeMonitor, disambiguate, limit_to_ray, put_files
-from raybench.execution.ray_needs import check_limits, ray_folder
+from raybench.execution.ray_requirements import check_limits, ray_folder
+from raybench.execution.ray_token import own_token
 from raybench.execution.ray_watch import HeadWatch, RayGoneError, RayWatch
 from raybench.execution.reaper import Reaper
 from raybench.execution.runtime_env import MAKE_TIMEOUT, probe_with_runtime_envs
 from raybench.execution.scheduler import AssignedWork, Dispatcher
-from raybench.execution.token import own_token
 from raybench.monitoring.host_load import HostLoad, measure_load
 from raybench.planning.node import Node, probe_node
 from raybench.trial.record import failure_event

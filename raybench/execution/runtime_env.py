@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raybench.core.events import Event
 from raybench.core.job import Job
-from raybench.core.masking import mask_words
+from raybench.core.secret_masking import mask_words
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.engines import PACKAGES

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
-from raybench.analysis.diagnostics.findings import diagnose_all
+from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
+from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
-from raybench.analysis.request import GridRequest, latest_request, same_cells
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE, is_smoke, trial_id
-from raybench.core.masking import redact
+from raybench.core.secret_masking import redact
 from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
@@ -29,12 +29,12 @@ from raybench.errors import UsageError, nearest
 from raybench.planning.plan import format_value, is_written
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.sources import mlflow_store, records
-from raybench.sources.tables import Record
+from raybench.sources.result_tables import Record
 
 log = logging.getLogger("raybench")
 

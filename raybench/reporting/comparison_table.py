@@ -12,7 +12,7 @@ from raybench.analysis.caveats import FindingFact, finding_facts
 from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
 from raybench.core.text import printable
 from raybench.planning.plan import format_value
-from raybench.reporting.text import digits, render_phrase, times
+from raybench.reporting.sentences import digits, render_phrase, times
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from raybench.reporting.comparison_table import Columns, columns
 from raybench.reporting.report import NOTE, Report
-from raybench.reporting.text import as_html, environment
+from raybench.reporting.sentences import as_html, environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from raybench.reporting.figures import RenderedFigure
     from raybench.reporting.published import PublishedReport
 
-TEMPLATE, PUBLISHED = "report.html.j2", "published.html.j2"
+TEMPLATE, PUBLISHED = "report.html.j2", "published_page.html.j2"
 
 COMPARISONS = 60
 """Cells whose verdicts are all written out; of more, the data have them."""

@@ -23,10 +23,10 @@ from raybench.reporting.published_comparison import (
     source_cells,
 )
 from raybench.reporting.published_verdict import published_verdict
+from raybench.reporting.sentences import digits, plain, render_phrase
 from raybench.reporting.tables import Column, ReportTable
-from raybench.reporting.text import digits, plain, render_phrase
 from raybench.sources.published_results import Publication
-from raybench.sources.tables import cell_columns
+from raybench.sources.result_tables import cell_columns
 
 VERSION = 1
 """Of the form of `as_json`."""

@@ -11,7 +11,7 @@ from raybench.core.status import TrialStatus
 from raybench.reporting.tables import Record
 from raybench.results.attempt import Attempt
 from raybench.results.timing import PUBLISHED
-from raybench.sources import tables
+from raybench.sources import result_tables
 from raybench.sources.published_results import RULES, SHIPPED, Publication, PublishedRun, load_named
 
 PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch", "settings.compile")
@@ -72,7 +72,7 @@ def reported_numbers(results: GridResults) -> list[Record]:
 
 
 def _of(results: GridResults, name: str, source: Publication) -> list[Record]:
-    groups: dict[str, list[tuple[PublishedRun, tables.Record]]] = {}
+    groups: dict[str, list[tuple[PublishedRun, result_tables.Record]]] = {}
     for run, row in zip(source.runs, source.records(name), strict=True):
         if results.workload in (source.like, row.attempt.cell.workload.name):
             groups.setdefault(row.attempt.cell_id, []).append((run, row))
@@ -98,7 +98,9 @@ def _of(results: GridResults, name: str, source: Publication) -> list[Record]:
     return records
 
 
-def _reported(source: Publication, group: Sequence[tuple[PublishedRun, tables.Record]]) -> Iterator[ReportedNumber]:
+def _reported(
+    source: Publication, group: Sequence[tuple[PublishedRun, result_tables.Record]]
+) -> Iterator[ReportedNumber]:
     """What a source reports of the runs of one setting on one machine; of several, their median."""
 
     def middle(column: str) -> float:

@@ -21,8 +21,8 @@ from raybench.checks.canary.judge import Drift
 from raybench.core import memory
 from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
+from raybench.reporting.sentences import plain, remedy, render_phrase
 from raybench.reporting.tables import Record, ReportTable, published, sections
-from raybench.reporting.text import plain, remedy, render_phrase
 from raybench.results.attempt import Attempt
 
 VERSION = 1

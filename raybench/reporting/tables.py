@@ -16,7 +16,7 @@ from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.target import mean_accuracy
 from raybench.analysis.verdict import Outcome
 from raybench.core.ledger import STEP_SECTIONS
-from raybench.reporting.text import digits, end, render_phrase, times
+from raybench.reporting.sentences import digits, end, render_phrase, times
 
 Record = Mapping[str, Any]
 

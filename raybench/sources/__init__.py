@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from raybench.core.masking import redact
+from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.tracking.store import is_uri
 
 if TYPE_CHECKING:
     from raybench.sources.published_results import Publication
-    from raybench.sources.tables import Record, Results
+    from raybench.sources.result_tables import Record, Results
 
 Attempts = Literal["latest", "all"]
 
@@ -35,7 +35,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
         UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
         StoreError: the MLflow store cannot be reached or used.
     """
-    from raybench.sources.tables import tables
+    from raybench.sources.result_tables import tables
 
     with _without_garbage_collection():
         return tables(records(source, grid, attempts))

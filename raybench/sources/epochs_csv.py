@@ -37,7 +37,7 @@ from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
 from raybench.results.epoch import Epoch, epoch_of_columns
 from raybench.results.parsing import LARGEST
-from raybench.sources.tables import LEAVES, Record, cell_of
+from raybench.sources.result_tables import LEAVES, Record, cell_of
 
 SHOWN = 10
 """Problems of one file that are printed; of more, their number."""

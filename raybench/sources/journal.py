@@ -11,7 +11,7 @@ from raybench.results.attempt import Attempt
 from raybench.results.executions import EFFECTIVE, ENDED, PLAN, read_execution
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.sources.tables import Record
+from raybench.sources.result_tables import Record
 from raybench.tracking.mapping import read_json, requested_repeats
 
 

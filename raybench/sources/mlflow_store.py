@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from raybench.analysis.request import FILE
+from raybench.analysis.grid_request import FILE
 from raybench.errors import UsageError, nearest
 from raybench.results.executions import EFFECTIVE, FOLDER, PLAN, folder_of
 from raybench.results.journal import JOURNAL
 from raybench.sources.journal import load_journal
-from raybench.sources.tables import Record
+from raybench.sources.result_tables import Record
 from raybench.tracking.journal_parts import merged
 from raybench.tracking.store import Store, StoreError, is_uri, redacted_errors, store_from_uri
 

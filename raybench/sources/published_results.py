@@ -18,7 +18,7 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt
 from raybench.results.columns import NUMBER, TEXT, TRIALS, WHOLE, YES_NO
 from raybench.results.epoch import Epoch
-from raybench.sources.tables import LEAVES, Record, cell_of
+from raybench.sources.result_tables import LEAVES, Record, cell_of
 
 SHIPPED = files("raybench.sources") / "literature"
 PREFIX = "published:"

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from raybench.analysis.diagnostics.diagnose import Finding, finding_codes, findings
 from raybench.analysis.diagnostics.finding import is_caution
-from raybench.analysis.diagnostics.findings import Finding, finding_codes, findings
 from raybench.checks.roofline.judge import roofline
 from raybench.core.identity import SMOKE, is_smoke
 from raybench.core.status import TrialStatus

@@ -29,7 +29,7 @@ from raybench.results.executions import PLAN, Summary
 from raybench.results.journal import is_own
 from raybench.tracking import journal_parts
 from raybench.tracking import mapping as p
-from raybench.tracking.deadline import Bounded
+from raybench.tracking.call_timeout import Bounded
 from raybench.tracking.journal_parts import JoinedJournal, Part
 from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 from raybench.tracking.system_metrics import points

@@ -14,7 +14,7 @@ from shlex import quote
 from textwrap import shorten
 from urllib.parse import unquote
 
-from raybench.core.masking import HIDDEN, QUERY, USER, redact
+from raybench.core.secret_masking import HIDDEN, QUERY, USER, redact
 from raybench.errors import RaybenchError, UsageError
 from raybench.results.journal import RESULTS
 

@@ -26,7 +26,7 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines import Engine
 
 FOLDER = "checkpoints"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from raybench.datasets.base import Array, Split
+from raybench.datasets.splits import Array, Split
 from raybench.engines import Engine, open_inspection
 from raybench.engines.images import is_pictures, plain
 from raybench.workloads.base import Workload

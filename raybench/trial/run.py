@@ -25,7 +25,7 @@ from raybench.core.job import Job, Recipe
 from raybench.core.ledger import NANO, Ledger
 from raybench.core.rank import current_rank
 from raybench.core.status import TrialStatus
-from raybench.datasets.base import Data, Split, hold_out
+from raybench.datasets.splits import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id
 from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from raybench.datasets.base import Data
+from raybench.datasets.splits import Data
 
 Function = Callable[[Any, Any], Any]
 Initialize = Callable[[Any, Callable[[int], tuple[Any, Any]]], object]

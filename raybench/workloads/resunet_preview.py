@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from raybench.datasets.base import Array
+    from raybench.datasets.splits import Array
 
 
 def draw(inputs: Array, targets: Array, outputs: Array) -> Array:

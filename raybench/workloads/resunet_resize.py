@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from raybench.datasets.base import Data
-from raybench.datasets.scenes import SIDE, sized
+from raybench.datasets.splits import Data
+from raybench.datasets.synthetic_scenes import SIDE, sized
 
 HALVED = 16
 """What the networks divide a picture's side by on their way down."""

@@ -4,7 +4,7 @@ from raybench.analysis.grid_results import of_journal
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.core import events
 from raybench.reporting.report import make_report
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.results.attempt import attempts, latest
 
 

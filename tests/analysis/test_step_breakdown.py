@@ -14,7 +14,7 @@ from raybench.reporting.comparison_table import text
 from raybench.reporting.html import page
 from raybench.reporting.report import make_report
 from raybench.results.attempt import attempts, latest
-from raybench.sources.tables import Record, tables
+from raybench.sources.result_tables import Record, tables
 
 SECONDS = {"input": 0.0005, "forward": 0.008, "loss": 0.001, "backward": 0.014, "optimizer": 0.0025}
 EPOCHS = (4.0, 4.0, 4.0)

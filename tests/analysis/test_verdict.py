@@ -3,7 +3,7 @@
 import pytest
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
-from raybench.analysis.diagnostics import findings  # noqa: F401 — declares the kinds of findings
+from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.pairs import CellSummary, Comparison
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.statistics.break_even import Estimate

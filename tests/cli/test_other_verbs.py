@@ -81,7 +81,8 @@ def states(raybench):
 
 def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     before = states(raybench)
-    assert list(before) == ["digits", "mnist", "imdb", "cifar10", "scenes-synthetic", "small"]
+    real, generated = ["digits", "mnist", "imdb", "cifar10"], ["scenes", "mnist", "imdb", "cifar10"]
+    assert list(before) == [*real, *(f"{name}-synthetic" for name in generated), "small"]
     assert before["small"] == ["missing", "–", "–"]
     assert before["digits"][0] == "ready", "it comes with scikit-learn"
     assert not (tmp_path / "data").exists(), "looking makes nothing"

@@ -10,7 +10,7 @@ from support.made_up_grids import cell_of, contract_events, told
 from support.mutations import Tally, cases, changed_bytes, changed_lines, changed_value, json_lines, one_of, report
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.request import GridRequest, to_dict
+from raybench.analysis.grid_request import GridRequest, to_dict
 from raybench.core import events
 from raybench.core.cell import Cell
 from raybench.core.identity import cell_id

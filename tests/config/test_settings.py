@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from raybench.config import Settings
 from raybench.config.schema import settings_page
-from raybench.config.settings import value_type
+from raybench.config.setting_types import value_type
 from raybench.core.settings import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

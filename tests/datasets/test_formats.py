@@ -11,7 +11,7 @@ import pytest
 
 from raybench import datasets
 from raybench.datasets import cifar10, digits, mnist
-from raybench.datasets.base import Data, Split, hold_out
+from raybench.datasets.splits import Data, Split, hold_out
 from raybench.errors import DataError
 
 REAL = Path(os.environ.get("RAYBENCH_DATA", "/nowhere"))

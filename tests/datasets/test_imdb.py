@@ -11,7 +11,7 @@ import pytest
 
 from raybench import datasets
 from raybench.datasets import imdb
-from raybench.datasets.base import Split
+from raybench.datasets.splits import Split
 from raybench.errors import DataError
 
 TEXTS = {

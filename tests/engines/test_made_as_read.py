@@ -10,7 +10,7 @@ import torch
 from support.frameworks import call
 
 from raybench.core.ledger import Ledger
-from raybench.datasets import scenes
+from raybench.datasets import synthetic_scenes
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.torch.inputs import HostInput
 
@@ -18,11 +18,11 @@ INDEX = [[3, 7], [999_999, 1], [5, 6]]
 
 
 def test_torch_streams_a_million_scenes() -> None:
-    data = scenes.read(Path("/nowhere"))
+    data = synthetic_scenes.read(Path("/nowhere"))
     taken = HostInput(data.train.first(1_000_000), data.val.first(5), None, torch.device("cpu"), Ledger())
     batches = list(taken.train(EpochPlan(np.array(INDEX), None, None, None, None, None)))
     for (inputs, targets), row in zip(batches, INDEX, strict=True):
-        pictures, wanted = scenes.render(np.array(row, np.uint64))
+        pictures, wanted = synthetic_scenes.render(np.array(row, np.uint64))
         assert np.array_equal(inputs.numpy(), pictures)
         assert np.array_equal(targets.numpy(), wanted)
     assert [counts for *_, counts in taken.evaluate(4)] == [4, 1]

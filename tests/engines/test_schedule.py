@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from raybench.engines.schedule import schedule
+from raybench.engines.learning_rate import schedule
 
 DAVIDNET = {"name": "piecewise_linear", "points": [[0.0, 0.0], [5.0, 1.0], [24.0, 0.0]], "stretch": True}
 

@@ -12,7 +12,7 @@ from support.small_training import RECIPE, pictures
 
 from raybench.core.job import Recipe
 from raybench.core.ledger import STEP_SECTIONS, Ledger
-from raybench.datasets.base import Data
+from raybench.datasets.splits import Data
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.step_profiler import StepSections

@@ -14,7 +14,7 @@ GREEDY = """
 import numpy as np
 import torch
 
-from raybench.datasets.base import Data, Split
+from raybench.datasets.splits import Data, Split
 from raybench.workloads.base import Workload
 
 

@@ -11,7 +11,7 @@ from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.reporting.comparison_table import text
-from raybench.reporting.text import render_phrase
+from raybench.reporting.sentences import render_phrase
 from raybench.run import Options, run_grid
 from raybench.tracking.tracker import MemoryTracker
 

@@ -14,7 +14,7 @@ import torch
 from support import WORKLOADS
 from support.cells import make_cell
 
-from raybench.analysis.diagnostics.findings import findings
+from raybench.analysis.diagnostics.diagnose import findings
 from raybench.analysis.diagnostics.run_conditions import BUSY
 from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench.analysis.diagnostics.findings import findings
+from raybench.analysis.diagnostics.diagnose import findings
 from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job

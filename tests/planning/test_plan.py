@@ -10,7 +10,7 @@ import pytest
 from raybench.config import GridSpec, load_grid
 from raybench.core.identity import canonical
 from raybench.devices import Hardware
-from raybench.engines.schedule import schedule
+from raybench.engines.learning_rate import schedule
 from raybench.environments import Interpreter
 from raybench.errors import UsageError, WorkloadError
 from raybench.execution.jobs import make_job

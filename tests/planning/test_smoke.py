@@ -21,7 +21,7 @@ from raybench.planning.expand import matches, minimal_cover
 from raybench.planning.node import Node
 from raybench.planning.plan import make_plan
 from raybench.reporting import build
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.run import Options, run_grid
 
 GIB = 1024**3

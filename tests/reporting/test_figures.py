@@ -17,7 +17,7 @@ from raybench.core.job import Target
 from raybench.core.status import TrialStatus
 from raybench.reporting import figures
 from raybench.reporting.figures import NoDataError, draw, rendered_figures, svg
-from raybench.reporting.figures.style import fitted
+from raybench.reporting.figures.theme import fitted
 from raybench.results import timing
 
 

@@ -8,7 +8,7 @@ import raybench
 from raybench.cli.published_view import show_published
 from raybench.reporting.html import published_page
 from raybench.reporting.published import as_json, published_report
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 
 ALL = raybench.published()
 

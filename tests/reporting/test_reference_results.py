@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 import raybench
+from raybench.analysis.grid_request import planned_cells
 from raybench.analysis.grid_results import GridResults
-from raybench.analysis.request import planned_cells
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.devices import Hardware

@@ -18,7 +18,7 @@ from raybench.core.job import Target
 from raybench.reporting import build
 from raybench.reporting.html import page
 from raybench.reporting.report import ReportContext, as_json, make_report, with_warnings
-from raybench.reporting.text import markdown, plain
+from raybench.reporting.sentences import markdown, plain
 from raybench.results.attempt import attempts, latest
 
 CONTRACT = [

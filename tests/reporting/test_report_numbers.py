@@ -9,7 +9,7 @@ from support.report_grids import CPU, GPU, LEARNING, REPORTS, Grid, contract
 
 from raybench.core.job import Target
 from raybench.reporting.report import make_report
-from raybench.reporting.text import digits, plain
+from raybench.reporting.sentences import digits, plain
 
 
 def compared():

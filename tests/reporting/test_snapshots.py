@@ -12,7 +12,7 @@ from support.report_grids import REPORTS, contract, much_went_wrong, outcomes, s
 
 from raybench.cli.report_view import caption, show_report
 from raybench.reporting.report import as_json
-from raybench.reporting.text import plain, render_phrase
+from raybench.reporting.sentences import plain, render_phrase
 
 
 def in_words(report):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from support.mutations import cases, changed_bytes, changed_lines, changed_value, json_lines
 
-from raybench.analysis.request import request_of
+from raybench.analysis.grid_request import request_of
 from raybench.checks.pretrial import PretrialChecks
 from raybench.config import load_grid
 from raybench.datasets import data_root

@@ -7,7 +7,7 @@ import raybench
 from raybench.analysis.run_counts import RunCounts
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
-from raybench.reporting.text import plain
+from raybench.reporting.sentences import plain
 from raybench.sources import epochs_csv
 
 CSV = """\
@@ -48,7 +48,7 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
 
 def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
     from raybench.results.attempt import attempts
-    from raybench.sources.tables import Record, tables
+    from raybench.sources.result_tables import Record, tables
 
     told = tables([Record(one, "golden") for one in attempts(golden_events).values()])
     told.epochs.to_csv(tmp_path / "golden.csv", index=False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raybench.datasets.base import Split
+from raybench.datasets.splits import Split
 
 RECIPE = {
     "epochs": 2,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench.core.masking import redact
+from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 from raybench.tracking.store import Store, is_server, redact_text, resolve
 

@@ -12,8 +12,8 @@ import torch
 from support.frameworks import call
 from support.sides import checkpoint_side
 
+from raybench.analysis.diagnostics.diagnose import findings
 from raybench.analysis.diagnostics.finding import is_caution
-from raybench.analysis.diagnostics.findings import findings
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.tracking import mapping

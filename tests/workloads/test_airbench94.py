@@ -11,7 +11,7 @@ from torch import nn
 
 from raybench import datasets, workloads
 from raybench.engines.batch_order import total_steps
-from raybench.engines.schedule import schedule
+from raybench.engines.learning_rate import schedule
 from raybench.trial.predictions import as_given
 from raybench.workloads.airbench94.torch import EPSILON, PICTURES, whiten
 

@@ -241,7 +241,7 @@ def test_davidnet_learning_rate_is_the_published_one(factor: Callable[[str, int]
 
 @pytest.fixture
 def factor() -> Callable[[str, int], float]:
-    from raybench.engines.schedule import schedule
+    from raybench.engines.learning_rate import schedule
 
     steps = {"davidnet": 50_000 // 512, "mnist_cnn": 60_000 // 256}
 

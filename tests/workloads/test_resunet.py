@@ -11,14 +11,14 @@ from support.frameworks import call
 
 from raybench import workloads
 from raybench.config import load_grid
-from raybench.datasets import scenes
+from raybench.datasets import synthetic_scenes
 from raybench.engines.torch import inspection
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 
 GRIDS = Path(__file__).parents[2] / "grids"
 
-PICTURES, TARGETS = scenes.render(np.arange(2, dtype=np.uint64))
+PICTURES, TARGETS = synthetic_scenes.render(np.arange(2, dtype=np.uint64))
 
 
 def perfect(targets: np.ndarray) -> torch.Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 from raybench.engines.weights import Mismatch, Weights, renamed, under
 
 if TYPE_CHECKING:
-    from raybench.datasets.base import Array
+    from raybench.datasets.splits import Array
 
 FLOOR = 1e-3
 """An array whose norm is less than this part of the largest is measured against that part: a bias before a batch norm

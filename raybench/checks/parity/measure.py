@@ -17,7 +17,7 @@ import numpy as np
 
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import MODELS, EngineParts, open_engine, open_inspection
 from raybench.engines.images import plain
 from raybench.engines.weights import STATISTICS, Mismatch, Weights, renamed, role, under

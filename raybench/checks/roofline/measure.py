@@ -17,7 +17,7 @@ from raybench.core.cell import Cell
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.rank import current_rank
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.devices import Device, hosted
 from raybench.engines import MODELS, open_counts, open_operations
 from raybench.engines.images import is_pictures, plain

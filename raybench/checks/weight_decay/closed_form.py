@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 TOLERANCE = 1e-3
 """Of what the decay does to a weight. Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor

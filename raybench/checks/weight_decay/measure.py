@@ -20,7 +20,7 @@ from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.settings import TRAINING, WEIGHT_DECAY, affecting
-from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.splits import Array, Data, Split
 from raybench.engines import EngineParts, open_engine, open_inspection
 from raybench.trial.run import open_assigned
 from raybench.workloads.base import Workload

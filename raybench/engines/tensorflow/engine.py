@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from raybench.core.job import GROUPED
-from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import AugmentedViews, is_pictures, plain, reflect
-from raybench.engines.schedule import schedule
+from raybench.engines.learning_rate import schedule
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.tensorflow.ghost_batch_norm import (
     average,

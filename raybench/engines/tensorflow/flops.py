@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from keras import layers, tree
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 Shape = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import tensorflow as tf
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import AugmentedViews
 

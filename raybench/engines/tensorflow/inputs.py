@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Array, Split
+from raybench.datasets.splits import Array, Split
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array, plain
 from raybench.engines.tensorflow.ghost_batch_norm import share

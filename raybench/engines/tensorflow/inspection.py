@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines.tensorflow.engine import cross_entropy
 from raybench.engines.tensorflow.weight_layouts import layouts
 from raybench.engines.weights import STATISTICS, Weights, renamed, role

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 class Optimizer(Protocol):

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import layers
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 @dataclass(frozen=True)

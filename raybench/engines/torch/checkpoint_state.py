@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 @dataclass(frozen=True)

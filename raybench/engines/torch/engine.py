@@ -9,12 +9,12 @@ from typing import Any, cast
 import torch
 
 from raybench.core.job import DEVICES
-from raybench.datasets.base import Array, Data, Split
+from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import AugmentedViews, is_pictures, reflect
-from raybench.engines.schedule import schedule
+from raybench.engines.learning_rate import schedule
 from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state

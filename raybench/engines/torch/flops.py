@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 
 
 class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]

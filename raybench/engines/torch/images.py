@@ -9,7 +9,7 @@ from typing import cast
 
 import torch
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines.batch_order import Augmentation, EpochPlan
 from raybench.engines.images import plain
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Array, Split
+from raybench.datasets.splits import Array, Split
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines.torch.losses import cross_entropy
 from raybench.engines.weights import STATISTICS, Weights, renamed, role
 

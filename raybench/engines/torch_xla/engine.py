@@ -20,7 +20,7 @@ from torch_xla.distributed.spmd import Mesh, mark_sharding
 
 from raybench.core.job import SPMD
 from raybench.core.ledger import COMPILATION
-from raybench.datasets.base import Array
+from raybench.datasets.splits import Array
 from raybench.engines.base import EngineParts, EpochResult
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.grid_results import GridResults
 from raybench.reporting.figures import bars, cost, curves, heatmap, time_to_target
-from raybench.reporting.figures.style import NoDataError, png, styled, svg
+from raybench.reporting.figures.theme import NoDataError, png, styled, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

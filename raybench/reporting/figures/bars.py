@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import intervals
-from raybench.reporting.figures.style import GREY, NoDataError, fitted, legend, log_where_wide, marks, new_figure
-from raybench.reporting.text import digits, render_phrase
+from raybench.reporting.figures.theme import GREY, NoDataError, fitted, legend, log_where_wide, marks, new_figure
+from raybench.reporting.sentences import digits, render_phrase
 from raybench.results import timing
 
 if TYPE_CHECKING:

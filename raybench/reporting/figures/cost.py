@@ -13,7 +13,7 @@ from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics.break_even import RunCost, run_costs_of
 from raybench.analysis.statistics.speedup import speedup
 from raybench.reporting.figures.line_styles import devices, styles_by_label
-from raybench.reporting.figures.style import (
+from raybench.reporting.figures.theme import (
     GREY,
     NoDataError,
     fitted,

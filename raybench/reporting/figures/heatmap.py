@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults, axis_label
 from raybench.planning.plan import format_value
-from raybench.reporting.figures.style import NoDataError, fitted, new_figure
-from raybench.reporting.text import render_phrase
+from raybench.reporting.figures.theme import NoDataError, fitted, new_figure
+from raybench.reporting.sentences import render_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Any
 
 from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults
-from raybench.reporting.figures.style import MARKERS, marks
+from raybench.reporting.figures.theme import MARKERS, marks
 
 
 def devices(results: GridResults) -> list[str]:
@@ -16,7 +16,7 @@ def devices(results: GridResults) -> list[str]:
 
 
 def styles_by_label(results: GridResults, cells: Sequence[PlannedCell]) -> list[tuple[str, str, Any]]:
-    """A colour, a marker and a dash for the line of each of some cells (`raybench.reporting.figures.style.marks`).
+    """A colour, a marker and a dash for the line of each of some cells (`raybench.reporting.figures.theme.marks`).
 
     Where each has a device of its own it is the device's, else that of the cell's place in the grid; in a grid of more
     cells than there are markers, that of its place among these.

@@ -9,8 +9,8 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics.time_to_target import NEVER, TargetAttempt, expected, kaplan_meier, target_attempt_of
 from raybench.reporting.figures.line_styles import styles_by_label
-from raybench.reporting.figures.style import NoDataError, fitted, legend, log_where_wide, new_figure
-from raybench.reporting.text import render_phrase
+from raybench.reporting.figures.theme import NoDataError, fitted, legend, log_where_wide, new_figure
+from raybench.reporting.sentences import render_phrase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

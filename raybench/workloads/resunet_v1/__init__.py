@@ -10,7 +10,7 @@ data set's name says so.
 
 from __future__ import annotations
 
-from raybench.datasets.scenes import SIDE
+from raybench.datasets.synthetic_scenes import SIDE
 from raybench.workloads.base import Workload
 from raybench.workloads.resunet_resize import prepared
 from raybench.workloads.twins import twins

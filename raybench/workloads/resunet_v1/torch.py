@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from raybench.datasets.scenes import SIDE
+from raybench.datasets.synthetic_scenes import SIDE
 from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
 
 

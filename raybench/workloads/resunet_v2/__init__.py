@@ -8,7 +8,7 @@ synthetic, and the data set's name says so. The loss is one number an example, s
 
 from __future__ import annotations
 
-from raybench.datasets.scenes import SIDE
+from raybench.datasets.synthetic_scenes import SIDE
 from raybench.workloads.base import Workload
 from raybench.workloads.resunet_resize import prepared
 from raybench.workloads.twins import twins

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from raybench.datasets.scenes import SIDE
+from raybench.datasets.synthetic_scenes import SIDE
 from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, residual, up
 from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from raybench.datasets.scenes import SIDE
+from raybench.datasets.synthetic_scenes import SIDE
 from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
 from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 

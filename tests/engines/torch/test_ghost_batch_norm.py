@@ -10,7 +10,7 @@ from torch import nn
 
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Data, Split
+from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm

@@ -14,8 +14,8 @@ from support.published import MODELS
 from raybench import workloads
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets import scenes
-from raybench.datasets.base import Data, Split
+from raybench.datasets import synthetic_scenes
+from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines import EngineParts, open_engine, open_inspection
 
@@ -42,7 +42,7 @@ def examples(name: str, side: int | None, length: int | None) -> Split:
     """A batch as the workload's data set has it after its `prepare`; of texts their first `length` words."""
     known = MODELS[name]
     if side:
-        return Split(*scenes.render(np.arange(BATCH, dtype=np.uint64), side))
+        return Split(*synthetic_scenes.render(np.arange(BATCH, dtype=np.uint64), side))
     inputs = known.inputs(BATCH)[:, :length]
     pictures = np.clip(128 + 40 * inputs, 0, 255).astype(np.uint8) if not known.words else inputs
     return Split(pictures, known.targets(BATCH))

@@ -11,7 +11,7 @@ from support.small_training import RECIPE, pictures
 
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
-from raybench.datasets.base import Data, Split
+from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan

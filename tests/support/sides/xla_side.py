@@ -14,7 +14,7 @@ from torch_xla.debug import metrics
 from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import Rank
-from raybench.datasets.base import Data
+from raybench.datasets.splits import Data
 from raybench.devices import Assignment, frameworks, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.torch.inspection import read_weights

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from raybench.tracking import deadline
-from raybench.tracking.deadline import Bounded, within
+from raybench.tracking import call_timeout
+from raybench.tracking.call_timeout import Bounded, within
 from raybench.tracking.store import StoreError, store_from_uri
 
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n"
@@ -42,7 +42,7 @@ def dripping(request):
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(dripping, monkeypatch):
     from raybench.tracking.mlflow import Runs
 
-    monkeypatch.setattr(deadline, "REQUEST", 0.5)
+    monkeypatch.setattr(call_timeout, "REQUEST", 0.5)
     with pytest.raises(StoreError, match=rf"MLflow store {dripping}: no whole answer within 0\.5 s"):
         Runs(store_from_uri(dripping), "grid")
 
@@ -86,10 +86,10 @@ def test_every_method_of_a_client_has_a_deadline(monkeypatch):
             self.over.wait()
 
     client = Bounded(Client())
-    monkeypatch.setattr(deadline, "REQUEST", 0.01)
+    monkeypatch.setattr(call_timeout, "REQUEST", 0.01)
     assert client.uri == "http://server"
     with pytest.raises(TimeoutError):
         client.hang()
     Client.over.set()
-    monkeypatch.setattr(deadline, "REQUEST", 60)
+    monkeypatch.setattr(call_timeout, "REQUEST", 60)
     assert client.search("run", most=2) == ["run", "run"]

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from raybench.config import load_grid
-from raybench.core.masking import mask, mask_words, mask_yaml
+from raybench.core.secret_masking import mask, mask_words, mask_yaml
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 

@@ -65,7 +65,7 @@ class Data:
 
 
 def _array(name: str, value: Any) -> Array:
-    """An array as it is, also one that is made as it is read (see `raybench.datasets.scenes`); else made an array."""
+    """A value as an array; one that is generated as it is read (`raybench.datasets.synthetic_scenes`) stays as it is."""
     import numpy as np
 
     if isinstance(value, np.ndarray) or _is_lazy(value):

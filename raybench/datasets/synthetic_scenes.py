@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from raybench.datasets.base import Array, Data, Split
 from raybench.datasets.dataset import DataSet
+from raybench.datasets.splits import Array, Data, Split
 
 SIDE = 96
 """Pixels of height and width, where nobody asks for others."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
-from raybench.analysis.diagnostics import findings  # noqa: F401 — declares the kinds of findings
+from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.fact import Fact
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.target import MeanAccuracyFact
@@ -21,8 +21,8 @@ from raybench.analysis.verdict import (
 from raybench.checks.canary.judge import Drift
 from raybench.core.job import Target
 from raybench.core.text import join_words
-from raybench.reporting import published_verdict, text  # noqa: F401 — the former defines facts
-from raybench.reporting.text import as_html, digits, end, markdown, plain, plural, render_phrase
+from raybench.reporting import published_verdict, sentences  # noqa: F401 — the former defines facts
+from raybench.reporting.sentences import as_html, digits, end, markdown, plain, plural, render_phrase
 
 ODD = EpochTimeFact("gpu*<b>", "my`model", 'batch "1"', 2.02, None, None, False, 1)
 
@@ -37,7 +37,7 @@ def test_three_ways_to_write_a_sentence():
 
 def test_every_fact_has_its_macro_and_every_macro_its_fact():
     facts = {each.__name__ for each in Fact.__subclasses__() if each.__module__.startswith("raybench")}
-    macros = set(text._macros())
+    macros = set(sentences._macros())
     assert {name for name in macros if name.endswith("Fact")} == facts
     assert {name.replace("Remedy", "Fact") for name in macros if name.endswith("Remedy")} < facts
 

@@ -11,9 +11,9 @@ from support.disks import small_disk
 from raybench.core import temp_folders
 from raybench.core.temp_folders import LONGEST, Scratch
 from raybench.errors import ExecutionError
-from raybench.execution import ray_needs
+from raybench.execution import ray_requirements
 from raybench.execution.deferred_ray import DeferredRayExecutor
-from raybench.execution.ray_needs import check_limits, check_settings, ray_folder
+from raybench.execution.ray_requirements import check_limits, check_settings, ray_folder
 
 TWO_CORES = 104
 """Open files that are asked for on two cores."""
@@ -29,7 +29,7 @@ def files(monkeypatch):
             return (min(hard, 64), hard) if kind == resource.RLIMIT_NOFILE else real(kind)
 
         monkeypatch.setattr(resource, "getrlimit", getrlimit)
-        monkeypatch.setattr(ray_needs, "_thread_limits", list)
+        monkeypatch.setattr(ray_requirements, "_thread_limits", list)
 
     return limit
 
@@ -45,17 +45,17 @@ def test_too_few_open_files_are_told_with_the_number_needed(files):
 
 
 def test_too_few_threads_are_told_with_where_the_limit_comes_from(monkeypatch):
-    monkeypatch.setattr(ray_needs, "_thread_limits", lambda: [("ulimit -u", 10_000, 50), ("pids.max", 512, 300)])
+    monkeypatch.setattr(ray_requirements, "_thread_limits", lambda: [("ulimit -u", 10_000, 50), ("pids.max", 512, 300)])
     with pytest.raises(ExecutionError, match=r"need 216 processes and threads .* 212 of 512 are left \(pids\.max\)"):
         check_limits(cores=2)
-    monkeypatch.setattr(ray_needs, "_thread_limits", lambda: [("pids.max", 512, 200)])
+    monkeypatch.setattr(ray_requirements, "_thread_limits", lambda: [("pids.max", 512, 200)])
     check_limits(cores=2)
 
 
 def test_the_threads_of_a_user_are_counted():
     if not Path("/proc/self/task").is_dir():
         pytest.skip("no /proc")
-    assert sum(ray_needs._threads_of(os.geteuid())) >= len(list(Path("/proc/self/task").iterdir()))
+    assert sum(ray_requirements._threads_of(os.geteuid())) >= len(list(Path("/proc/self/task").iterdir()))
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_without_settings_nothing_is_started_to_check_them(monkeypatch):
     for name in [name for name in os.environ if name.startswith("RAY_")]:
         monkeypatch.delenv(name)  # a Ray that an earlier test has loaded sets its own
     monkeypatch.setenv("RAY_ADDRESS", "nonsense")
-    monkeypatch.setattr(ray_needs.subprocess, "run", None)
+    monkeypatch.setattr(ray_requirements.subprocess, "run", None)
     check_settings()
 
 
@@ -143,7 +143,7 @@ def test_settings_are_checked_before_ray_is_loaded(monkeypatch):
     def refuse():
         raise ExecutionError("refused")
 
-    monkeypatch.delitem(ray_needs.sys.modules, "ray", raising=False)
+    monkeypatch.delitem(ray_requirements.sys.modules, "ray", raising=False)
     monkeypatch.setattr("raybench.execution.deferred_ray.check_settings", refuse)
     with pytest.raises(ExecutionError, match="refused"):
         DeferredRayExecutor("auto").nodes()

@@ -25,7 +25,7 @@ SENTENCES = (
     "learning.html.j2",
     "summary.html.j2",
     "caveats.html.j2",
-    "publication.html.j2",
+    "published_sentences.html.j2",
 )
 """Templates with the sentences, in `templates/`."""
 

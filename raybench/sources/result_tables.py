@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.diagnostics import findings
-from raybench.analysis.labels import distinct_labels
+from raybench.analysis.cell_labels import distinct_labels
+from raybench.analysis.diagnostics import diagnose
 from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke
@@ -126,7 +126,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "epochs_done": len(epochs),
         "error": _error(attempt),
         "warnings": "\n".join(attempt.warnings) or None,
-        "findings": findings.finding_codes(attempt),
+        "findings": diagnose.finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
         "decay_factor": attempt.decay_check.get("factor"),
         "profile_steps": attempt.profile_steps,

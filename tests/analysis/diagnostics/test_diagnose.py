@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import pytest
 
+from raybench.analysis.diagnostics.diagnose import by_code, diagnose_all, findings
 from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, Context, kinds
-from raybench.analysis.diagnostics.findings import by_code, diagnose_all, findings
 from raybench.checks.canary.judge import Drift
 from raybench.results.attempt import attempts
 

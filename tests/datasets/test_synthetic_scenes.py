@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from raybench import datasets
-from raybench.datasets import scenes
-from raybench.datasets.base import Data
+from raybench.datasets import synthetic_scenes
+from raybench.datasets.splits import Data
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return scenes.render(np.arange(64, dtype=np.uint64))
+    return synthetic_scenes.render(np.arange(64, dtype=np.uint64))
 
 
 def test_pictures_and_targets(drawn) -> None:
@@ -51,14 +51,14 @@ def test_inside_the_mask_are_at_most_three_shapes_each_before_the_background(dra
 
 
 def test_scenes_differ_and_each_is_always_the_same(drawn) -> None:
-    again = scenes.render(np.array([5, 63, 5], np.uint64))
+    again = synthetic_scenes.render(np.array([5, 63, 5], np.uint64))
     for whole, part in zip(drawn, again, strict=True):
         assert np.array_equal(whole[[5, 63, 5]], part)
     assert len({picture.tobytes() for picture in drawn[0]}) == 64
 
 
 def test_draws_are_uniform() -> None:
-    drawn = scenes.uniform(np.arange(20_000, dtype=np.uint64))
+    drawn = synthetic_scenes.uniform(np.arange(20_000, dtype=np.uint64))
     assert drawn.min() >= 0 and drawn.max() < 1
     assert np.abs(drawn.mean(0) - 0.5).max() < 0.01
     assert np.abs(drawn.var(0) - 1 / 12).max() < 0.003
@@ -80,7 +80,7 @@ def test_like_an_array() -> None:
 def test_smaller_ones_are_the_same_scenes(side: int) -> None:
     """A mask covers the same part of a picture, and the depth under it is the same."""
     whole = datasets.get("scenes-synthetic").load(Path("/nowhere"))
-    few = scenes.sized(whole, side)
+    few = synthetic_scenes.sized(whole, side)
     assert few.train.inputs.shape == (1_200_000, side, side, 6)
     assert few.val.targets[np.arange(3)].shape == (3, 2, side, side)
     assert np.array_equal(np.asarray(few.train.first(9).targets), few.train.targets[np.arange(9)])
@@ -90,15 +90,15 @@ def test_smaller_ones_are_the_same_scenes(side: int) -> None:
     assert np.abs(apart).max() < 0.03
     for mine, theirs in zip(small, large, strict=True):
         assert set(mine[1][mine[0] > 0]) <= set(theirs[1][theirs[0] > 0])
-    assert scenes.sized(whole, scenes.SIDE) is whole
+    assert synthetic_scenes.sized(whole, synthetic_scenes.SIDE) is whole
 
 
 @pytest.mark.slow
 def test_the_process_holds_no_more_after_ten_times_as_many() -> None:
     """In a process of its own, by the kernel's account: 2,000 small scenes with their targets, and 20,000."""
     code = (
-        "import numpy as np, resource; from pathlib import Path; from raybench.datasets import scenes\n"
-        "train = scenes.sized(scenes.read(Path()), 32).train\n"
+        "import numpy as np, resource; from pathlib import Path; from raybench.datasets import synthetic_scenes\n"
+        "train = synthetic_scenes.sized(synthetic_scenes.read(Path()), 32).train\n"
         "for start in range(0, 20_000, 100):\n"
         "    places = np.arange(start, start + 100)\n"
         "    train.inputs[places], train.targets[places]\n"

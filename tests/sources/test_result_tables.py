@@ -13,7 +13,7 @@ from raybench.errors import UsageError
 from raybench.results.attempt import attempts
 from raybench.results.columns import EPOCHS, TRIALS
 from raybench.results.timing import RULES
-from raybench.sources.tables import Record, tables
+from raybench.sources.result_tables import Record, tables
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TRIAL = "e5728b716bd9-r0"

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from raybench.execution.token import own_token
+from raybench.execution.ray_token import own_token
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -40,7 +40,7 @@ def check(folder):
 
 def test_it_replaces_what_the_shell_says_and_only_meanwhile(tmp_path):
     others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")}
-    code = "import sys; from pathlib import Path; from test_token import check; check(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from test_ray_token import check; check(Path(sys.argv[1]))"
     environ = others | FROM_THE_SHELL | {"PYTHONPATH": str(Path(__file__).parent)}
     done = subprocess.run([sys.executable, "-c", code, tmp_path], env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ import pytest
 from support.made_up_grids import cell_of
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.request import FILE, GridRequest, latest_request, to_dict
+from raybench.analysis.grid_request import FILE, GridRequest, latest_request, to_dict
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
 from raybench.results.executions import PLAN
