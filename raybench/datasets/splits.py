@@ -65,7 +65,7 @@ class Data:
 
 
 def _array(name: str, value: Any) -> Array:
-    """A value as an array; one that is generated as it is read (`raybench.datasets.synthetic_scenes`) stays as it is."""
+    """A value as an array; one generated as it is read (`raybench.datasets.synthetic_scenes`) stays as it is."""
     import numpy as np
 
     if isinstance(value, np.ndarray) or _is_lazy(value):
