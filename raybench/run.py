@@ -157,7 +157,8 @@ def run_grid(
             try:
                 history = GridHistory.recover(folder / JOURNAL)
                 session = _Session(plan, root, tracker, history, options)
-                session.run(missing_work(plan, history.attempts.values(), options), executor, view)
+                todo = missing_work(plan, history.attempts.values(), options.retry, options.rerun)
+                session.run(todo, executor, view)
             except JournalError as error:
                 raise JournalError(f"{error}. {STOPPED}") from None
             return session.outcome()

@@ -88,7 +88,7 @@ def command(
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
     # Only now what takes time to load: a wrong file is told at once.
     if find_max_batch:
-        return _find_max_batch(spec, _executor(address, inline), results, opt.selection(where, spec), strict)
+        return _find_max_batch(spec, opt.executor(address, inline), results, opt.selection(where, spec), strict)
     from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.run import DEFAULT_STORE, Options, run_grid
@@ -102,7 +102,7 @@ def command(
         strict=strict,
         checks=not no_checks,
     )
-    outcome = run_grid(spec, _executor(address, inline), Display(), options)
+    outcome = run_grid(spec, opt.executor(address, inline), Display(), options)
     show_end(outcome)
     return outcome.exit_status
 
@@ -121,13 +121,3 @@ def _find_max_batch(spec: GridSpec, executor: Any, results: Path, where: list[tu
         outcome = search.find_max_batch(spec, executor, tell, results=results, where=where, strict=strict)
     show(outcome)
     return outcome.exit_status
-
-
-def _executor(address: str | None, inline: bool) -> Any:
-    if inline:
-        from raybench.execution.inline import InlineExecutor
-
-        return InlineExecutor()
-    from raybench.execution.deferred_ray import DeferredRayExecutor
-
-    return DeferredRayExecutor(address)

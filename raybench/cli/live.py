@@ -19,6 +19,7 @@ from rich.text import Text
 from raybench.analysis.smoke import smoke_cuts
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.cli.console import Terminal
+from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import Event
@@ -38,26 +39,6 @@ LINE_EVERY = 10.0
 """Seconds between two lines about epochs, where there is no terminal."""
 
 MARKS = {TrialStatus.COMPLETED: "[green]✓[/]", TrialStatus.FAILED: "[red]✗[/]", TrialStatus.LOST: "[red]✗[/]"}
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it: 4 ms, 0.42 s, 3.4 s, 12 s, 3 min 20 s, 2 h 05 min."""
-    if seconds < 0.0995:
-        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
-    if seconds < 9.95:
-        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    rounded = round(seconds)
-    if rounded < 60:
-        return f"{rounded} s"
-    if rounded < 3600:
-        return f"{rounded // 60} min {rounded % 60:02d} s"
-    minutes = round(rounded / 60)
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def rough(seconds: float) -> str:
-    """A time to whole seconds, for what changes while somebody looks."""
-    return f"{round(seconds)} s" if seconds < 59.5 else duration(seconds)
 
 
 def left(seconds: float | None) -> str:

@@ -95,3 +95,14 @@ def all_changes(texts: tuple[str, ...], repeats: int | None, synthetic_data: boo
     """`--set` and the options that are short for one."""
     changes = [*texts, *([f"repeats={repeats}"] if repeats else [])]
     return [*changes, "synthetic_data=true"] if synthetic_data else changes
+
+
+def executor(address: str | None, inline: bool) -> Any:
+    """What runs the trials: Ray on this machine or a cluster, or this process."""
+    if inline:
+        from raybench.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    from raybench.execution.deferred_ray import DeferredRayExecutor
+
+    return DeferredRayExecutor(address)

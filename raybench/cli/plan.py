@@ -62,8 +62,6 @@ def command(
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
     from raybench.config import load_grid
-    from raybench.execution.deferred_ray import DeferredRayExecutor
-    from raybench.execution.inline import InlineExecutor
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import missing_work
@@ -71,10 +69,9 @@ def command(
     from raybench.results.attempt import latest
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
-    from raybench.run import Options
 
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
-    with closing(InlineExecutor() if inline else DeferredRayExecutor(address)) as executor:
+    with closing(opt.executor(address, inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
     plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
@@ -83,7 +80,7 @@ def command(
         log.warning("%s", damage(history.path, history.damaged_lines))
     attempts = history.attempts.values()
     done = latest(attempts)
-    todo = missing_work(plan, attempts, Options(results))
+    todo = missing_work(plan, attempts)
     estimator = Estimator(attempts)
     if order:
         listed = todo if everything else todo[:SHOWN]
@@ -111,7 +108,7 @@ def _show_cells(
     from rich.text import Text
 
     from raybench.cli.console import page
-    from raybench.cli.live import duration
+    from raybench.cli.durations import duration
     from raybench.planning.plan import format_value
 
     cells = plan.cells if everything else plan.cells[:SHOWN]
@@ -160,7 +157,7 @@ def _takes(cell: ResolvedCell) -> str:
 
 
 def _show_totals(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> None:
-    from raybench.cli.live import duration
+    from raybench.cli.durations import duration
 
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
     done = len(plan.trials) - skipped - len(todo)

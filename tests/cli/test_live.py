@@ -12,7 +12,8 @@ import pytest
 
 from raybench import datasets
 from raybench.cli.console import Terminal
-from raybench.cli.live import Display, duration, first_line, left
+from raybench.cli.durations import duration
+from raybench.cli.live import Display, first_line, left
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node

@@ -67,7 +67,7 @@ def same_times(value):
 def everything_of(plan, earlier, journal, also_without_plan):
     """All that a grid's command does with what it read, but to run trials."""
     known = earlier.attempts
-    todo = missing_work(plan, known.values(), Options())
+    todo = missing_work(plan, known.values())
     evidence = PretrialChecks(earlier.events)
     evidence.with_checks(todo)
     for wanted in [request_of(plan), None][: 1 + also_without_plan]:
