@@ -293,7 +293,10 @@ def load_data(job: Job, workload: Workload) -> Data:
         ValueError: there are fewer examples than the job asks for.
     """
     root = Path(job.data_root)
-    data = workload.data(root) if workload.data else datasets.get(job.cell.data.name).load(root)
+    if workload.data:
+        data = workload.data(root)
+    else:  # the plan may have put a synthetic data set in the place of the workload's own
+        data = datasets.get(str(WorkloadInfo.from_json(job.workload).dataset)).load(root)
     data = _checked(workload.prepare_data(_checked(data, "data")), "prepare")
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
