@@ -1,4 +1,4 @@
-"""Tables of the README that come from declarations in the code. `python docs/tables.py` writes them anew."""
+"""The documentation's tables that are generated from declarations in the code. `python docs/tables.py` updates them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, kinds
 from raybench.devices import KINDS
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -40,17 +40,31 @@ def cautions() -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {"device kinds": device_kinds, "caveats": caveats, "cautions": cautions}
-"""By the name in a comment of the page, `<!-- table: NAME -->`, what makes the table below it."""
+"""The generator of each table, by its name in the comment above it: `<!-- table: NAME -->`."""
+
+PAGES: Mapping[str, tuple[str, ...]] = {
+    "README.md": ("device kinds",),
+    "docs/devices.md": ("device kinds",),
+    "docs/findings.md": ("caveats", "cautions"),
+}
+"""The tables of each page, by its path in the repository."""
 
 
-def with_tables(page: str) -> str:
-    """A page with its tables as the code has them now."""
-    for name, make in TABLES.items():
+def with_tables(page: str, names: Iterable[str]) -> str:
+    """A page with its generated tables up to date.
+
+    Raises:
+        ValueError: the page lacks a table's opening or closing comment.
+    """
+    for name in names:
         before, opening, rest = page.partition(f"<!-- table: {name} -->\n")
         _, closing, after = rest.partition("<!-- end of table -->")
-        page = f"{before}{opening}{make()}\n{closing}{after}"
+        if not opening or not closing:
+            raise ValueError(f"no place for the table {name!r}")
+        page = f"{before}{opening}{TABLES[name]()}\n{closing}{after}"
     return page
 
 
 if __name__ == "__main__":
-    README.write_text(with_tables(README.read_text()))
+    for path, names in PAGES.items():
+        (ROOT / path).write_text(with_tables((ROOT / path).read_text(), names))

@@ -1,4 +1,4 @@
-"""What the README shows is true."""
+"""The examples, commands and tables of the README and of the pages in docs/ are correct."""
 
 import json
 import re
@@ -21,11 +21,17 @@ from raybench.run import Options, run_grid
 
 WORKER_GROUP = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template", "numOfHosts"}
 README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def block(heading, language=""):
+def page(name):
+    """The text of a page in docs/."""
+    return (ROOT / "docs" / f"{name}.md").read_text()
+
+
+def block(heading, language="", text=README):
     """The first code block below a heading."""
-    section = README.split(f"\n{heading}\n", 1)[1]
+    section = f"\n{text}".split(f"\n{heading}\n", 1)[1]
     if language:
         return re.search(rf"```{language}\n(.*?)```", section, re.DOTALL).group(1)
     return "\n".join(
@@ -43,7 +49,7 @@ def test_the_grid_file_of_the_readme_loads(tmp_path):
 
 
 def test_every_command_of_the_published_comparisons_is_a_grid_that_has_something_beside_it():
-    rows = README.split("| comparison | command | published |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = page("published").split("| comparison | command | published |")[1].split("\n\n")[0].splitlines()[2:]
     grids = {path.stem for path in (ROOT / "grids").glob("*.yaml")}
     first = ""
     for row in rows:
@@ -68,8 +74,8 @@ def test_a_workload_of_ones_own_word_for_word(tmp_path):
     assert len(next(iter(outcome.latest.values())).epochs) == 3, "the recipe's own number"
 
 
-def test_the_files_of_the_cluster_section_say_what_ray_and_kuberay_know():
-    launcher, job = re.findall(r"```yaml\n(.*?)```", README.split("\n## On a cluster\n", 1)[1], re.DOTALL)[:2]
+def test_the_files_of_the_cluster_page_have_only_fields_of_ray_and_kuberay():
+    launcher, job = re.findall(r"```yaml\n(.*?)```", page("cluster"), re.DOTALL)
     import ray.autoscaler
 
     schema = json.loads(Path(ray.autoscaler.__file__).with_name("ray-schema.json").read_text())
@@ -90,8 +96,8 @@ def test_the_files_of_the_cluster_section_say_what_ray_and_kuberay_know():
 
 
 def test_the_example_of_tables_word_for_word(capsys):
-    code = block("## Results as tables", "python")
-    exec(compile(code, "README.md", "exec"), {})
+    code = block("# Results as tables", "python", page("results_as_tables"))
+    exec(compile(code, "results_as_tables.md", "exec"), {})
     assert capsys.readouterr().out.strip() == code.rpartition("# ")[2].strip()
 
 
@@ -102,7 +108,11 @@ def test_every_verb_is_in_its_table():
 
 def test_the_tables_that_come_from_the_code_are_up_to_date():
     tables = runpy.run_path(str(ROOT / "docs" / "tables.py"))
-    assert tables["with_tables"](README) == README, "run `python docs/tables.py`"
+    assert {name for names in tables["PAGES"].values() for name in names} == set(tables["TABLES"])
+    for path, names in tables["PAGES"].items():
+        text = (ROOT / path).read_text()
+        assert re.findall("<!-- table: (.*) -->", text) == list(names), path
+        assert tables["with_tables"](text, names) == text, f"{path}: run `python docs/tables.py`"
 
 
 def test_the_shipped_grids_are_in_their_table():
@@ -115,3 +125,26 @@ def test_the_two_commands_are_the_ones_that_are_run():
     assert first == "pip install . && raybench grid grids/quickstart.yaml"
     assert second == 'pip install -e ".[test,tensorflow]" && pytest'
     assert 'pip install --quiet -e ".[test,tensorflow]"' in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_readme_is_short_and_links_to_every_page():
+    assert len(README.splitlines()) <= 250
+    ending = README.split("\n## Documentation\n", 1)[1]
+    assert set(re.findall(r"\(docs/(\w+)\.md\)", ending)) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_between_pages_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        found = (path.parent / name) if name else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found.read_text()), target

@@ -98,7 +98,7 @@ def test_the_readme_names_the_options_there_are():
     there = {name for option in command.params for name in option.opts if name.startswith("--")}
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
     assert {name for name in there if f"`{name}" not in readme and f" {name}`" not in readme} == set(), "not told of"
-    section = readme.split("## Commands")[1].split("###")[0]
+    section = re.split(r"\n##+ ", readme.split("\n## Commands\n")[1])[0]
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there, "told of and not there"
     for verb, arguments in re.findall(r"^\| `raybench (\w+) ?([^`]*)`", section, re.MULTILINE):
         params = import_module(f"raybench.cli.{verb}").command.params
