@@ -16,7 +16,7 @@ Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
 
 @dataclass(frozen=True)
 class SingleRunsFact(Fact):
-    """With one run per cell, effects on accuracy cannot be separated from noise."""
+    """With one run per cell, effects cannot be separated from noise."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """A value of the full grid and its replacements in the smoke run."""
+    """A value of the full grid, and its replacements in a smoke run."""
 
     full: str
     cut: tuple[str, ...]

@@ -164,7 +164,7 @@ def comparison_statement(pair: Comparison) -> Paragraph:
 
 
 def cell_statement(pair: Comparison) -> Paragraph:
-    """Return all facts of one cell, including the check of its mean accuracy."""
+    """Return all facts of one cell, including its mean accuracy's check."""
     mean_fact = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.is_aa_test else None
     return [*comparison_statement(pair), *([mean_fact] if mean_fact else [])]
 
