@@ -26,7 +26,10 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """A value of the full grid, and its replacements in a smoke run."""
+    """A value of the full grid, and its replacements.
+
+    These are the values in the smoke run.
+    """
 
     full: str
     cut: tuple[str, ...]

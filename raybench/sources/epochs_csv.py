@@ -360,7 +360,10 @@ def _status(text: str) -> str:
 
 
 def _separator(head: str) -> str:
-    """Return the separator with the most known column names in the first line."""
+    """Return the separator that gives the most known column names.
+
+    Only the first line is used.
+    """
 
     def known(separator: str) -> tuple[int, int]:
         names = [name.strip().strip('"') for name in head.rstrip("\r\n").split(separator)]

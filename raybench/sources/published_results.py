@@ -57,7 +57,7 @@ class Strict(BaseModel):
 
 
 class PublishedRun(Strict):
-    """One run or a summary of several, a row of the trials table.
+    """One run or a summary of several, a row of the trials.
 
     Attributes:
         machine: one of the source's machines.

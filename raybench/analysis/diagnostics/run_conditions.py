@@ -220,7 +220,7 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
 def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect throttled GPUs and falling core frequencies.
 
-    A throttled GPU runs at half its speed at worst.
+    The magnitude assumes that a throttled GPU has at least half its speed.
     """
     shares = gpu_shares(attempt, SLOWED)
     worst = max(shares, key=lambda reason: shares[reason], default="")

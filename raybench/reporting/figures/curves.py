@@ -161,7 +161,7 @@ def _draw(
 def _trouble(results: GridResults, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
     """Return one line of text per cell with incomplete runs.
 
-    The text is placed above the panel, where there are no curves.
+    The text is placed above the panel, outside the area of the curves.
     """
     troubles = [(name, render_phrase("run_troubles", results.counts(cell))) for name, cell in cells]
     lines = [f"{fitted(name or 'runs', 20)}: {trouble}" for name, trouble in troubles if trouble]
