@@ -64,9 +64,9 @@ class Options:
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
-            strict: exit with status 3 if any cell fits no node, even if other cells can run.
-            checks: run the weight-decay check, the roofline measurement and the canary around the trials.
-            report: write the report's page and figures.
+        strict: exit with status 3 if any cell fits no node, even if other cells can run.
+        checks: run the weight-decay check, the roofline measurement and the canary around the trials.
+        report: write the report's page and figures.
     """
 
     results: Path = RESULTS
@@ -141,7 +141,7 @@ def run_grid(
     Raises:
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
         ResultsLockedError: another grid runs on the results folder.
-            ExecutionError: the executor cannot run the trials on the machines.
+        ExecutionError: the executor cannot run the trials on the machines.
         JournalError: the results folder can no longer be written.
     """
     view, options = view or RecordingListener(), options or Options()

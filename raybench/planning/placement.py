@@ -19,7 +19,7 @@ GIB = 1024**3
 class ResourceRequest:
     """The resources that a trial needs on a node.
 
-    `cpus` 0 means all cores for a CPU trial, and a share of the node's cores per accelerator for any other.
+    `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
     `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
     custom resources. `data` is the data set that a node of a cluster must have, by name and digest.
     """

@@ -48,7 +48,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     """The model options set by a grid, without those equal to the default, each converted to its default's type.
 
     Raises:
-            UsageError: the workload has no such option, or the value has another type.
+        UsageError: the workload has no such option, or the value has another type.
     """
     options = {}
     for name, value in chosen.items():
