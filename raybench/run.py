@@ -193,7 +193,10 @@ class _Session:
         self._busy = False
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
-        """Run the given work; each event goes to the journal first, then to the MLflow writer and the view."""
+        """Run the given work.
+
+        Each event goes to the journal first, then to the MLflow writer and the view.
+        """
         skipped = self._newly_skipped()
         if skipped:
             with Journal(self._history.path) as journal:
@@ -271,7 +274,7 @@ class _Session:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
     def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, started_at: str) -> None:
-        """Record the execution in the journal, write the page, and bring MLflow up to date."""
+        """Record the execution in the journal, write the page, and update MLflow."""
         try:
             if journal:
                 summary = self._summary(started_at)
@@ -285,7 +288,7 @@ class _Session:
             writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
-        """`trial_skipped` events for trials that cannot run here and have no attempt in the journal yet."""
+        """`trial_skipped` events for skipped trials without an attempt in the journal."""
         known_attempts = latest(self._history.attempts.values())
         return [
             events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
@@ -294,14 +297,17 @@ class _Session:
         ]
 
     def _label(self, trial: Trial) -> str:
-        """The label of a trial, with the settings that differ if earlier runs of another cell share the label."""
+        """The label of a trial, made unique among cells.
+
+        The settings that differ are added if earlier runs of another cell share the label.
+        """
         label, cell = self._plan.label(trial), trial.cell
         cells = self._labelled.get(without_repeat(label), {})
         other_contents = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
         return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
 
     def _wanted(self) -> GridRequest:
-        """The request of the plan, without secrets of the grid file and without passwords of store URIs."""
+        """The request of the plan, without secrets and passwords of store URIs."""
         request = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
         text = reduce(redact_text, filter(None, uris), mask_yaml(request.text))
@@ -341,7 +347,10 @@ class _Session:
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
     def _files(self, report: Report) -> dict[str, str]:
-        """The report's files; an error in making them becomes a warning, so that the summary is kept."""
+        """The report's files.
+
+        An error in making them becomes a warning, so that the summary is kept.
+        """
         if not self._options.report:
             return {}
         try:

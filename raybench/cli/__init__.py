@@ -100,7 +100,10 @@ def repeat_dropped_interrupts() -> None:
 
 
 def _name_home() -> None:
-    """Set the home folder to `/` for a user without home and name, as in a container: libraries fail without one."""
+    """Set the home folder to `/` for a user without home and name.
+
+    This is the case in a container, where libraries fail without one.
+    """
     try:
         Path.home()
     except RuntimeError:

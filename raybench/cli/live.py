@@ -58,7 +58,10 @@ def first_line(error: Mapping[str, Any]) -> str:
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
-    """The problem of a trial in one line; for an out-of-memory error the phase and amount, as far as known."""
+    """The problem of a trial in one line.
+
+    For an out-of-memory error this is the phase and amount, as far as known.
+    """
     return (format_bytes(error) if status == TrialStatus.OOM else "") or first_line(error)
 
 
@@ -173,7 +176,10 @@ class Display:
         self._console.print(f"warning: {words}", style="yellow", soft_wrap=True)
 
     def busy(self, words: str) -> None:
-        """Show a line in the live display while the machine is busy; without a terminal the first warning suffices."""
+        """Show a line in the live display while the machine is busy.
+
+        Without a terminal the first warning suffices.
+        """
         self._busy = words
 
     def _started(self, trial: str, event: Event) -> None:
@@ -224,7 +230,7 @@ class Display:
             self._console.print(text, soft_wrap=True)
 
     def seconds_left(self) -> float | None:
-        """Seconds until the grid is done, from similar cells of this or earlier grids; None if there are none."""
+        """Estimated seconds until the grid is done; None without finished trials of similar cells."""
         estimates = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
         known_s = [seconds for seconds in estimates if seconds is not None]
         if self._waiting and not known_s:
@@ -258,7 +264,10 @@ class Display:
         return Group(*rows)
 
     def _row(self, running: _Running, label_width: int) -> Text:
-        """One line for one trial; the device comes last, since a narrow terminal cuts off the end."""
+        """One line for one trial.
+
+        The device comes last, since a narrow terminal cuts off the end.
+        """
         spinner = running.spinner.render(self._console.get_time())
         assert isinstance(spinner, Text)
         label = (running.label.ljust(label_width), "bold")

@@ -62,7 +62,9 @@ def cut(spec: GridSpec, smoke: bool) -> GridSpec:
 
 
 def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
-    """Parse `AXIS=VALUE` texts; each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
+    """Parse `AXIS=VALUE` texts.
+
+    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
 
     Raises:
         UsageError: a text has no `=`, or names an axis or a value that the grid does not have.

@@ -97,7 +97,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
 
 
 def _value(name: str, text: str) -> Any:
-    """The value of a model option, in YAML as in a grid file."""
+    """The value of a model option, parsed as YAML."""
     from raybench.config.yaml_document import read_yaml
 
     return read_yaml(text, f"--model {name}=…", lines=False).value

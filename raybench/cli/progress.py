@@ -21,7 +21,7 @@ from raybench.datasets import DataSet
 
 
 def fetch_with_progress(dataset: DataSet, root: Path) -> None:
-    """Fetch a data set, with a progress bar on a terminal and a line without one.
+    """Fetch a data set, showing a progress bar or, without a terminal, one line.
 
     Raises:
         DataError: it cannot be fetched.
@@ -41,7 +41,10 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
 
 @contextmanager
 def reading(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a callback for the bytes read and the total; a terminal then shows a progress bar."""
+    """Yield a callback for the bytes read and the total.
+
+    A terminal then shows a progress bar.
+    """
     console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -51,7 +54,10 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Yield a callback that shows the current step; on a terminal as a temporary line with the elapsed time."""
+    """Yield a callback that shows the current step.
+
+    On a terminal it is a temporary line with the elapsed time.
+    """
     console = Terminal(stderr=True)
     if not console.is_terminal:
         yield lambda text: console.print(text, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The report of a published result in the terminal, and the list of published results."""
+"""Published results in the terminal: the report of one, and the list."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
 
 
 def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
-    """Its first facts and any caveat that a ratio may not be due to the hardware."""
+    """Its first facts and any caveat about the hardware's part in a ratio."""
     return [*paragraph[:FIRST], *(fact for fact in paragraph[FIRST:] if isinstance(fact, HardwareCaveatFact))]
 
 
@@ -75,7 +75,10 @@ def table(section: ReportTable) -> Table:
 
 
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
-    """Print the caveats; findings that could change a verdict come below the table, the others only in full."""
+    """Print the caveats.
+
+    Findings that could change a verdict come below the table, the others only in full.
+    """
     for caveat in report.caveats:
         if caveat.runs is None or (full and caveat.kind == NOTE):
             runs = f" ({caveat.runs} run{'s' if caveat.runs > 1 else ''})" if caveat.runs else ""
@@ -84,7 +87,7 @@ def show_caveats(report: Report, console: Console, full: bool = False) -> None:
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
-    """Print a report that fits the screen or, in full, everything that a terminal can show of the page."""
+    """Print the report; `full` adds everything that a terminal can show of the page."""
     console = console or page()
     show_verdict(report, console, full)
     console.print()

@@ -21,7 +21,7 @@ PLAIN = str.maketrans({"×": "x", "–": "-", "—": "-", "…": "...", "·": ".
 
 
 class _Lenient(io.FileIO):
-    """A file that records its first write error and then drops all output."""
+    """A file that drops all output after the first write error."""
 
     failure: OSError | None = None
 
@@ -44,7 +44,10 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 
 
 class Streams:
-    """Standard output and error of this process; streams replaced by a test or a notebook are kept."""
+    """Standard output and error of this process.
+
+    Streams replaced by a test or a notebook are kept.
+    """
 
     def __init__(self) -> None:
         codecs.register_error("raybench.plain", _plain)
@@ -64,7 +67,10 @@ class Streams:
 
 
 def _open_closed() -> None:
-    """Open descriptors 0, 1 and 2 if closed; else the next file, such as a journal, would become standard output."""
+    """Open descriptors 0, 1 and 2 if closed.
+
+    Otherwise the next file, such as a journal, would become standard output.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -10,7 +10,7 @@ from raybench.core.text import printable
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print a line of text to standard output or standard error, without control codes."""
+    """Print text to standard output or standard error, without control codes."""
     click.echo(printable(text), err=err, nl=nl)
 
 

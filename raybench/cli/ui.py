@@ -104,7 +104,10 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
 
 
 def _one_user(folder: Path, password: str) -> dict[str, str]:
-    """MLflow's settings for a login with one user with all permissions, kept in a private folder."""
+    """MLflow's settings for a login with one user with all permissions.
+
+    They are kept in a private folder.
+    """
     settings = folder / "login.ini"
     settings.write_text(
         "[mlflow]\ndefault_permission = NO_PERMISSIONS\n"
@@ -141,7 +144,7 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
 
 
 def _print_tables(server: str, password: str) -> None:
-    """Print the address of each grid's table of runs, as soon as the server answers."""
+    """Print the address of each grid's table once the server answers."""
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError):  # it does not answer yet
@@ -168,7 +171,7 @@ def _experiments(server: str, password: str) -> list[dict[str, Any]]:
 
 
 def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines with the address of each grid's table of runs, in the columns of its saved view."""
+    """Lines with the address of each grid's table, in its saved view."""
     grids = [entry for entry in experiments if any(tag["key"] == SAVED_VIEW for tag in entry.get("tags", ()))]
     query = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
     lines = [f"{entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{query}" for entry in grids[:MOST]]
@@ -176,7 +179,10 @@ def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def in_a_browser(store: Store) -> str:
-    """The address of an MLflow server for the browser, without secrets and without asterisks in their place."""
+    """The address of an MLflow server for the browser.
+
+    It contains neither secrets nor asterisks in their place.
+    """
     return str(store).replace(f"{HIDDEN}@", "")
 
 

@@ -1,4 +1,7 @@
-"""Tune's actor for trials; it keeps fork servers running, so that a further trial only costs a fork."""
+"""Tune's actor for trials.
+
+It keeps fork servers running, so that a further trial only costs a fork.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from raybench.trial.record import failure_event
 
 
 class TrialRunner(Protocol):
-    """A process with a loaded framework that runs attempts, each in a fresh process."""
+    """Process with a loaded framework that runs each attempt in a fresh process."""
 
     @property
     def alive(self) -> bool:
@@ -40,7 +43,7 @@ class TrialRunner(Protocol):
 
 
 class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
-    """Passes the job to a local fork server and returns events as results.
+    """Passes jobs to a local fork server and returns events as results.
 
     It keeps one fork server for each framework and environment of its trials: in a shuffled grid they alternate, an
     idle server uses no processor time, and loading a framework again takes seconds.
@@ -71,7 +74,10 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         return True
 
     def step(self) -> dict[str, Any]:
-        """The next event; the last has `done` and, if its files are not on the driver's disk, `files`."""
+        """The next event.
+
+        The last has `done` and, if its files are not on the driver's disk, `files`.
+        """
         event = next(self._events)
         done = event["event"] in events.ENDS
         if done and self._away:
@@ -104,7 +110,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         yield from template.run(job)
 
     def _template(self, job: Job, runtime_env: Mapping[str, Any] | None) -> TrialRunner:
-        """The fork server of the job's framework in its environment, started if none is running.
+        """The fork server of the job's framework and environment, started if necessary.
 
         Raises:
             ExecutionError: it cannot be started.

@@ -17,7 +17,7 @@ Tell = Callable[[str], None]
 
 
 class Executor(Protocol):
-    """Runs trials and passes every event to a sink, in the order in which each trial sends them.
+    """Runs trials and passes their events to a sink, in order per trial.
 
     A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
@@ -26,10 +26,13 @@ class Executor(Protocol):
     """How it isolates trials; part of every cell, because it can affect times."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """The available machines, each with its interpreters of these environments (by their keys)."""
+        """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
-        """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
+        """Other programs' use of this machine, measured for a second.
+
+        None if no trial runs here or it is unknown.
+        """
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left.

@@ -67,7 +67,9 @@ def _cut(entry: Hardware, ray_resources: Mapping[str, float]) -> Hardware:
 
 
 class NodeMonitor:
-    """Reports to a dispatcher which nodes are available; only for clusters, as this machine is always available.
+    """Reports to a dispatcher which nodes are available.
+
+    It is only used for clusters, as this machine is always available.
 
     Args:
         dispatcher: places trials on the nodes that are there.
@@ -90,7 +92,7 @@ class NodeMonitor:
         self.absent: set[str] = set()
 
     def suspect(self, name: str) -> None:
-        """Mark a node as absent until it answers, after one of its workers went away.
+        """Mark a node as absent until it answers, after losing a worker.
 
         Ray takes some ten seconds to notice that a machine is gone; trials placed there until then are lost.
         """
@@ -132,7 +134,7 @@ class NodeMonitor:
             self._alone_since = now
 
     def _say(self, departed: set[str]) -> None:
-        """Report the nodes that have gone or come back since the last check."""
+        """Report the nodes that have gone or come back."""
         for name in sorted(departed - self._gone):
             remaining = sorted(self._addresses.keys() - self.absent)
             where = f"Trials go on on {', '.join(remaining)}" if remaining else "No node is left"
@@ -143,7 +145,7 @@ class NodeMonitor:
         self._gone = departed
 
     def given_up(self) -> list[WorkItem]:
-        """Work that has waited too long for absent nodes, while there was nothing else to do."""
+        """Work that has waited too long for absent nodes while nothing ran."""
         if self._dispatcher.stranded and self._clock() - self._alone_since > self._patience:
             return self._dispatcher.give_up()
         return []
@@ -154,9 +156,9 @@ def _answer() -> None:
 
 
 def own_folder(job: Job) -> Job:
-    """The job with a folder visible to the driver or, if this node does not share its disk, a local cache.
+    """The job with a folder that is shared with the driver, or local.
 
-    The driver has created the job's folder: if it exists here, the disk is shared.
+    The driver has created the job's folder: if it exists here, the disk is shared. Otherwise files go to a local cache.
     """
     shared = Path(job.folder)
     if shared.is_dir():
@@ -169,7 +171,7 @@ def own_folder(job: Job) -> Job:
 
 
 def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
-    """The snapshot of a user's workload files in a cache of this node, created if it is missing."""
+    """The local snapshot of a user's workload files, created if missing."""
     folder = user_cache() / FOLDER / Path(job.code).name
     if not folder.is_dir():
         write(contents, job.workload["links"], folder)
@@ -177,7 +179,10 @@ def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
 
 
 def take_files(folder: Path) -> dict[str, bytes]:
-    """The files of a finished attempt by their relative paths; its folder is removed, including other files."""
+    """The files of a finished attempt by their relative paths.
+
+    Its folder is removed, including other files.
+    """
     files, oversized = {}, []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.stat().st_size > LARGEST_FILE:
@@ -194,7 +199,7 @@ def take_files(folder: Path) -> dict[str, bytes]:
 
 
 def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write an attempt's files on the driver, none of them outside of its folder."""
+    """Write an attempt's files on the driver, only inside of its folder."""
     for name, data in files.items():
         path = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute():

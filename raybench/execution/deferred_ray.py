@@ -1,4 +1,4 @@
-"""Deferred start of Ray, which takes seconds that a grid with nothing left to run does not need."""
+"""Deferred start of Ray, which takes seconds and is not always needed."""
 
 from __future__ import annotations
 

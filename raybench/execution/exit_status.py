@@ -61,7 +61,7 @@ def phase_of(job: Job) -> str:
 
 
 def oom_kills() -> int:
-    """Number of processes that the kernel has killed for memory in this cgroup; 0 if it is not known."""
+    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
     try:
         text = Path("/sys/fs/cgroup/memory.events").read_text()
     except OSError:

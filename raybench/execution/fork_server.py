@@ -41,7 +41,7 @@ def send(stream: TextIO, **message: Any) -> None:
 
 
 def redirect_output(path: Path) -> None:
-    """Send standard output and error of this process, also those of native code, to a file."""
+    """Redirect this process's output, including that of native code, to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -64,7 +64,10 @@ def load(framework: str) -> float:
 
 
 def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary: Path, stream: TextIO) -> NoReturn:
-    """Run a job as the trial's process, send its events, and exit without the server's exit handlers."""
+    """Run a job as the trial's process and send its events.
+
+    It exits without the server's exit handlers.
+    """
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -120,7 +123,7 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
 
 
 def own_temporary_folder(folder: Path) -> None:
-    """Use a folder for all temporary files of this process and its children."""
+    """Use a folder for temporary files of this process and its children."""
     folder.mkdir()
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
@@ -160,7 +163,7 @@ START = {FORK: fork, SPAWN: spawn}
 
 
 def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
-    """Run a trial in a process that was started as a new interpreter."""
+    """Run a trial in a process started as a new interpreter."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     with os.fdopen(read_fd, encoding="utf-8") as job:
@@ -170,7 +173,7 @@ def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
 
 
 def main(framework: str, start: str) -> None:
-    """Load the framework, then start a trial for each job until standard input ends."""
+    """Load the framework, then start trials until standard input ends."""
     scratch = Scratch()
 
     def clean() -> None:

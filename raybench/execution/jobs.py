@@ -64,7 +64,9 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
 
 
 def code_of(workload: WorkloadInfo, folder: Path) -> str:
-    """The snapshot of a user's workload files in a folder, created if missing; empty for a shipped workload.
+    """The snapshot of a user's workload files in a folder, created if missing.
+
+    It is empty for a shipped workload.
 
     Raises:
         WorkloadError: a file has changed since the plan was made.
@@ -74,7 +76,7 @@ def code_of(workload: WorkloadInfo, folder: Path) -> str:
 
 
 def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
-    """Make the job of a check, on the resources assigned to the trial before which it runs.
+    """Make the job of a check, on the resources of the following trial.
 
     Args:
         job: the trial's job.
@@ -89,7 +91,7 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
 def with_checks_first(
     works: Sequence[WorkItem], check: str, key: Callable[[Cell], str], known_keys: Iterable[str]
 ) -> list[WorkItem]:
-    """The work, with a check inserted before the first trial of each kind whose result is not yet known.
+    """The work, with missing checks inserted before the first trial of each kind.
 
     Args:
         key: computes the kind of a cell.

@@ -29,7 +29,7 @@ MODULE = "raybench.execution.fork_server"
 
 
 def allowed() -> float:
-    """The fraction of a node's memory above which its largest trial is terminated."""
+    """Fraction of a node's memory above which its largest trial is terminated."""
     threshold = OF_RAY
     with suppress(KeyError, ValueError):
         threshold = float(os.environ["RAY_memory_usage_threshold"])  # noqa: SIM112 — Ray's own name
@@ -37,7 +37,7 @@ def allowed() -> float:
 
 
 def should_kill(leader: int) -> dict[str, Any] | None:
-    """The error with which a trial has to be terminated, or None if it may continue.
+    """The error with which a trial has to be terminated, or None.
 
     Args:
         leader: its process, which leads its own session.

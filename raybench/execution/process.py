@@ -56,7 +56,7 @@ class _OutOfBounds(Exception):
 
 
 class ForkServer:
-    """A running fork server of one framework, in this interpreter or in another one.
+    """A running fork server of one framework, in this or another interpreter.
 
     Start it from a thread that outlives it: on Linux the kernel kills it when the thread that started it ends.
 
@@ -111,7 +111,7 @@ class ForkServer:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Terminate the fork server, any running trial, and all processes that it has started."""
+        """Terminate the fork server, any running trial, and all their descendants."""
         if self._process.stdin:
             # Its guard ends when this pipe is closed. Data that a trial did not read is dropped.
             with contextlib.suppress(BrokenPipeError):
@@ -144,7 +144,9 @@ class ForkServer:
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
-        """Run one attempt in its own process and yield its events; the last is always one of `events.ENDS`.
+        """Run one attempt in its own process and yield its events.
+
+        The last is always one of `events.ENDS`.
 
         The run conditions are monitored meanwhile; their summary is the event before the last. In the attempt's own
         journal it may follow the last, which the trial itself writes. Closing the iterator terminates the trial.
@@ -214,7 +216,7 @@ class ForkServer:
                     raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
 
     def _reap(self) -> int | None:
-        """Wait for the exit code of a terminated trial, and drop its remaining messages."""
+        """Wait for a terminated trial's exit code, and drop its remaining messages."""
         try:
             while message := self._read(time.monotonic() + 30):
                 if "exit" in message:
@@ -225,7 +227,7 @@ class ForkServer:
         return None
 
     def _tell(self, job: Job, status: str, error: Mapping[str, Any], start_s: float) -> Event:
-        """The end event of a trial that could not send one, written to disk like its other events."""
+        """The end event, also written to disk, of a trial that sent none."""
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
@@ -243,7 +245,7 @@ def _own_environ() -> dict[str, str]:
 
 
 def _environ_of_another(folder: Path) -> dict[str, str]:
-    """An environment for another interpreter, whose import path contains only this raybench, linked in a folder."""
+    """An environment for another interpreter that only sees this raybench, linked in a folder."""
     link_package(folder)
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 

@@ -19,7 +19,10 @@ class ProgressListener(Protocol):
         """Fetch a missing data set."""
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Trials are about to start; the history already contains each of their events when `event` is called."""
+        """Trials are about to start.
+
+        The history already contains each of their events when `event` is called.
+        """
 
     def checking(self, what: str) -> None:
         """A check is running before the trials that need it; `check_ended` marks its end."""
@@ -28,13 +31,19 @@ class ProgressListener(Protocol):
         """An event of a trial or the end of a check."""
 
     def warn(self, words: str) -> None:
-        """A problem that the user may want to fix while the grid runs; called from any thread."""
+        """A problem that the user may want to fix; from any thread."""
 
     def busy(self, words: str) -> None:
-        """Load by other programs on a machine that was busy at the start, empty while it is idle; from any thread."""
+        """Load by other programs, empty while the machine is idle.
+
+        Called from any thread, only if the machine was busy at the start.
+        """
 
     def end(self, words: str = "") -> None:
-        """No trial is running any more; `words` describes remaining work, and is empty when all is done."""
+        """No trial is running any more.
+
+        `words` describes remaining work, and is empty when all is done.
+        """
 
 
 class RecordingListener:

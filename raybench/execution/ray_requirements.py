@@ -75,7 +75,7 @@ def _can_import_ray(names: Collection[str]) -> bool:
 
 
 def check_limits(cores: int) -> None:
-    """Check that Ray may open as many files and start as many threads as it needs.
+    """Check that the limits of files and threads are sufficient for Ray.
 
     For files the hard limit counts, up to which Ray raises the soft one.
 
@@ -93,7 +93,7 @@ def check_limits(cores: int) -> None:
 
 
 def _thread_limits() -> Iterator[tuple[str, int, int]]:
-    """Origin of each limit of processes and threads, its value, and the number in use; Linux only."""
+    """Limits of processes and threads, with origin and use; Linux only."""
     limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if sys.platform == "linux" and os.geteuid() and limit != resource.RLIM_INFINITY:  # root has no such limit
         yield "ulimit -u", limit, sum(_threads_of(os.geteuid()))

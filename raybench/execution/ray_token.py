@@ -18,7 +18,9 @@ _VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 @contextmanager
 def own_token(folder: Path) -> Iterator[None]:
-    """Make a Ray that starts in this context accept only a new token, regardless of the shell's settings.
+    """Make a Ray that starts in this context accept only a new token.
+
+    The shell's settings are ignored.
 
     The token is in a file, so that it appears neither on a command line nor in a trial's environment, and Ray writes
     none into the home folder, which may be read-only.
@@ -46,7 +48,10 @@ def own_token(folder: Path) -> Iterator[None]:
 
 
 def _read_again() -> None:
-    """Reload Ray's authentication settings, which it reads once on import, and the token, on first use."""
+    """Reload Ray's authentication settings and token.
+
+    Ray reads the settings once, on import, and the token on first use.
+    """
     raylet: Any = ray._raylet
     raylet.Config.initialize("")
     raylet.AuthenticationTokenLoader.instance().reset_cache()

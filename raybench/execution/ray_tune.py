@@ -125,7 +125,7 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         }
 
     def _code(self, job: Job) -> Any:
-        """A user's workload files in Ray's object store, for nodes without access to the driver's disk."""
+        """A user's workload files in Ray's object store, for nodes without a shared disk."""
         if job.code and job.code not in self._codes:
             names = job.workload["files"]
             self._codes[job.code] = ray.put({name: (Path(job.code) / name).read_bytes() for name in names})
@@ -142,7 +142,7 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
 
 
 class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
-    """Passes events on as they arrive, and classifies the end of a trial whose actor went away."""
+    """Passes events on; classifies the end of a trial whose actor died."""
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: NodeMonitor, watch: RayWatch | None) -> None:
         self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
@@ -236,7 +236,9 @@ def _innermost(error: BaseException) -> str:
 
 
 class _OwnPath(JobConfig):  # type: ignore[misc]
-    """Keeps the driver's folder off the path of Ray's workers, where a module could hide one of the standard library.
+    """Keeps the driver's folder off the path of Ray's workers.
+
+    A module there could hide one of the standard library.
 
     A raybench that is not installed is still found there.
     """
@@ -282,7 +284,9 @@ class RayTuneExecutor:
         self._watch: RayWatch | None = None
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """Every node of the cluster, or this machine as one, each probed locally, including its environments.
+        """Every node of the cluster, or this machine as one.
+
+        Each is probed locally, including its environments.
 
         Raises:
             ExecutionError: a node does not answer.
@@ -322,7 +326,9 @@ class RayTuneExecutor:
         return disambiguate([limit_to_ray(node, entry["Resources"]) for node, entry in zip(nodes, alive, strict=True)])
 
     def _connect(self, tell: Tell) -> None:
-        """Start a local Ray in a folder with a short name (socket paths have a length limit), or join the cluster.
+        """Start a local Ray or join the cluster.
+
+        The local Ray's folder has a short name, because socket paths have a length limit.
 
         A Ray that the caller has started is the cluster, and is not shut down.
 
@@ -452,7 +458,10 @@ class RayTuneExecutor:
             storage.close()
 
     def close(self) -> None:
-        """Leave the cluster, or shut down the local Ray and remove its folder; the caller's Ray is not shut down."""
+        """Leave the cluster, or shut down the local Ray and remove its folder.
+
+        A Ray that the caller has started is not shut down.
+        """
         if self._watch:
             self._watch.expect_shutdown()
         if self._joined or self._scratch:

@@ -1,4 +1,6 @@
-"""Detect that the Ray of this process has ended; Ray itself would wait for a minute or forever.
+"""Detect that the Ray of this process has ended.
+
+Ray itself would wait for a minute or forever.
 
 Ray has two processes that nothing replaces: the raylet, which starts workers and ends if its agent does, and the GCS,
 which most calls go to. Measured with Ray 2.60: without its raylet, Tune waits forever for actors that cannot start;
@@ -60,7 +62,7 @@ class RayGoneError(BaseException):
 
 
 class RayWatch:
-    """Watches the Ray that this process starts, from before `ray.init` until it is closed.
+    """Watches a local Ray from before `ray.init` until it is closed.
 
     Args:
         folder: Ray's temporary folder.
@@ -128,7 +130,9 @@ class RayWatch:
             self._tell(AT_START.format(gone=self._gone))
 
     def _start_another_gcs(self) -> None:
-        """Start a GCS at the address of the old one, so that calls to it return, also those of Ray's own shutdown.
+        """Start a GCS at the address of the old one.
+
+        Calls to that address then return, including those of Ray's own shutdown.
 
         It has no information on the old one's workers. It is cleaned up with Ray's other leftovers (`Reaper`).
         """
@@ -148,7 +152,10 @@ class RayWatch:
             raise RayGoneError(self._gone)
 
     def check_soon(self) -> None:
-        """Call `check` for an error that an ending Ray may have caused, waiting up to a second for its end."""
+        """Call `check` after an error that an ending Ray may have caused.
+
+        It waits for the end up to a second.
+        """
         deadline = time.monotonic() + SETTLE
         while not self._gone and time.monotonic() < deadline:
             time.sleep(EVERY / 4)
@@ -173,7 +180,9 @@ class RayWatch:
 
 
 class HeadWatch:
-    """Reports that the head of a cluster no longer answers; Ray is silent for a minute, then ends the process.
+    """Reports that the head of a cluster no longer answers.
+
+    Ray is silent for a minute, then ends the process.
 
     Args:
         address: host and port of the cluster's GCS.

@@ -58,7 +58,7 @@ class Reaper:
             self._process.stdin.flush()
 
     def close(self) -> None:
-        """Make it end the remaining Ray processes, and wait for that up to `CLOSE_TIMEOUT`."""
+        """Make it end the remaining Ray processes; wait up to `CLOSE_TIMEOUT`."""
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -67,7 +67,10 @@ class Reaper:
 
 
 def of_ray(driver: int, folder: str) -> set[psutil.Process]:
-    """The children of a driver with Ray's folder in their command lines, and all their descendants."""
+    """The driver's child processes that belong to Ray, and their descendants.
+
+    They have Ray's folder in their command lines.
+    """
     processes = set()
     with suppress(psutil.Error):  # the driver has just ended
         for child in psutil.Process(driver).children():
@@ -101,7 +104,7 @@ def _is_ray(process: psutil.Process, folder: str) -> bool:
 
 
 def _is_worker(process: psutil.Process, known: set[psutil.Process]) -> bool:
-    """Return whether it is a busy worker, whose command line contains only its task."""
+    """Return whether it is a busy worker; its command line contains only its task."""
     if not _command(process).startswith("ray::"):
         return False
     try:
@@ -120,7 +123,10 @@ def _command(process: psutil.Process) -> str:
 
 
 def main(driver: int, folder: str) -> None:
-    """Record the processes that Ray starts for a driver; when the driver is done or gone, end the remaining ones."""
+    """Record the processes that Ray starts for a driver.
+
+    When the driver is done or gone, the remaining ones are killed.
+    """
     known: set[psutil.Process] = set()
     poll = select.poll()
     poll.register(0, select.POLLIN)

@@ -51,7 +51,9 @@ class _Host:
 
 
 class _Place:
-    """A `runtime_env` on this node, with an actor in it that finds this raybench and takes no resources of its own.
+    """A `runtime_env` on this node, with an actor in it.
+
+    The actor finds this raybench, and takes no resources.
 
     Raises:
         ValueError, TypeError: Ray does not accept it as a `runtime_env`.
@@ -75,7 +77,7 @@ class _Place:
 
 
 def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
-    """Describe this machine, a Ray node, with its environments, including those of a `runtime_env`.
+    """Describe this machine, a Ray node, with environments including `runtime_env` ones.
 
     Every `runtime_env` is created here, all in parallel; this takes at most `MAKE_TIMEOUT` in addition to `probe_node`.
     """
@@ -105,13 +107,16 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
 
 
 def _in_short(error: Exception, runtime_env: Mapping[str, Any]) -> str:
-    """The last line of Ray's error about a `runtime_env` that is not a traceback frame, without secrets."""
+    """The last line of Ray's error about a `runtime_env`, without secrets.
+
+    Traceback frames are skipped.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return mask_words(lines[-1], runtime_env)[:300] if lines else type(error).__name__
 
 
 class RemoteForkServer:
-    """A fork server inside a `runtime_env`, on the node of the actor that requests it.
+    """A fork server inside a `runtime_env`, on the requesting actor's node.
 
     Raises:
         ExecutionError: the `runtime_env` cannot be created, or the framework cannot be loaded in it.

@@ -51,7 +51,7 @@ class Dispatcher:
         self._running: dict[str, AssignedWork] = {}
 
     def add(self, work: WorkItem) -> None:
-        """Append an item, for work that follows from the results of other work."""
+        """Append an item that follows from the results of other work."""
         self._waiting.append(work)
         if work.check:
             self._checks.add(work.key)
@@ -75,7 +75,7 @@ class Dispatcher:
 
     @property
     def stranded(self) -> bool:
-        """Return whether items wait, nothing runs, and no available node can run any of them."""
+        """Return whether items wait that only absent nodes can run, and nothing runs."""
         if self._running or not self._waiting:
             return False
         return all(map(self._is_stranded, self._waiting))
@@ -135,7 +135,9 @@ class Dispatcher:
         return placement
 
     def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> AssignedWork | None:
-        """Release the resources of an ended attempt; a lost trial is put at the front again while retries remain.
+        """Release the resources of an ended attempt.
+
+        A lost trial is put at the front again while retries remain.
 
         Args:
             begun: whether the attempt was begun; if not, it is put at the front again as the same attempt.

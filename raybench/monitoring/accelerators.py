@@ -1,4 +1,4 @@
-"""Sensors of accelerators that can be read from outside a trial, by device kind."""
+"""External sensors of accelerators, by device kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ class Sensors(Protocol):
     """The sensors of the accelerators assigned to a trial."""
 
     def read(self) -> list[dict[str, Any]]:
-        """The current values of each accelerator, with its `id`; values that it does not report are left out."""
+        """The current values of each accelerator, with its `id`.
+
+        Values that it does not report are left out.
+        """
 
     def close(self) -> None:
         """Release the driver."""

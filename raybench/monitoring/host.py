@@ -17,7 +17,7 @@ MOST_CLOCKS = 8
 
 @dataclass(frozen=True)
 class CoreTimes:
-    """Seconds since boot, summed over cores, with a resolution of one tick (10 ms) per core.
+    """Seconds since boot, summed over cores; one tick (10 ms) per core.
 
     Attributes:
         busy: user, nice, system and interrupts, of all processes; includes guests.
@@ -33,7 +33,9 @@ class CoreTimes:
 
 
 def core_times(cores: Sequence[int], proc: Path = Path("/proc")) -> CoreTimes | None:
-    """The time of these cores by state; None if the system does not report it, or the counters are zero.
+    """The time of these cores by state.
+
+    None if the system does not report it, or the counters are zero.
 
     The columns of /proc/stat are proc_stat(5)'s: user, nice, system, idle, iowait, irq, softirq, steal, …
     """
@@ -64,7 +66,10 @@ def load() -> float | None:
 
 
 def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:
-    """The mean frequency of (some of) these cores; a virtual machine may report a constant or nothing."""
+    """The mean frequency of (some of) these cores.
+
+    A virtual machine may report a constant or nothing.
+    """
     step = -(-len(cores) // MOST_CLOCKS) or 1
     sampled = cores[::step]
     files = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in sampled]

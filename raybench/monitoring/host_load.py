@@ -29,7 +29,7 @@ WATCH_EVERY = 3.0
 
 @dataclass(frozen=True)
 class HostLoad:
-    """Load on a machine's cores by programs other than this one and its children.
+    """Load on a machine's cores by other programs, without raybench's own.
 
     Attributes:
         busy: number of cores that they kept busy, such as 1.9.
@@ -41,7 +41,7 @@ class HostLoad:
 
     @property
     def high(self) -> bool:
-        """Return whether it is enough to change the times of trials on these cores."""
+        """Return whether it is enough to change trial times."""
         return self.busy >= min(BUSY_PART * self.cores, BUSY_CORES)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sensors of NVIDIA GPUs through NVML, which queries the driver without creating a context on the GPU."""
+"""Sensors of NVIDIA GPUs through NVML, without a context on the GPU."""
 
 from __future__ import annotations
 

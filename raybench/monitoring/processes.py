@@ -42,7 +42,10 @@ class Session:
         self._others: set[int] = set()
 
     def read(self) -> Usage | None:
-        """The usage until now; None if the leader is gone, or the system does not report it."""
+        """The usage until now.
+
+        None if the leader is gone, or the system does not report it.
+        """
         pids = set(psutil.pids())
         self._others &= pids
         for pid in pids - self._others - self._members.keys():
@@ -64,7 +67,9 @@ class Session:
 
 
 def family_cpu_s(root: int) -> float | None:
-    """Processor seconds of a process and all its descendants; None if the system does not report them.
+    """Processor seconds of a process and all its descendants.
+
+    None if the system does not report them.
 
     Processes that have ended count if their parent has waited for them.
     """
@@ -88,7 +93,10 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 def _peak(pid: int) -> int:
-    """Peak memory of a process in bytes, which psutil does not report on Linux; 0 if it is not known."""
+    """Peak memory of a process in bytes; 0 if it is not known.
+
+    psutil does not report it on Linux.
+    """
     try:
         match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:

@@ -39,7 +39,7 @@ def pause(elapsed: float) -> float:
 
 
 class Monitor:
-    """Samples the conditions of one attempt while it runs, until the context is left.
+    """Samples the conditions of an attempt until the context is left.
 
     Args:
         job: the attempt.

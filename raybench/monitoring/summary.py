@@ -103,7 +103,10 @@ def _sum(weighted: Weighed, name: str) -> float | None:
 
 
 def _level(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean over time and the maximum, under the quantity's name; empty if it was not reported."""
+    """The mean over time and the maximum, under the quantity's name.
+
+    Empty if it was not reported.
+    """
     pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
     if not pairs:
         return {}
@@ -111,7 +114,7 @@ def _level(weighted: Weighed, name: str) -> dict[str, Any]:
 
 
 def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean of the first and of the last quarter of the samples, and the extremes."""
+    """The means of the first and last quarter of the samples, and extremes."""
     pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
     if not pairs:
         return {}
@@ -126,7 +129,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
-    """Clocks, power, temperature and utilisation of each GPU, and the share of time in which it was throttled."""
+    """Clocks, power, temperature, utilisation and share of throttled time per GPU."""
     by_gpu: dict[str, list[tuple[Sample, float]]] = {}
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):

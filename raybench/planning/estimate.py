@@ -54,7 +54,7 @@ def similarity_key(cell: Cell) -> str:
 
 
 class Estimator:
-    """Estimator of the duration of a trial, in seconds, from trials of similar cells.
+    """Estimator of a trial's duration in seconds, from trials of similar cells.
 
     It uses the trials with the nearest batch size on a logarithmic scale and assumes the same time per example.
     """
@@ -65,7 +65,10 @@ class Estimator:
             self.learn(attempt)
 
     def learn(self, attempt: Attempt) -> None:
-        """Add a completed trial; any other is ignored, since its time is not that of a whole trial."""
+        """Add a completed trial.
+
+        Any other is ignored, since its time is not that of a whole trial.
+        """
         examples = sum(epoch.examples for epoch in attempt.epochs)
         batch = attempt.cell.settings.batch_size
         if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:

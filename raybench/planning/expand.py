@@ -12,7 +12,7 @@ NUMBERS = 2
 
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
-    """Return whether a point has, on each axis of a rule, the value or one of the values of the rule."""
+    """Return whether a point matches a rule: one of its values per axis."""
     return all(
         name in point and (point[name] in values if isinstance(values, (list, tuple)) else point[name] == values)
         for name, values in rule.items()
@@ -22,7 +22,7 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
 def minimal_cover(
     points: Sequence[Point], baseline: Mapping[str, Any], rules: Iterable[Mapping[str, Any]]
 ) -> list[Point]:
-    """A small set of points that covers each value of each axis and each rule.
+    """A small set of points that covers each axis value and each rule.
 
     Of a numeric axis with more than `NUMBERS` values, only the baseline's value and the smallest are covered. For each
     value, the point that differs from the baseline on the fewest axes is chosen, so that most points can be compared

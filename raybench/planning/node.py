@@ -108,7 +108,7 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
 
 
 def _data_here() -> dict[str, Any]:
-    """The folder of the node's data sets and the digest of each that is ready; unreadable ones are left out."""
+    """The folder of the node's data sets, and the digests of usable ones."""
     from raybench import datasets
     from raybench.errors import DataError
 

@@ -1,4 +1,7 @@
-"""Match trials to nodes, with a reason if none fits; Ray would wait forever for missing resources."""
+"""Match trials to nodes, with a reason if none fits.
+
+Ray would wait forever for missing resources.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class Placement:
 
 
 def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:
-    """Find the nodes that fit a trial, or the reason why none does.
+    """Find the nodes that fit a trial, or the reason against it.
 
     A cell has one hardware model, number of cores and framework version. If nodes differ, the most common combination
     is taken; of equally common ones the last in the order of their names, since Ray lists nodes in no fixed order.
@@ -107,7 +110,7 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
-    """The reason why this release cannot run the trial on any machine, or None."""
+    """The reason why no machine can run it in this release, or None."""
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
@@ -121,7 +124,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
 
 
 def _place(need: ResourceRequest, node: Node) -> Hardware | str:
-    """The hardware of a node that fits a trial, or the reason why there is none."""
+    """The matching hardware of a node, or the reason why there is none."""
     entries = node.find(need.kind)
     name = KINDS[need.kind].label if need.kind in KINDS else need.kind
     if not entries or need.kind not in KINDS:
@@ -145,7 +148,10 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
 
 
 def _without_data(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why a cluster node lacks the data, or None; this machine fetches missing data before it starts."""
+    """The reason why a cluster node lacks the data, or None.
+
+    This machine fetches missing data before it starts.
+    """
     if need.data is None or not node.address:
         return None
     name, digest = need.data
@@ -158,7 +164,10 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
 
 
 def _lacking(need: ResourceRequest, node: Node) -> str | None:
-    """The reason why the environment cannot run the trial on a node, with a remedy; None if it can."""
+    """The reason why an environment cannot run the trial, or None.
+
+    The reason includes a remedy if there is one.
+    """
     interpreter = node.interpreter(need.environment)
     if interpreter.problem:
         return interpreter.problem

@@ -36,7 +36,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One attempt (from 1) at a trial; or, if `check` is set, that check on the trial's placement.
+    """One attempt (from 1) at a trial, or a check.
+
+    If `check` is set, that check runs on the trial's placement.
 
     Attributes:
         key: for a check: identifies its result.
@@ -57,7 +59,7 @@ class WorkItem:
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid's cells in the order of the file, and its trials in run order.
+    """A grid's cells in file order, and its trials in run order.
 
     Attributes:
         where: (axis, value as text): filter on the cells of the plan.
@@ -73,9 +75,9 @@ class Plan:
     left_out: int = 0
 
     def label(self, trial: Trial) -> str:
-        """Name of a trial, beginning with the values that vary in the grid: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
+        """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
 
-        Tables cut off the end of long names.
+        The values that vary in the grid come first, because tables cut off the end of long names.
         """
         parts = _parts(trial.cell)
         varying = [text for name, text in parts.items() if name in self._varying]
@@ -85,7 +87,10 @@ class Plan:
 
     @cached_property
     def _varying(self) -> frozenset[str]:
-        """Names of the label parts that vary between the grid's cells, including those left out by `where`."""
+        """Names of the label parts that vary between the grid's cells.
+
+        Cells left out by `where` count too.
+        """
         texts: dict[str, set[str]] = {}
         for cell in self.cells:
             for name, text in _parts(cell).items():
@@ -122,13 +127,13 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
 
 
 def profile_notes(cells: Sequence[ResolvedCell]) -> Iterator[str]:
-    """One line per reason why cells have no step profile although the grid requests one."""
+    """One line per reason why cells lack a requested step profile."""
     for reason, count in Counter(cell.no_profile for cell in cells if cell.no_profile and not cell.skip).items():
         yield f"profile_steps was ignored for {count} of {len(cells)} cells: {reason}."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
-    """Settings of runnable cells that contradict each other or the machine, with a remedy."""
+    """Settings of runnable cells that conflict, with a remedy."""
     cells = [cell for cell in plan.cells if not cell.skip and cell.fit]
     of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
     short_runs = Counter(
@@ -302,7 +307,10 @@ def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
-    """The trials, repeat by repeat, each shuffled by the grid's seed so that drift affects all cells alike."""
+    """The trials, repeat by repeat, each repeat shuffled by the grid's seed.
+
+    A drift of the machine then affects all cells alike.
+    """
     for repeat in range(spec.repeats):
         order = [cell for cell in cells if repeat < cell.repeats]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)

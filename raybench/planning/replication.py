@@ -1,4 +1,4 @@
-"""Form of replication of a trial, and the number of devices it uses."""
+"""Form of replication of a trial, and its number of devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Replication:
 def resolve_replication(
     kind: str, framework: str, model: str, replicas: int, count: int, requested: str | None
 ) -> Replication | str:
-    """The form of replication that is requested or suits the hardware, or the reason why there is none.
+    """The requested or suitable form of replication, or the reason against it.
 
     With a device for each replica, replicas are real; on a single device they are grouped. A kind that computes on the
     host can have any number of devices, all of them on the same cores.

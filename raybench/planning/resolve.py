@@ -57,7 +57,7 @@ class ResolvedCell:
 
 
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
-    """The digest of a workload's data and the number of examples of each split, as far as they are known."""
+    """The digest and split sizes of a workload's data, if they are known."""
     if info.dataset is None:
         return info.data_digest(root), {}
     dataset = datasets.get(info.dataset)
@@ -139,7 +139,10 @@ class Resolver:
         return digest(request)
 
     def _fit(self, need: ResourceRequest) -> Placement | str:
-        """The placement of a trial; if a framework is not installed, the environment built for it is used."""
+        """The placement of a trial.
+
+        If a framework is not installed, the environment built for it is used.
+        """
         if need not in self._fits:
             result = find_placement(need, self._nodes)
             recipe = recipe_for(need.framework, need.kind)
@@ -185,7 +188,7 @@ class Resolver:
         return self._profiles[name]
 
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
-        """The reason why the framework cannot train this cell on any machine, or None."""
+        """The reason why no machine can train this cell with its framework, or None."""
         framework = resolved["framework"]
         if engines.MODELS[framework] not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
@@ -264,7 +267,9 @@ class Resolver:
         )
 
     def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
-        """The number of examples used of each split; None means all of a number that is not yet known.
+        """The number of examples used of each split.
+
+        None means all of a number that is not yet known.
 
         Raises:
             UsageError: more than available, or fewer than a batch.
@@ -290,7 +295,7 @@ class Resolver:
 
 
 def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
-    """The settings that have no effect in combination with the others, and so are not part of the cell."""
+    """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
     full_precision = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
     return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | single_replica | full_precision

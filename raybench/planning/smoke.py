@@ -1,4 +1,4 @@
-"""Scaled-down grid that finishes in a minute or two on a laptop's CPU: `raybench grid --smoke`.
+"""Scaled-down grid for a minute or two on a CPU: `raybench grid --smoke`.
 
 It tests whether a grid runs, from its file to its report. All steps are those of a full run, but every device is the
 host's CPU, and every job is a few steps on a few examples. The content of a scaled-down cell has the original values
@@ -37,10 +37,10 @@ def scaled_down(
     models: Iterable[str],
     cores: int,
 ) -> Iterator[tuple[DeviceProfile, dict[str, Any]]]:
-    """The candidates that may replace a cell in a smoke run, the most similar first.
+    """The candidates that may replace a cell in a smoke run.
 
-    A cell that computes on the host's cores keeps its device if possible. Any other cell runs on the CPU: in its own
-    framework and environment, else in raybench's own Python, else in another framework.
+    The most similar comes first. A cell that computes on the host's cores keeps its device if possible. Any other cell
+    runs on the CPU: in its own framework and environment, else in raybench's own Python, else in another framework.
 
     Args:
         profile, resolved: the cell's device and settings, in full.

@@ -1,4 +1,4 @@
-"""Validation of a grid against its workload, beyond the checks of the file alone."""
+"""Validation of a grid against its workload."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The model options set by a grid, without those equal to the default, each converted to its default's type.
+    """The model options set by a grid that differ from the defaults.
+
+    Each is converted to its default's type.
 
     Raises:
         UsageError: the workload has no such option, or the value has another type.

@@ -142,13 +142,16 @@ class Attempt:
 
     @property
     def full_epochs(self) -> list[Epoch]:
-        """Its epochs without a shorter last one, which a fractional number of epochs such as 9.9 leads to."""
+        """Its epochs without the shorter last one of a fractional number of epochs."""
         epochs = self.cell.settings.epochs
         return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if epochs and epochs % 1 else self.epochs
 
     @property
     def stops(self) -> bool:
-        """Return whether it stops at its target, so that its last accuracy only confirms the target."""
+        """Return whether it stops at its target.
+
+        Its last accuracy then only confirms the target.
+        """
         return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:

@@ -254,7 +254,10 @@ def epoch_of(number: int, event: Event) -> Epoch:
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs; columns with a slash in their names are its metrics."""
+    """An epoch from a row of the table of epochs.
+
+    Columns with a slash in their names are its metrics.
+    """
     values: dict[str, Any] = {"metrics": {name: row[name] for name in row if "/" in name and row[name] is not None}}
     for quantity in QUANTITIES:
         value = row.get(quantity.column)

@@ -28,7 +28,7 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one execution of a grid, logged as an MLflow run of its own.
+    """Summary of one execution of a grid, logged as a separate MLflow run.
 
     Attributes:
         execution: name of the execution; its key, so that it is logged only once.
@@ -47,12 +47,12 @@ class Summary:
 
 
 def execution_name(start: str) -> str:
-    """The name of this process's execution that began at the given time (UTC)."""
+    """The name of this process's execution, given its start (UTC)."""
     return f"{start} {platform.node()} {os.getpid()}"
 
 
 def start_of(execution: str) -> str:
-    """The start time of an execution, which is the first part of its name."""
+    """The start time of an execution, taken from its name."""
     return execution.partition(" ")[0]
 
 
@@ -62,7 +62,7 @@ def folder_of(execution: str) -> str:
 
 
 def write_execution(journal: Journal, summary: Summary) -> Event:
-    """Write a summary's files into a new folder next to the journal, and an event that refers to it.
+    """Write a summary's files next to the journal, and a referring event.
 
     Returns:
         The event as written to the journal.

@@ -1,4 +1,4 @@
-"""Events and attempts of a grid, read once per command and updated while the grid runs."""
+"""Events and attempts of a grid, read once and updated during a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
 
 
 class GridHistory:
-    """Every event of a grid so far, and its attempts; `take` applies each event to its attempt once.
+    """Every event of a grid so far, and its attempts.
+
+    `take` applies each event to its attempt once.
 
     One thread adds events; other threads may read attempts with `snapshot`.
 
@@ -54,9 +56,9 @@ class GridHistory:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a journal, then the events that only the trials' own records have; nothing is written.
+        """Read a journal and, from the trials' own records, its missing events.
 
-        An attempt without an end stays open, as it may still be running.
+        Nothing is written. An attempt without an end stays open, as it may still be running.
 
         Args:
             path: the journal, which may be missing.
@@ -74,12 +76,13 @@ class GridHistory:
 
     @classmethod
     def recover(cls, path: Path) -> Self:
-        """Read the history and write missing events to the journal, so that no attempt seems to be running.
+        """Read the history and write its missing events to the journal.
 
         A trial writes its events to its own record before it sends them. Events that the driver could not write before
         it died are taken from there, also for attempts that the journal does not mention. An attempt whose own record
         has no end either is marked as lost. Call it while holding the lock of the results folder
-        (`raybench.results.lock`), when nothing can be running. Nothing is written if nothing is missing.
+        (`raybench.results.lock`), when nothing can be running; afterwards no attempt seems to be running. Nothing is
+        written if nothing is missing.
 
         Raises:
             UsageError: the journal is not a regular file, or cannot be read.
@@ -133,7 +136,7 @@ class GridHistory:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
     def _missing(self) -> Iterator[tuple[Key, list[Event]]]:
-        """The attempts without an end in the journal, each with the events that are only in its own record."""
+        """The open attempts, each with the events only in its own record."""
         for attempt in self.attempts.values():
             if attempt.status is None:
                 yield attempt.key, _missing(attempt, _own(self.folder, attempt.key))

@@ -42,7 +42,7 @@ def attempt_folder(grid_folder: Path, trial: str, attempt: int) -> Path:
 
 
 def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
-    """The attempts, as trial and number, that have a folder next to a grid's journal."""
+    """The attempts, as trial and number, that have a folder."""
     for folder in sorted(grid_folder.glob("trials/*/attempt-*")):
         number = folder.name.removeprefix("attempt-")
         if number.isdecimal() and int(number):
@@ -50,9 +50,10 @@ def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def is_own(path: Path, grid_folder: Path) -> bool:
-    """Return whether a path in a grid's folder is a regular file reached without symbolic links.
+    """Return whether a path is a regular file without symbolic links.
 
-    raybench creates no links there; links in a folder received from another user may point to private files.
+    raybench creates no links below a grid's folder; those in a folder received from another user may point to private
+    files.
     """
     parts = [level for level in (path, *path.parents) if level != grid_folder and level.is_relative_to(grid_folder)]
     return path.is_file() and not any(part.is_symlink() for part in parts)
@@ -91,7 +92,7 @@ class Journal:
                 append(fd, b"\n")
 
     def append(self, event: Event) -> Event:
-        """Write one event to the file, and flush events of `ON_DISK_AT_ONCE` to the disk.
+        """Write one event; events of `ON_DISK_AT_ONCE` are flushed to disk.
 
         Returns:
             The event as read back from the journal: a tuple becomes a list.

@@ -34,7 +34,7 @@ def steady_seconds(epoch: Epoch) -> float:
 
 
 def steady_epochs(attempt: Attempt) -> list[Epoch]:
-    """The epochs after the warm-up or, if there are none, the last one.
+    """The epochs after the warm-up or, without any, the last one.
 
     If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
     unless it is the only one.
@@ -111,9 +111,10 @@ RESNET63_CALLS = (3, 4)
 
 
 def resnet63(attempt: Attempt) -> float | None:
-    """Mean seconds of calls 3 and 4, each of one training step (`steps_per_epoch: 1`).
+    """Mean seconds of calls 3 and 4, each of one training step.
 
-    Each call is timed separately by wall time, including any compilation; evaluation is excluded.
+    Each call (`steps_per_epoch: 1`) is timed separately by wall time, including any compilation; evaluation is
+    excluded.
     """
     calls = _resnet63_calls(attempt)
     return _clean(fmean(map(epoch_seconds, calls))) if calls else None
@@ -128,7 +129,10 @@ def resnet63_cpu(attempt: Attempt) -> float | None:
 
 
 def _resnet63_calls(attempt: Attempt) -> list[Epoch]:
-    """Calls 3 and 4; empty if one of them is missing or has more than one step."""
+    """Calls 3 and 4.
+
+    Empty if one of them is missing or has more than one step.
+    """
     calls = [epoch for epoch in attempt.epochs if epoch.epoch in RESNET63_CALLS and epoch.steps == 1]
     return calls if len(calls) == len(RESNET63_CALLS) else []
 
@@ -145,9 +149,9 @@ def katnoria_cnn(attempt: Attempt) -> float | None:
 
 
 def keras_epoch(attempt: Attempt) -> float | None:
-    """Median seconds of an epoch as in Keras's progress line, whose clock stops after validation.
+    """Median seconds of an epoch as in Keras's progress line.
 
-    This includes waiting for input and, in the first line, compilation.
+    The clock of that line stops after validation. This includes waiting for input and, in the first line, compilation.
     """
     return _median(with_validation(epoch) for epoch in attempt.epochs)
 

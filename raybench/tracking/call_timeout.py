@@ -1,4 +1,4 @@
-"""Calls with a timeout, also for a server that sends one byte per second."""
+"""Calls with a timeout, also for servers that answer very slowly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 class Bounded:
-    """A client of a server with a deadline for each of its methods."""
+    """A client of a server with a deadline for each method."""
 
     def __init__(self, client: Any) -> None:
         self._bounded = client

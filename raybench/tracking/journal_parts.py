@@ -31,7 +31,7 @@ Range = tuple[int, int]
 
 
 class Part(NamedTuple):
-    """A range of bytes of a journal, from the start of a line to the end of one, and the digest of its content."""
+    """A range of whole lines of a journal in bytes, and their digest."""
 
     start: int
     end: int
@@ -88,7 +88,7 @@ def end_of_lines(journal: Path) -> int:
 
 
 def missing_parts(journal: Path, stored: Iterable[Part], start: int, end: int) -> Iterator[tuple[Part, bytes]]:
-    """Yield the parts of a journal that a store lacks in a range of whole lines, with their content.
+    """Yield the missing parts of a range of a journal, with their content.
 
     Args:
         journal: the journal, which another process may be writing.
@@ -136,7 +136,9 @@ def join(parts: Iterable[tuple[Part, bytes]], size: int) -> JoinedJournal:
 
 
 def merged(journals: Sequence[bytes]) -> bytes:
-    """Merge the journals of several results folders into one; the one with the latest event comes last.
+    """Merge the journals of several results folders into one.
+
+    The one with the latest event comes last.
 
     Attempts at the same trial are renumbered across journals, so that each remains a separate attempt.
     """

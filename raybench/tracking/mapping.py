@@ -1,5 +1,7 @@
-"""Mapping of a grid to an MLflow experiment and of an attempt to a run: names, parameters, metrics, tags, status.
-It does not need MLflow."""
+"""Mapping of a grid to an MLflow experiment and of attempts to runs.
+
+It covers names, parameters, metrics, tags and status, and does not need MLflow.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,10 @@ def smoke_tags(grid: str) -> dict[str, str]:
 
 
 def run_name(attempt: Attempt) -> str:
-    """`katnoria_cnn cpu torch b256 wd5e-4 r0`, or the label set by the driver; a second attempt ends in `a2`."""
+    """Run name: the driver's label, or `katnoria_cnn cpu torch b256 wd5e-4 r0`.
+
+    A second attempt ends in `a2`.
+    """
     suffix = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
     if attempt.label or not attempt.cell:
         return (attempt.label or attempt.trial) + suffix
@@ -196,7 +201,10 @@ def _first_time(attempt: Attempt) -> str | None:
 
 
 def parameters(attempt: Attempt) -> dict[str, str]:
-    """Every leaf of the cell by its dotted name, the device's name, the repeat and the seed; JSON except for texts."""
+    """Every leaf of the cell by dotted name, device name, repeat and seed.
+
+    All values are JSON except for texts.
+    """
     values: dict[str, Any] = {**attempt.cell.leaves(), "repeat": attempt.repeat}
     if name := attempt.profile or values.get("device.kind"):
         values[DEVICE_NAME] = name
@@ -305,7 +313,10 @@ def read_json(text: str | None) -> Any:
 
 
 def requested_repeats(plan: Any) -> dict[str, int] | None:
-    """The number of repeats of each requested cell by its id; None if the plan does not contain it."""
+    """The number of repeats of each requested cell by its id.
+
+    None if the plan does not contain it.
+    """
     try:
         return {str(cell["cell_id"]): int(cell["repeats"]) for cell in plan["wanted"]["cells"]}
     except (LookupError, TypeError, ValueError):

@@ -111,7 +111,7 @@ class Listing:
 
 @dataclass
 class _JournalRun:
-    """State in MLflow of a journal, and the run that gets its next parts.
+    """MLflow's state of a journal, and the run for its next parts.
 
     Attributes:
         parts: the stored parts, in this and other runs.
@@ -126,7 +126,7 @@ class _JournalRun:
 
 
 class Runs:
-    """The runs of one grid in an experiment, which is created if missing.
+    """The runs of one grid in an experiment, created if missing.
 
     Args:
         store: the MLflow store.
@@ -250,9 +250,9 @@ class Runs:
             return run
 
     def open_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> None:
-        """Look up the stored parts of the journal and the run for further parts, unless they are known.
+        """Look up the stored parts of the journal and the next parts' run.
 
-        Open runs of this journal's executions are ended if their driver is gone.
+        Known values are not looked up again. Open runs of this journal's executions are ended if their driver is gone.
 
         Args:
             execution: the current execution, whose run is created if missing; without one, the last run of the journal
@@ -265,7 +265,7 @@ class Runs:
                 self._journal_run = self._find_journal(name, execution, ending)
 
     def add_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> Iterator[Part]:
-        """Attach the missing parts of the journal, and yield each part that is stored (`open_journal`)."""
+        """Attach missing parts of the journal, and yield all stored parts (`open_journal`)."""
         self.open_journal(execution, ending)
         run = self._journal_run
         if run is None or self._journal is None:
@@ -352,7 +352,7 @@ class Runs:
         return {p.GRID: self._grid, **({p.JOURNAL: name} if name else {})}
 
     def _mark_requested(self, repeats: Mapping[str, int] | None) -> None:
-        """Update the tag of each run whose trial the execution newly requests or no longer requests."""
+        """Update the tag of each run whose trial is newly requested or unrequested."""
         token: str | None = None
         while repeats is not None:
             page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
@@ -401,7 +401,7 @@ class Runs:
 
 
 def _create(database: Path) -> None:
-    """Create a new sqlite database in a temporary file and move it into place when it is complete.
+    """Create a new sqlite database, moved into place when it is complete.
 
     Creating one takes seconds. MLflow permanently refuses an incomplete database, whether its creator was killed or is
     still working.
@@ -438,7 +438,7 @@ class StoredGrid:
 
 
 def grids_of(store: Store) -> dict[str, list[Any]]:
-    """The runs that have parts of a journal, by experiment and in the order of their start.
+    """The runs that have parts of a journal, by experiment and start.
 
     Raises:
         StoreError: the store cannot be reached, or is not an MLflow store.
@@ -511,7 +511,7 @@ def read_grid(
 
 
 def _parts(client: Any, run_id: str) -> list[tuple[Part, int | None]]:
-    """The parts among the artifacts of a run, each with its stored size."""
+    """The parts among a run's artifacts, each with its stored size."""
     artifacts = client.list_artifacts(run_id, journal_parts.FOLDER)
     sized_parts = [(journal_parts.part_named(artifact.path), artifact.file_size) for artifact in artifacts]
     return [(part, size) for part, size in sized_parts if part]
@@ -557,7 +557,7 @@ def _is_ended(stored: Any) -> bool:
 
 
 def _started(attempt: Attempt) -> int | None:
-    """When an attempt started or, if that is not known, the time of its first known event."""
+    """When an attempt started, or else the time of its first event."""
     return p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
 
 

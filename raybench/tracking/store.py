@@ -87,7 +87,9 @@ def cli_flags(store: Store, results: Path) -> str:
 
 
 def store_from_uri(uri: str) -> Store:
-    """The store of a URI; a relative path of a sqlite store is relative to the working folder.
+    """The store of a URI.
+
+    A relative path of a sqlite store is relative to the working folder.
 
     Raises:
         UsageError: it is not a URI of a database or a server.
@@ -96,17 +98,20 @@ def store_from_uri(uri: str) -> Store:
 
 
 def is_uri(text: str) -> bool:
-    """Return whether a text is meant as the URI of a store, valid or not, rather than as a path."""
+    """Return whether a text is meant as a URI, not a path."""
     return "://" in text or text == "databricks"
 
 
 def is_server(uri: str) -> bool:
-    """Return whether a URI names an MLflow server, which has its own UI and artifacts, rather than a database."""
+    """Return whether a URI names an MLflow server rather than a database.
+
+    A server has its own UI and artifacts.
+    """
     return _scheme(uri) in SERVERS
 
 
 def redact_text(text: str, uri: str) -> str:
-    """Redact the secrets of a store's URI and of MLflow's variables in a text, such as a library's message."""
+    """Redact the secrets of a store's URI and of MLflow's variables."""
     text = text.replace(uri, redact(uri))
     for secret in sorted(_secrets(uri), key=len, reverse=True):
         # Short ones only as whole words: a password of one letter would match everywhere.
@@ -117,7 +122,7 @@ def redact_text(text: str, uri: str) -> str:
 
 @contextmanager
 def redacted_errors(store: Store) -> Iterator[None]:
-    """Convert any error of MLflow, a database or a connection to one line without credentials."""
+    """Convert errors of MLflow, databases and connections to credential-free lines."""
     try:
         yield
     except StoreError:
@@ -132,13 +137,13 @@ def redacted_errors(store: Store) -> Iterator[None]:
 
 
 def remedy(error: Exception) -> str:
-    """Installation hint if a database's driver is missing, to be appended to a message; else empty."""
+    """Installation hint to append if a database's driver is missing, else empty."""
     missing = isinstance(error, ImportError) and (error.name or "").startswith("psycopg")
     return ": pip install psycopg2-binary 'psycopg[binary]'" if missing else ""
 
 
 def _http_status(error: Exception) -> int | None:
-    """The HTTP status of a server's answer, from an exception of MLflow or of its HTTP library."""
+    """The HTTP status in an exception of MLflow or its HTTP library."""
     getter = getattr(error, "get_http_status_code", None)
     status = getter() if getter else getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
@@ -172,7 +177,9 @@ def _store(uri: str, source: str, results: Path) -> Store:
 
 
 def _check_file(path: Path, source: str) -> None:
-    """Check that a sqlite store is a file, or can become one; on a named pipe MLflow would wait forever.
+    """Check that a sqlite store is a file, or can become one.
+
+    On a named pipe MLflow would wait forever.
 
     Raises:
         UsageError: it is not.

@@ -1,4 +1,4 @@
-"""Time series of a trial's system load and resources for its MLflow run."""
+"""Time series of a trial's system metrics for its MLflow run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _usable(sample: Mapping[str, Any]) -> bool:
 
 
 def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    """The mean over time of each quantity that is in every sample of a block."""
+    """The time-weighted mean of each quantity that all samples of a block have."""
     own_rate, busy_rate = _rate(block, "own_cpu_s"), _rate(block, "busy_s")
     if own_rate is not None:
         yield "own_cpu", own_rate

@@ -25,7 +25,10 @@ Tell = Callable[[str], None]
 
 
 class Writer(Protocol):
-    """Receives the events of one execution of a grid. Only `wait_open` and `close` may block; nothing raises."""
+    """Receives the events of one execution of a grid.
+
+    Only `wait_open` and `close` may block; nothing raises.
+    """
 
     def wait_open(self) -> object:
         """Wait until writing no longer takes processor time from a trial."""
@@ -55,7 +58,7 @@ class Tracker(Protocol):
         """
 
     def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
-        """Write data that an earlier execution could not write, if there is nothing to run now."""
+        """Write an earlier execution's missing data, if nothing has to run."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class MemoryTracker(NoTracker):
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """A run for each attempt that started, in the order of their starts."""
+        """A run for each started attempt, in the order of their starts."""
         return [
             self._run(attempt)
             for attempt in attempts(self.events).values()

@@ -224,7 +224,10 @@ class MlflowWriter:
                 self._idle_since = time.monotonic()
 
     def _finish(self) -> None:
-        """Write the rest regardless of running trials, until it is done, time is up, or the store keeps failing."""
+        """Write the rest regardless of running trials.
+
+        It ends when all is written, time is up, or the store keeps failing.
+        """
         self._running.clear()
         self._journal_due = 0.0
         failures = 0
@@ -255,7 +258,7 @@ class MlflowWriter:
         return self._runs
 
     def _add_earlier(self, listing: Listing) -> None:
-        """Add data that earlier executions did not write, such as the end of a run that a killed driver left open."""
+        """Add what earlier executions did not write, such as a missing end."""
         for key in self._earlier:
             run = listing.runs.get(attempt_id(self._history.attempts[key]))
             if run is None or not run.ended or run.duplicates:
