@@ -17,10 +17,10 @@ from raybench.core.temp_folders import Scratch
 from raybench.errors import ExecutionError
 
 FILES, FILES_PER_CORE = 96, 4
-"""Open files of the Ray process that has most of them, with a margin of a half: 58 on 2 cores, 80 on 8."""
+"""Open files of the Ray process that has most of them, with a margin of a half; measured: 58 on 2 cores, 80 on 8."""
 
 THREADS, THREADS_PER_CORE = 160, 28
-"""Threads of all Ray processes and of one trial per core: 208 on 2 cores; 354 on 8, without the trials."""
+"""Threads of all Ray processes and of one trial per core; measured without the trials: 208 on 2 cores, 354 on 8."""
 
 PROBE_SECONDS = 60.0
 
