@@ -20,7 +20,7 @@ FILES, FILES_PER_CORE = 96, 4
 """Open files of the Ray process that has most of them, with a margin of a half; measured: 58 on 2 cores, 80 on 8."""
 
 THREADS, THREADS_PER_CORE = 160, 28
-"""Threads of all Ray processes and of one trial per core; measured without the trials: 208 on 2 cores, 354 on 8."""
+"""Threads of all Ray processes and of one trial per core; measured: 208 on 2 cores, 354 on 8 without the trials."""
 
 PROBE_SECONDS = 60.0
 
