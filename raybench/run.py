@@ -1,4 +1,4 @@
-"""A grid, from its file to its comparison: what `raybench grid` does, for scripts and notebooks too."""
+"""Run a grid from its file to its comparison; the Python API behind `raybench grid`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ the same command goes on with the rest."""
 
 @dataclass(frozen=True)
 class Options:
-    """How a grid is run; none of it can change a result.
+    """How a grid is run; no option can change a result.
 
     Attributes:
         results: the results folder.
@@ -64,8 +64,8 @@ class Options:
         where: (axis, value as text): only these cells.
         retry: statuses of finished trials that are run again.
         rerun: run everything again.
-        strict: a cell that no node can run makes the exit status 3, also if others can run.
-        checks: check weight decay, measure the device's peak and watch the machine's speed, around the trials.
+        strict: exit with status 3 if any cell fits no node, even if other cells can run.
+        checks: run the weight-decay check, the roofline measurement and the canary around the trials.
         report: write the report's page and figures.
     """
 
@@ -81,14 +81,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a grid has come to.
+    """The results of one call of `run_grid`.
 
     Attributes:
-        latest: the attempt that stands for each trial that was ever tried (`raybench.results.attempt.latest`).
-        report: what that comes to; `rows` are its comparison, a row a cell.
-        ran: how many attempts came to an end of their own this time.
-        ended: how each trial that was run this time ended last.
-        folder: the grid's own folder, in the results folder.
+        latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
+        report: the report of these results; its `rows` are the comparison, one row per cell.
+        ran: number of attempts that ended during this execution, without those that were killed.
+        ended: last status of each trial that ended during this execution.
+        folder: the grid's own folder in the results folder.
         store: the MLflow store, if there is one.
     """
 
@@ -104,22 +104,22 @@ class Outcome:
 
     @property
     def rows(self) -> list[Row]:
-        """The comparison, a row a cell."""
+        """The comparison, one row per cell."""
         return self.report.results.rows
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know that is no result."""
+        """Warnings for the user that are not part of the results."""
         return tuple(self.report.context.warnings)
 
     @property
     def journal(self) -> Path:
-        """Every event of the grid."""
+        """Path of the journal, which holds every event of the grid."""
         return self.folder / JOURNAL
 
     @property
     def exit_status(self) -> int:
-        """The first that applies: 130 stopped by the user, 1 a trial failed or was lost, 3 nothing could run here, 0.
+        """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0.
 
         With `strict`, 3 if any cell could not run here.
         """
@@ -136,12 +136,12 @@ class Outcome:
 def run_grid(
     spec: GridSpec, executor: Executor, view: ProgressListener | None = None, options: Options | None = None
 ) -> Outcome:
-    """Run what is missing of a grid.
+    """Run the missing trials of a grid.
 
     Raises:
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
         ResultsLockedError: another grid runs on the results folder.
-        ExecutionError: the machines would not do what was asked.
+        ExecutionError: the executor cannot run the trials on the machines.
         JournalError: the results folder can no longer be written.
     """
     view, options = view or RecordingListener(), options or Options()
@@ -152,7 +152,7 @@ def run_grid(
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, options.where, executor.isolation)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-            plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # what was fetched has a digest now
+            plan = make_plan(spec, nodes, root, options.where, executor.isolation)  # now with the digest of the data
         with locked(options.results, f"the grid {spec.name}"):
             try:
                 history = GridHistory.recover(folder / JOURNAL)
@@ -193,7 +193,10 @@ class _Session:
         self._busy = False
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
-        """Run what is missing; every event goes to the journal first, then to MLflow's writer and to the view."""
+        """Run the given work.
+
+        Each event goes to the journal first, then to the MLflow writer and the view.
+        """
         skipped = self._newly_skipped()
         if skipped:
             with Journal(self._history.path) as journal:
@@ -210,7 +213,7 @@ class _Session:
                 self._warnings.append(message)
                 view.warn(message)
 
-            load = executor.host_load()  # before anything of our own starts
+            load = executor.host_load()  # before raybench starts processes of its own
             view.begin(self._plan, todo, self._history)
             if load and load.high:
                 self._busy = True
@@ -234,7 +237,7 @@ class _Session:
                 nonlocal waited
                 if is_timed(placement.work) and not waited:
                     waited = True
-                    writer.wait_open()  # loading MLflow takes a core for seconds, which nothing timed is to pay
+                    writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
                 if placement.work.check:
                     view.checking(describe(placement.work))
                 new_job = make_job(self._plan, placement, self._folder, self._root)
@@ -253,7 +256,7 @@ class _Session:
                 view.event(event)
                 error = event.get("error") or {}
                 if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
-                    raise JournalError(f"{event['trial']}: {error['message']}")  # tried again, it would end the same
+                    raise JournalError(f"{event['trial']}: {error['message']}")  # a retry would fail in the same way
 
             try:
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
@@ -271,7 +274,7 @@ class _Session:
                     view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
     def _close(self, journal: Journal | None, writer: Writer, view: ProgressListener, started_at: str) -> None:
-        """Keep what this execution comes to, where there is room for it, and bring MLflow up to date."""
+        """Record the execution in the journal, write the page, and update MLflow."""
         try:
             if journal:
                 summary = self._summary(started_at)
@@ -285,7 +288,7 @@ class _Session:
             writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
-        """What cannot run here, where the journal does not say so yet."""
+        """`trial_skipped` events for skipped trials without an attempt in the journal."""
         known_attempts = latest(self._history.attempts.values())
         return [
             events.trial_skipped(trial.trial_id, trial.cell.cell_id, trial.cell.skip)
@@ -294,21 +297,24 @@ class _Session:
         ]
 
     def _label(self, trial: Trial) -> str:
-        """The label of a trial; with the settings in which its cell differs if earlier runs of another share it."""
+        """The label of a trial, made unique among cells.
+
+        The settings that differ are added if earlier runs of another cell share the label.
+        """
         label, cell = self._plan.label(trial), trial.cell
         cells = self._labelled.get(without_repeat(label), {})
         other_contents = [content for cell_id, content in cells.items() if cell_id != cell.cell_id]
         return extended(label, differences(cell.cell_id, cell.content, other_contents)) if other_contents else label
 
     def _wanted(self) -> GridRequest:
-        """What the plan asks for; secrets in the grid file and the password of a store are taken out."""
+        """The request of the plan, without secrets and passwords of store URIs."""
         request = request_of(self._plan)
         uris = [self._store.uri if self._store else None, self._plan.spec.tracking_uri]
         text = reduce(redact_text, filter(None, uris), mask_yaml(request.text))
         return replace(request, text=text, description=mask(request.description))
 
     def _current_report(self) -> Report:
-        """The grid as it stands now; made once, since nothing but warnings comes after it."""
+        """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
             self._report = from_history(self._plan.spec.name, self._history, self._wanted(), self._warnings)
         else:
@@ -318,7 +324,7 @@ class _Session:
         return self._report
 
     def _summary(self, started_at: str) -> Summary:
-        """What the grid's own run in MLflow carries: the file, its grid, the plan, the comparison, the report."""
+        """The contents of the grid's own MLflow run: grid file, effective grid, plan, comparison, report."""
         from raybench.reporting.comparison_table import text
 
         report = self._current_report()
@@ -341,7 +347,10 @@ class _Session:
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 
     def _files(self, report: Report) -> dict[str, str]:
-        """The report's files; that a figure cannot be drawn must not take the summary with it."""
+        """The report's files.
+
+        An error in making them becomes a warning, so that the summary is kept.
+        """
         if not self._options.report:
             return {}
         try:
@@ -357,12 +366,12 @@ class _Session:
             self._warnings.append(f"no page was written: {error}")
 
     def _renew(self) -> None:
-        """Where nothing was to be run: make the page again if it is not of this grid as it is now, and mend MLflow."""
+        """If no trial has to run: rewrite an outdated page and bring MLflow up to date."""
         path = self._history.path
         runnable = any(not cell.skip for cell in self._plan.cells)
         if path.is_file() and not page_is_current(self._history, self._wanted()):
             if runnable and not same_cells(latest_request(self._history), self._wanted()):
-                # What the grid asks for has changed: `report` and `load` go by the last execution.
+                # The requested cells have changed: `report` and `load` use the request of the last execution.
                 summary = self._summary(events.now())
                 with Journal(path) as journal:
                     self._history.take(executions.write_execution(journal, summary))
@@ -375,7 +384,7 @@ class _Session:
         return self._evidence.proofs.of(cell.content for cell in self._plan.cells if not cell.skip)
 
     def outcome(self) -> Outcome:
-        """The grid as it stands now."""
+        """The results as they are now."""
         report = self._current_report()
         latest = report.results.latest
         planned = {trial.trial_id: latest[trial.trial_id] for trial in self._plan.trials if trial.trial_id in latest}

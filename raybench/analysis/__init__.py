@@ -1,1 +1,1 @@
-"""Comparison of cells and diagnosis of attempts: pure functions that start nothing and write nothing."""
+"""Comparison of cells and diagnosis of attempts: pure functions without side effects."""

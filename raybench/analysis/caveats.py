@@ -1,4 +1,4 @@
-"""What the numbers of a grid have to be read with, as facts."""
+"""Caveats of a grid's results, as facts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from raybench.analysis.pairs import Comparison
 
 @dataclass(frozen=True)
 class FindingFact(Fact):
-    """A finding as it was seen in the worst of the runs that have it.
+    """A kind of finding, described by its worst occurrence among the runs.
 
     Attributes:
-        mark: the letter that stands for it in the table; empty if it could change no verdict.
-        message, remedy: of the worst.
-        varies: whether the message is another for other runs.
-        runs: how many have it.
-        too_long, too_short: by which part the time of the worst may be so; 0 if not known.
+        mark: the letter that refers to it in the table; empty if it cannot change a verdict.
+        message, remedy: those of the worst occurrence.
+        varies: whether other runs have a different message.
+        runs: number of runs that have the finding.
+        too_long, too_short: the fraction by which the time of the worst run may be too long or too short; 0 if not
+            known.
     """
 
     code: str
@@ -39,14 +40,18 @@ class FindingFact(Fact):
 
 @dataclass(frozen=True)
 class SingleRunCellsFact(Fact):
-    """So many cells have one completed run, which shows no interval."""
+    """The number of cells with a single run, which gives no interval."""
 
     cells: int
 
 
 @dataclass(frozen=True)
 class BaselineStandInFact(Fact):
-    """The baseline has no completed run, and another cell stands in for it; both by their values on axes."""
+    """The baseline has no completed run and another cell replaces it.
+
+    Attributes:
+        baseline, stand_in: both cells by their values on the axes.
+    """
 
     baseline: Mapping[str, Any]
     stand_in: Mapping[str, Any]
@@ -54,26 +59,26 @@ class BaselineStandInFact(Fact):
 
 @dataclass(frozen=True)
 class PerExampleCellsFact(Fact):
-    """So many cells have another number of examples in an epoch than their baseline."""
+    """The number of cells whose epochs differ in size from their baseline's."""
 
     cells: int
 
 
 @dataclass(frozen=True)
 class IdenticalTimesFact(Fact):
-    """The runs of so many cells took the same time to the last digit, as rounded times do."""
+    """The number of cells with identical times of runs, as after rounding."""
 
     cells: int
 
 
 @dataclass(frozen=True)
 class WarmupTimesFact(Fact):
-    """Some times are of warm-up epochs."""
+    """Some times are those of warm-up epochs."""
 
 
 @dataclass(frozen=True)
 class OtherTrialsFact(Fact):
-    """The journal has trials of other cells."""
+    """The journal contains trials of other cells."""
 
     trials: int
     grid: str
@@ -81,30 +86,37 @@ class OtherTrialsFact(Fact):
 
 @dataclass(frozen=True)
 class FurtherRepeatsFact(Fact):
-    """The journal has more repeats of the grid's cells than were requested."""
+    """The journal contains more repeats of the grid's cells than requested."""
 
     trials: int
 
 
 @dataclass(frozen=True)
 class PercentFact(Fact):
-    """Accuracies were recorded in percent, and are shown as fractions."""
+    """Accuracies were recorded in percent and are shown as fractions."""
 
 
 @dataclass(frozen=True)
 class NoStartupFact(Fact):
-    """The results do not have what runs paid before their first step."""
+    """The results lack the start-up time of the runs."""
 
 
 @dataclass(frozen=True)
 class PartOfGridFact(Fact):
-    """A part of the grid was requested: which."""
+    """Only part of the grid was requested.
+
+    Attributes:
+        part: a description of that part.
+    """
 
     part: str
 
 
 def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
-    """The findings of all rows by code, cautions last; those that could change a verdict have a letter."""
+    """Return the findings of all rows by code, cautions last.
+
+    Findings that could change a verdict have a letter as their mark.
+    """
     groups = by_code(finding for row in rows for findings in row.findings.values() for finding in findings)
     turning_codes = {code for row in rows for code in row.caveats}
     marks = dict(zip((code for code in groups if code in turning_codes), ascii_lowercase, strict=False))
@@ -124,7 +136,7 @@ def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
 
 
 def caveats(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
-    """What touches numbers of the grid besides findings, in the order of a report."""
+    """Yield caveats other than findings, in the order of a report."""
     rows = results.rows
     counts = Counter(row.steady.runs for row in rows if row.steady)
     if counts[1] and not results.smoke and any(pair.baseline for pair in pairs):

@@ -1,4 +1,4 @@
-"""Labels of trials that name one cell each."""
+"""Labels of trials that identify one cell each."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ _REPEAT = re.compile(r"^r\d+ | r\d+(?= |$)")
 
 
 def without_repeat(label: str | None) -> str:
-    """A label without the number of its repeat."""
+    """Remove the repeat number from a label."""
     return _REPEAT.sub("", label or "", count=1)
 
 
 def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cell]]) -> list[str | None]:
-    """The same labels; where several cells share one, with the settings in which these differ.
+    """Add distinguishing settings to labels that several cells share.
 
     Args:
-        labels: of trials.
-        cells: the cell of each trial, and its id.
+        labels: one label per trial.
+        cells: the id and the cell of each trial.
+
+    Returns:
+        The labels in the same order. A label that several cells share is preceded by the settings in which these
+        differ.
     """
     groups: dict[str, dict[str, Cell]] = {}
     for label, (cell_id, cell) in zip(labels, cells, strict=True):
@@ -42,7 +46,10 @@ def distinct_labels(labels: Sequence[str | None], cells: Sequence[tuple[str, Cel
 
 
 def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
-    """The settings in which a cell differs from others as `name=value`, or its id if they differ in none."""
+    """Return the settings in which a cell differs from others, as `name=value`.
+
+    Returns the cell's id if there is no such setting.
+    """
     own_leaves, other_leaves = cell.leaves(), [other.leaves() for other in others]
     names = dict.fromkeys([*own_leaves, *(name for other in other_leaves for name in other)])
     leaf_names = [name for name in names if any(other.get(name) != own_leaves.get(name) for other in other_leaves)]
@@ -50,7 +57,10 @@ def differences(cell_id: str, cell: Cell, others: Iterable[Cell]) -> str:
 
 
 def extended(label: str, words: str) -> str:
-    """A label with further words, which come first because tables cut off the end of long names."""
+    """Prepend words to a label.
+
+    They come first because tables truncate long names at the end.
+    """
     return f"{words} {label}"
 
 

@@ -1,4 +1,4 @@
-"""What a grid has come to: a row for each of its cells, each beside its baseline."""
+"""Comparison of each cell of a grid with its baseline."""
 
 from __future__ import annotations
 
@@ -27,17 +27,27 @@ from raybench.results.parsing import cell_in
 ACCURACY = "val/accuracy"
 
 EVEN = 1.01
-"""Up to this ratio of examples two epochs are the same work: of different batches each leaves out its ragged end."""
+"""Largest ratio of examples at which epochs count as equal work.
+
+Epochs with different batch sizes each drop a different incomplete last batch.
+"""
 
 OF_HARDWARE = ("model", "count", "devices", "threads")
-"""What of a cell's device says which hardware it is, and how much of it; its kind may be another way to the same."""
+"""The fields of a device that identify the hardware and its amount.
+
+The device's kind is not among them: different kinds can refer to the same hardware.
+"""
 
 ENOUGH = 40
-"""Cells beside two that are compared: how well it is known what repeats do to them is up to the number of repeats."""
+"""Maximum number of neighbouring cells per host.
+
+They are used to estimate the effect of repeats. The precision of that estimate is limited by the number of repeats, so
+more cells add little.
+"""
 
 
 def _content(value: Any) -> Cell:
-    """The content of a cell as a plan was written with it.
+    """Parse the content of a cell as stored with a plan.
 
     Raises:
         ValueError: it is damaged.
@@ -50,15 +60,15 @@ def _content(value: Any) -> Cell:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell that was asked for.
+    """A requested cell of a grid.
 
     Attributes:
-        axes: where it lies in the grid: each axis and its value.
+        axes: its coordinates in the grid: each axis and its value.
         repeats: number of runs requested, at least 1.
-        skip: why it cannot run here; None where it can.
-        price_per_hour: what its device costs, in any one currency for the whole grid.
-        aa_of: the cell which this is once more under another name, for an A/A check; None for any other.
-        content: what its identity is made of; false where only its runs know.
+        skip: the reason why it cannot run here; None if it can.
+        price_per_hour: price of its device, in one currency for the whole grid.
+        aa_of: the id of the cell that this one repeats under another name for an A/A check; None for any other cell.
+        content: the fields that its identity is computed from; falsy if only its runs have them.
     """
 
     cell_id: str
@@ -72,7 +82,13 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class MeanMinMax:
-    """One number a run, over the repeats of a cell: the middle one (see `Row`), the least, the most, and how many."""
+    """Summary of one number per run over the repeats of a cell.
+
+    Attributes:
+        value: the mean (see `Row` for which kind).
+        low, high: the minimum and the maximum.
+        runs: number of runs.
+    """
 
     value: float
     low: float
@@ -82,12 +98,12 @@ class MeanMinMax:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What held the completed runs of a cell up (`raybench.checks.roofline.judge`), most often first, and how far they
-    got.
+    """Bottlenecks of a cell's completed runs (`raybench.checks.roofline.judge`) and their utilization.
 
     Attributes:
-        causes: such as "compute"; several if repeats differ, the most frequent first.
-        share: the median over repeats of what a device's probes reached or, for "input", of the time.
+        causes: for example "compute"; several if repeats differ, the most frequent first.
+        share: median over repeats of the fraction of the device's probed rate that was reached or, for "input", of the
+            time.
     """
 
     causes: tuple[str, ...]
@@ -96,24 +112,26 @@ class Bottleneck:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell's results. Times, metrics and prices are those of completed runs; every run is in the counts.
+    """The results of one cell.
+
+    Times, metrics and prices are those of completed runs; the counts include every run.
 
     Attributes:
-        counts: how its runs ended.
-        steady: steady seconds an epoch, with the geometric mean over repeats: a speed-up is the ratio of two of these.
-        from_warmup: a run had no epoch after its warm-up, so that `steady` holds a warm-up epoch.
+        counts: number of runs by how they ended.
+        steady: steady seconds per epoch, with the geometric mean over repeats: a speed-up is the ratio of two of these.
+        from_warmup: a run had no epoch after its warm-up, so `steady` includes a warm-up epoch.
         metric: the metric of the last epoch, with the mean over repeats.
-        is_baseline: whether others are compared with this one.
-        is_aa_test: whether it is another one once more, and is compared with that: an A/A check.
-        speedup: over the cell that differs in the baseline's fields alone; None for the baseline, and if that cell
-            is not in the grid or has no completed run.
-        per_example: whether the speed-up is one of examples per second, because the epochs differ in their number.
-        bottleneck: what held its runs up; None where nothing was found out of the device or the model.
-        findings: those of its completed runs, by the trial; runs without findings are not in it.
-        caveats: codes of findings of its runs that could turn its verdict or, of a baseline, that of another cell.
+        is_baseline: whether other cells are compared with this one.
+        is_aa_test: whether it repeats another cell and is compared with it (an A/A check).
+        speedup: relative to the cell that differs in the baseline's fields alone; None for the baseline, and if that
+            cell is not in the grid or has no completed run.
+        per_example: whether the speed-up is one of examples per second, because the epochs differ in size.
+        bottleneck: the bottleneck of its runs; None if the device's probes or the model's cost are not known.
+        findings: findings of its completed runs by trial; runs without findings are left out.
+        caveats: codes of findings that could reverse its verdict or, for a baseline, that of another cell.
         step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
-        epoch_price, total_price: of a steady epoch, and of a whole run; None without a price.
-        runs: how many of them completed.
+        epoch_price, total_price: price of a steady epoch and of a whole run; None without a price.
+        runs: number of completed runs.
     """
 
     cell_id: str
@@ -142,14 +160,15 @@ def compare(
     metric: str = ACCURACY,
     findings: Mapping[Key, Sequence[Finding]] | None = None,
 ) -> list[Row]:
-    """A row for each cell, in order.
+    """Compare the cells of a grid; one row per cell, in order.
 
     Args:
         cells: the cells of the grid.
-        latest: the latest attempt of each trial (`raybench.results.attempt.latest`); others are left aside.
-        baseline: axes and the value that the baseline has there; without it nothing is compared.
-        metric: the metric that is shown.
-        findings: of attempts (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
+        latest: the latest attempt of each trial (`raybench.results.attempt.latest`); attempts of other cells are
+            ignored.
+        baseline: axes and the baseline's values on them; without it nothing is compared.
+        metric: the metric to show.
+        findings: findings by attempt (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
     """
     findings = findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
@@ -200,7 +219,9 @@ def compare(
 def speedup_of(
     baseline: Sequence[Attempt], other: Sequence[Attempt], neighbours: Sequence[Mapping[int, float]] = ()
 ) -> Speedup | None:
-    """How many times as fast one cell's runs are as another's; of examples, if their epochs differ in their number.
+    """Return the speed-up of a cell over its baseline.
+
+    None without times. It is a ratio of examples per second if the epochs differ in their number of examples.
 
     Args:
         baseline, other: the runs of each.
@@ -215,20 +236,26 @@ def speedup_of(
 
 
 def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
-    """Whether an epoch is the same work on both sides, as far as is known: as many examples, within 1 %."""
+    """Return whether epochs of both sides have equally many examples, within 1%.
+
+    An unknown number of examples counts as equal.
+    """
     counts = [count for count in map(examples_of, (baseline, other)) if count]
     return len(counts) < 2 or max(counts) <= EVEN * min(counts)
 
 
 def examples_of(runs: Sequence[Attempt]) -> int | None:
-    """How many examples a steady epoch trains on; None if that is not known."""
+    """Return the number of examples in a steady epoch.
+
+    None if not known.
+    """
     return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
 
 
 def caveats_of(
     speedup: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Codes of the findings on either side that could turn a verdict, the baseline's first."""
+    """Return codes of findings that could reverse a verdict, the baseline's first."""
     same_hardware = not on_other_hardware(baseline, other)
 
     def bearing(runs: Sequence[Attempt]) -> list[list[Finding]]:
@@ -242,7 +269,10 @@ def caveats_of(
 
 
 def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:
-    """Whether two cells ran on different hardware, or on more or less of one, as far as is known."""
+    """Return whether two cells ran on different hardware or amounts of it.
+
+    Returns True if the hardware of either is not known.
+    """
     first, second = (next((run.cell for run in runs if run.cell), None) for runs in (baseline, other))
     if not first or not second:
         return True
@@ -250,11 +280,14 @@ def on_other_hardware(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> 
 
 
 def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] | None) -> list[int | None]:
-    """The place of the cell that each is compared with: its own for a baseline, None where there is none.
+    """Return the index of each cell's baseline.
 
     Args:
         cells: the cells of the grid.
-        baseline: axes and the value that the baseline has there; without it only A/A checks have one.
+        baseline: axes and the baseline's values on them; without it only A/A checks have a baseline.
+
+    Returns:
+        One index per cell: its own for a baseline, None if the cell has no baseline.
     """
     by_axes = {_frozen(cell.axes): number for number, cell in enumerate(cells) if not cell.aa_of}
     by_id = {cell.cell_id: number for number, cell in enumerate(cells)}
@@ -265,28 +298,33 @@ def baseline_indices(cells: Sequence[PlannedCell], baseline: Mapping[str, Any] |
 
 
 def is_partial_axis(axis: str, cells: Sequence[PlannedCell]) -> bool:
-    """Whether some cell is not on an axis, as where one that is included has a setting of its own.
+    """Return whether some cells have no value on an axis.
 
-    One of which nothing is known but that it was skipped is on none.
+    This is the case if an included cell has a setting of its own. Skipped cells of which nothing else is known have no
+    axes and are ignored.
     """
     return any(cell.axes and axis not in cell.axes for cell in cells)
 
 
 def runs_of(cell: PlannedCell, latest: Mapping[str, Attempt]) -> list[Attempt]:
-    """The runs of a cell that there are, by repeat; latest attempts alone."""
+    """Return the latest attempts of a cell's repeats, in order of repeat."""
     names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
     return [latest[name] for name in names if name in latest]
 
 
 def steady_seconds_by_repeat(runs: Sequence[Attempt]) -> dict[int, float]:
-    """Steady seconds an epoch of completed runs by repeat; one of no time, as in a damaged journal, is left out."""
+    """Return steady seconds per epoch of completed runs by repeat.
+
+    Runs without a time, as in a damaged journal, are left out.
+    """
     return {run.repeat: seconds for run in completed(runs) if (seconds := timing.steady(run))}
 
 
 def samples_of(runs: Sequence[Attempt]) -> dict[Any, float]:
-    """The independent times of a cell: of its runs by repeat or, if they ran on several hosts, each host's mean.
+    """Return the independent time samples of a cell.
 
-    Runs on one host share what makes it faster or slower than others of its model, so they are no independent sample.
+    These are the runs' times by repeat or, if they ran on several hosts, the mean of each host: runs on one host share
+    whatever makes it faster or slower than others of its model, so they are not independent.
     """
     hosts = hosts_of(runs)
     if len(hosts) < 2:
@@ -296,19 +334,20 @@ def samples_of(runs: Sequence[Attempt]) -> dict[Any, float]:
 
 
 def hosts_of(runs: Sequence[Attempt]) -> list[Any]:
-    """The hosts of completed runs that have a time."""
+    """Return the hosts of completed runs that have a time."""
     return list(dict.fromkeys(run.host.get("name") for run in completed(runs) if timing.steady(run)))
 
 
 class CoLocatedCells:
-    """The cells of a grid by the one machine on which each ran.
+    """The cells of a grid, grouped by the machine they ran on.
 
-    Those that are not compared tell whether what happens to the machine moves the repeats
-    (`raybench.analysis.statistics.speedup.paired_or_welch`). Of very many, some that lie all over the grid are enough.
+    Cells that ran on several machines are left out. The cells that are not being compared show whether events on the
+    machine affect all cells of a repeat (`raybench.analysis.statistics.speedup.paired_or_welch`). If there are more
+    than `ENOUGH`, an evenly spaced subset is used.
 
     Args:
-        runs: of each cell.
-        times: of the same (`times_of`).
+        runs: the runs of each cell.
+        times: steady seconds of each cell by repeat (`steady_seconds_by_repeat`).
     """
 
     def __init__(self, runs: Sequence[Sequence[Attempt]], times: Sequence[dict[int, float]]) -> None:
@@ -320,21 +359,24 @@ class CoLocatedCells:
         self._cells = {host: cells[:: -(-len(cells) // ENOUGH)] for host, cells in by_host.items()}
 
     def of(self, origin: int, number: int) -> list[dict[int, float]]:
-        """Times of the other cells on the machine on which these two ran; none if they ran on several."""
+        """Return times of the other cells on the machine of two cells.
+
+        The list is empty if the two ran on several machines.
+        """
         hosts = self._hosts[origin] | self._hosts[number]
         host_cells = self._cells.get(next(iter(hosts)), []) if len(hosts) == 1 else []
         return [times for place, times in host_cells if place not in (origin, number)]
 
 
 def bottleneck_of(runs: Sequence[Attempt]) -> Bottleneck | None:
-    """What held the completed ones of some runs up; None where nothing was found out of the device or the model."""
+    """Return the bottleneck of runs; None without probes or the model's cost."""
     rooflines = [line for run in completed(runs) if (line := roofline(run)) is not None]
     names = [name for name, _ in Counter(line.bottleneck for line in rooflines).most_common()]
     return Bottleneck(tuple(names), median(line.share for line in rooflines)) if rooflines else None
 
 
 def completed(runs: Sequence[Attempt]) -> list[Attempt]:
-    """The completed ones of some runs."""
+    """Return the completed runs."""
     return [run for run in runs if run.status == TrialStatus.COMPLETED]
 
 
@@ -343,7 +385,7 @@ def _spread(values: Sequence[float], middle: Any) -> MeanMinMax | None:
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
-    """Without the noise of binary floats, as every result."""
+    """Return the geometric mean, rounded to remove floating-point noise like every result."""
     return round(geometric_mean(values), 9)
 
 
@@ -352,7 +394,10 @@ def _price(cell: PlannedCell, seconds: float | None) -> float | None:
 
 
 def _frozen(value: Any) -> Hashable:
-    """A value that can be a key and is equal where JSON's is: lists and maps compare by what they hold."""
+    """Convert a JSON-like value to a hashable one with the same equality.
+
+    Lists and maps are compared by their contents.
+    """
     if isinstance(value, Mapping):
         return frozenset((name, _frozen(item)) for name, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The base of all facts: what the numbers of a grid show, typed, for a template to put into words."""
+"""Base class of facts: typed results that templates render as text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that the results show: what a report says in one sentence.
+    """A single result, rendered by a report as one sentence.
 
-    A subclass has the numbers, and the decision which case applies. Its English is the macro of the same name in
+    Subclasses hold the numbers and which case applies. The English text is the macro of the same name in
     `raybench/reporting/templates/`.
     """

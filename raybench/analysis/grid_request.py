@@ -1,4 +1,4 @@
-"""What an execution of a grid asked for: from its plan to what it leaves beside the journal, and back."""
+"""The request of one grid execution, saved next to the journal."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from raybench.results.history import GridHistory
 from raybench.results.parsing import valid_values_in
 
 FILE = "grid.yaml"
-"""The grid file, as an execution leaves it beside its journal."""
+"""Name of an execution's copy of the grid file beside its journal."""
 
 
 @dataclass(frozen=True)
 class GridRequest:
-    """What an execution of a grid asked for, as far as it is written down.
+    """The request of one grid execution, as far as it was recorded.
 
     Attributes:
         cells: in the order of the file.
-        baseline: axes and the value that the baseline has there.
+        baseline: axes and the baseline's values on them.
         target: the quality to reach.
-        description: what the grid is for.
+        description: the purpose of the grid.
         text: the grid file.
-        part: of a grid of which only some cells were asked for, what was; empty where all were.
+        part: a description of the selection if only some cells were requested; empty if all were.
     """
 
     cells: Sequence[PlannedCell]
@@ -43,7 +43,7 @@ class GridRequest:
 
 
 def planned_cells(plan: Plan) -> list[PlannedCell]:
-    """The plan's cells as the comparison wants them."""
+    """Convert the plan's cells to `PlannedCell` objects."""
     return [
         PlannedCell(
             cell.cell_id,
@@ -59,7 +59,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
 
 
 def request_of(plan: Plan) -> GridRequest:
-    """What a plan asks for."""
+    """Return the request of a plan."""
     spec = plan.spec
     return GridRequest(
         cells=planned_cells(plan),
@@ -73,7 +73,10 @@ def request_of(plan: Plan) -> GridRequest:
 
 
 def _part(plan: Plan) -> str:
-    """What was asked for of a grid of which some cells were left out."""
+    """Describe the requested part of a grid.
+
+    Empty if no cell was left out.
+    """
     if not plan.left_out:
         return ""
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
@@ -82,14 +85,17 @@ def _part(plan: Plan) -> str:
 
 
 def to_dict(request: GridRequest) -> dict[str, Any]:
-    """The same as plain data, for `PLAN`; the file has one of its own."""
+    """Convert a request to plain data for `PLAN`.
+
+    The grid file is left out, because it is saved separately.
+    """
     cells = [{**vars(cell), "content": cell.content.to_json()} for cell in request.cells]
     target = asdict(request.target) if request.target else None
     return {name: value for name, value in vars(request).items() if name != "text"} | {"cells": cells, "target": target}
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
-    """What the last execution of a grid asked for; None where none has left word that can be read."""
+    """Return the latest readable request of a grid, or None."""
     for event in reversed(history.of_kind(ENDED)):
         summary = read_execution(history.folder, event)
         request = _wanted(summary.files) if summary else None
@@ -99,7 +105,7 @@ def latest_request(history: GridHistory) -> GridRequest | None:
 
 
 def same_cells(first: GridRequest | None, second: GridRequest | None) -> bool:
-    """Whether two executions asked for the same: their cells, how often each, the baseline and the target."""
+    """Return whether two requests have the same cells, repeats, baseline and target."""
     contents = [
         each and ([(cell.cell_id, cell.repeats) for cell in each.cells], dict(each.baseline), each.target)
         for each in (first, second)
@@ -108,7 +114,10 @@ def same_cells(first: GridRequest | None, second: GridRequest | None) -> bool:
 
 
 def _wanted(files: Mapping[str, str]) -> GridRequest | None:
-    """What an execution's files say that it asked for; None if something in them is damaged."""
+    """Parse the request from an execution's files.
+
+    None if any of it is damaged.
+    """
     try:
         plan = valid_values_in(json.loads(files[PLAN])["wanted"])
         return TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(FILE, "")})

@@ -1,4 +1,4 @@
-"""A grid as it stands: the cells that were asked for, the runs there are, and what a person calls each."""
+"""Results of a grid: its planned cells, their runs, and display labels."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PERCENT = 100.0
 SKIPPED, NOT_RUN = TrialStatus.SKIPPED, "not run"
 
 ERRORS = ("loss", "error", "mse", "mae", "perplexity")
-"""How the names of metrics end of which less is better (`rmse` among them)."""
+"""Suffixes of metric names for which lower is better (includes `rmse`)."""
 
 _ALWAYS = ("device", "batch_size", "weight_decay")
-"""The axes that a grid is about, first and in this order."""
+"""The axes that are always listed first, in this order."""
 
 _JOB: Mapping[str, str] = {
     "workload.name": "workload",
@@ -43,7 +43,10 @@ _JOB: Mapping[str, str] = {
     "data.examples.train": "train_examples",
     "data.examples.val": "val_examples",
 }
-"""What is trained, on how much: never compared across, also where each device has its own."""
+"""Axes of the workload and its data.
+
+Cells that differ on them are never compared. This also holds if each device has its own workload or data.
+"""
 
 _AXES: Mapping[str, str] = {
     **_JOB,
@@ -57,24 +60,30 @@ _AXES: Mapping[str, str] = {
     "data.digest": "data",
     "warmup_epochs": "warmup_epochs",
 }
-"""What outside the settings makes an axis where nobody wrote down which axes there are."""
+"""Axes other than settings.
+
+They are used if the journal has no record of the grid's axes.
+"""
 
 PLACE = ("device", "framework", "precision", "replicas")
-"""The axes that say on what a job runs and how it computes there; the others are settings that one has to choose."""
+"""The axes for the hardware and numerics of a job.
+
+All others are settings to tune.
+"""
 
 
 @dataclass(frozen=True)
 class GridResults:
-    """What was asked for and what there is, for tables, figures and sentences.
+    """Requested cells and available runs, for tables, figures and text.
 
     Attributes:
         name: of the grid.
-        workload: what is trained.
-        cells: what was asked for, in the order of the file.
+        workload: the name of the workload.
+        cells: the requested cells, in the order of the file.
         latest: the latest attempt of each trial (`raybench.results.attempt.latest`).
-        baseline: axes and the value that the baseline was to have there; empty where nothing is compared.
-        target: the quality to reach, where one was asked for.
-        findings: caveats of attempts (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
+        baseline: axes and the requested baseline's values on them; empty if nothing is compared.
+        target: the quality to reach, if one was requested.
+        findings: findings by attempt (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
     """
 
     name: str
@@ -87,7 +96,7 @@ class GridResults:
 
     @property
     def smoke(self) -> bool:
-        """Whether the grid was cut to see that it runs, so that no number of it is a result."""
+        """Whether this is a smoke run, whose numbers are not results."""
         return is_smoke(self.name)
 
     @cached_property
@@ -98,31 +107,43 @@ class GridResults:
 
     @cached_property
     def synthetic_data(self) -> str:
-        """The generated data set that its cells are trained on in place of a real one; empty if they are not."""
+        """Name of the generated data set that replaces a real one.
+
+        Empty if there is none.
+        """
         runs = [run for cell in self.cells for run in runs_of(cell, self.latest)]
         names = {each.data.name for each in (*(run.cell for run in runs), *(cell.content for cell in self.cells))}
         return next((name for name in names if isinstance(name, str) and is_synthetic(name)), "")
 
     @property
     def metric_label(self) -> str:
-        """The metric for people: with a mark if the data are synthetic."""
+        """The metric's display name, marked if the data are synthetic."""
         return f"{self.metric} (synthetic data)" if self.synthetic_data else self.metric
 
     @property
     def less_is_better(self) -> bool:
-        """Whether the lowest metric is the best: the target says so or, where it is of another, its name does."""
+        """Whether lower values of the metric are better.
+
+        The target decides; if it is on another metric, the metric's name does.
+        """
         if self.target and self.target.metric == self.metric:
             return self.target.at_least is None
         return self.metric.rpartition("/")[2].endswith(ERRORS)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The comparison, a row a cell, in the order of `cells`; of a smoke run without ratios."""
+        """The comparison, one row per cell in the order of `cells`.
+
+        Without ratios for a smoke run.
+        """
         return compare(self.cells, self.latest, {} if self.smoke else self.compared_with, self.metric, self.findings)
 
     @cached_property
     def compared_with(self) -> Mapping[str, Any]:
-        """The baseline or, where no cell of it has a time and several others have, the first of these in its stead."""
+        """The baseline's axis values, or those of its replacement.
+
+        If no cell of the baseline has a time and several other candidates have, the first of these replaces it.
+        """
         timed_cells = [cell for cell in self.cells if not cell.aa_of and self.baseline.keys() <= cell.axes.keys()]
         timed_cells = [cell for cell in timed_cells if steady_seconds_by_repeat(runs_of(cell, self.latest))]
         candidates = [{axis: cell.axes[axis] for axis in self.baseline} for cell in timed_cells]
@@ -132,9 +153,9 @@ class GridResults:
 
     @cached_property
     def axes(self) -> dict[str, list[Any]]:
-        """The axes along which cells are told apart, each with its values in order.
+        """The axes that distinguish cells, each with its values in order.
 
-        Along such an axis the grid has more than one value, or an included cell has one and others have none.
+        On such an axis the grid has more than one value, or an included cell has a value and others have none.
         """
         values_by_axis: dict[str, dict[str, Any]] = {}
         for cell in self.cells:
@@ -147,11 +168,13 @@ class GridResults:
         return {name: varied_axes[name] for name in sorted(varied_axes, key=_place)}
 
     def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
-        """What a person calls a cell: its values on the axes that vary, `gpu b512 wd5e-4`.
+        """Return a cell's display label.
+
+        These are its values on varying axes, such as `gpu b512 wd5e-4`.
 
         Args:
             cell: one of `cells`.
-            without: axes that the reader sees elsewhere.
+            without: axes to omit because they are shown elsewhere.
         """
         left_out = set(without)
         parts = [axis_label(name, cell.axes[name]) for name in self.axes if name in cell.axes and name not in left_out]
@@ -161,11 +184,11 @@ class GridResults:
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """Hardware and arithmetic of each cell, by its id: `gpu`, `cpu tensorflow`, `tpu replicas=8`.
+        """Hardware and numerics of each cell, by cell id.
 
-        This is the device's name in the grid file and, if a device has several of them, its framework, precision and
-        replicas, because they change the work that the same settings stand for. Empty if the grid has none of these
-        axes.
+        For example `gpu`, `cpu tensorflow` or `tpu replicas=8`. This is the device's name in the grid file, followed by
+        those of framework, precision and replicas that take several values on one device, because they change the work
+        that the same settings stand for. An empty string if the grid has none of these axes.
         """
         points = [cell.axes for cell in self.cells]
         place_axes = ["device", *(axis for axis in PLACE[1:] if varies_within(axis, points))]
@@ -175,12 +198,15 @@ class GridResults:
         }
 
     def runs(self, cell: PlannedCell) -> list[Attempt]:
-        """The latest attempts at a cell's repeats, however they ended, in the order of the repeats."""
+        """Return the latest attempts of a cell's repeats, in order of repeat.
+
+        Attempts with any status are included.
+        """
         names = [trial_id(cell.cell_id, repeat) for repeat in range(cell.repeats)]
         return [self.latest[name] for name in names if name in self.latest]
 
     def completed(self, cell: PlannedCell) -> list[Attempt]:
-        """Those of its runs that give numbers."""
+        """Return the completed runs of a cell."""
         return [run for run in self.runs(cell) if run.status == TrialStatus.COMPLETED]
 
     def values(self, cell: PlannedCell) -> list[float]:
@@ -188,21 +214,24 @@ class GridResults:
         return [value for run in self.completed(cell) if (value := run.metric(self.metric)) is not None]
 
     def steps(self, cell: PlannedCell) -> int | None:
-        """Optimiser steps in an epoch of a cell; None where no completed run has told."""
-        # Of a steady epoch: with 9.9 of them the last is shorter.
+        """Return optimizer steps per epoch of a cell.
+
+        None if no completed run has them.
+        """
+        # Use a steady epoch: with a fractional number of epochs such as 9.9, the last one is shorter.
         epoch_steps = (steady_epochs(run)[-1].steps for run in self.completed(cell) if run.epochs)
         return next(filter(None, epoch_steps), None)
 
     def counts(self, cell: PlannedCell) -> RunCounts:
-        """How the repeats of a cell ended."""
+        """Count the repeats of a cell by how they ended."""
         return count_runs(cell.repeats, self.runs(cell), cell.skip)
 
     @cached_property
     def accuracies(self) -> list[tuple[dict[str, str], float]]:
-        """Where each completed run lies on the axes that vary, and its accuracy.
+        """The accuracy of each completed run, with its values on varying axes.
 
-        None where accuracy is not the metric, or where runs stop at their target, beyond which they might have learned
-        more.
+        Empty if accuracy is not the metric, or if runs stop at their target: these might have reached a higher accuracy
+        with more epochs.
         """
         if any(run.stops for run in self.latest.values()):
             return []
@@ -215,22 +244,25 @@ class GridResults:
 
     @cached_property
     def aside(self) -> int:
-        """How many attempts were not asked for: of another machine, another version, an earlier file or repeat."""
+        """Number of attempts that were not requested.
+
+        They are from other machines, versions or earlier files, or further repeats.
+        """
         own_trials = {trial_id(cell.cell_id, repeat) for cell in self.cells for repeat in range(cell.repeats)}
         return sum(name not in own_trials for name in self.latest)
 
     @cached_property
     def further(self) -> int:
-        """How many of those are further repeats of these cells than were asked for."""
+        """Number of `aside` attempts that are further repeats of the requested cells."""
         repeats = {cell.cell_id: cell.repeats for cell in self.cells}
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
 def in_fractions(results: GridResults) -> GridResults:
-    """Convert accuracies in percent to fractions, in the runs and in the target.
+    """Convert accuracies and targets in percent to fractions.
 
     Returns:
-        The same object if the accuracies are no percentages.
+        The same object if the accuracies are not percentages.
     """
     metric_names = ("val/accuracy", "train/accuracy")
     values = [
@@ -260,7 +292,7 @@ def in_fractions(results: GridResults) -> GridResults:
 
 
 def _scaled(target: Target | None) -> Target | None:
-    """A target on an accuracy in percent, as a fraction."""
+    """Convert a target on an accuracy from percent to a fraction."""
     if target is None or not target.metric.endswith("/accuracy"):
         return target
     bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
@@ -268,7 +300,10 @@ def _scaled(target: Target | None) -> Target | None:
 
 
 def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether some device has several values on an axis; where each has one, the device's name says it already."""
+    """Return whether any device has several values on an axis.
+
+    If each device has a single value, the device's name implies it.
+    """
     values_by_device: dict[str, set[str]] = {}
     for point in points:
         values_by_device.setdefault(str(point.get("device")), set()).add(canonical({"": point.get(axis)}))
@@ -276,7 +311,7 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def axis_label(axis: str, value: Any) -> str:
-    """A value on an axis as run names write it: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
+    """Format an axis value for run names: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
     if axis in ("device", "framework"):
         return str(value)
     prefixes = {"batch_size": "b", "weight_decay": "wd"}
@@ -284,15 +319,16 @@ def axis_label(axis: str, value: Any) -> str:
 
 
 def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> GridResults:
-    """A grid of which nothing is known but what its trials tell: every cell they have, on the axes that differ.
+    """Build results from trials alone, if no record of the grid exists.
 
-    What differs from device to device alone is no axis: the device's name says it. The first device is the baseline
-    where there are several. A skipped trial never told of its cell, so that it has no place on an axis.
+    All cells of the trials are included, on the axes that differ. A value that differs only between devices is no axis,
+    because the device's name implies it. With several devices, the first is the baseline. A skipped trial has no
+    recorded cell and hence no values on the axes.
 
     Args:
-        name: what to call it.
+        name: name of the grid.
         latest: the latest attempt of each trial.
-        prices: from a device's name to what an hour of it costs.
+        prices: price per hour by device name.
     """
     attempt_by_cell: dict[str, Attempt] = {}
     repeats: Counter[str] = Counter()
@@ -331,7 +367,10 @@ def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, fl
 
 
 def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the framework of each device decides a value: the version of one in an environment of its own."""
+    """Return whether the framework of each device determines a value.
+
+    This holds for the framework's version if each framework has an environment of its own.
+    """
     values_by_place: dict[tuple[str, str], set[str]] = {}
     for point in points:
         values_by_place.setdefault((str(point.get("device")), str(point.get("framework"))), set()).add(
@@ -341,7 +380,7 @@ def _follows(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _axes(attempt: Attempt) -> dict[str, Any]:
-    """Where a cell lies: its device, and everything that may vary, by the names that a grid file has for it."""
+    """Return a cell's values on all possible axes, by grid file names."""
     cell = attempt.cell.leaves()
     device = attempt.profile or cell.get("device.kind")
     axes: dict[str, Any] = {} if device is None else {"device": device}
@@ -356,5 +395,8 @@ def _axes(attempt: Attempt) -> dict[str, Any]:
 
 
 def _place(axis: str) -> tuple[int, str]:
-    """Where an axis stands: those that a grid is about first; Python's sort keeps the file's order among equals."""
+    """Sort key of an axis: the `_ALWAYS` axes first.
+
+    Python's sort is stable, so the others keep the file's order.
+    """
     return (_ALWAYS.index(axis), "") if axis in _ALWAYS else (len(_ALWAYS), "")

@@ -1,4 +1,4 @@
-"""Which axes of a grid decide how accurate its runs are, as facts."""
+"""Effects of a grid's axes on accuracy, as facts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from raybench.analysis.statistics.accuracy import POINTS, rounding, validation_s
 from raybench.analysis.statistics.anova import Decomposition, decompose
 
 Accuracies = Sequence[tuple[Mapping[str, Hashable], float]]
-"""Where each run lies in the grid, and its accuracy as a share."""
+"""Coordinates of each run, and its accuracy as a fraction."""
 
 
 @dataclass(frozen=True)
 class SingleRunsFact(Fact):
-    """One run of each cell: an effect on accuracy cannot be told from noise."""
+    """With one run per cell, effects cannot be separated from noise."""
 
 
 @dataclass(frozen=True)
 class AxisEffectFact(Fact):
-    """What an axis does to accuracy, between its best and its worst value.
+    """The effect of an axis on accuracy, from worst to best value.
 
     Attributes:
-        share: its part of all squares.
-        points: of accuracy, at `best` less at `worst`.
-        low, high: the 95 % interval of `points`, corrected for having chosen these two.
-        significant: whether noise alone would do as much less than one time in twenty.
-        additive: whether it is the same at all values of the other axes, as far as is shown.
+        share: its fraction of the total sum of squares.
+        points: accuracy at `best` minus that at `worst`, in percentage points.
+        low, high: the 95% interval of `points`, corrected for the selection of these two values.
+        significant: whether noise alone would produce an effect of this size with p < 0.05.
+        additive: whether no interaction with the other axes was detected.
     """
 
     axis: str
@@ -51,34 +51,34 @@ class InteractionFact(Fact):
 
 @dataclass(frozen=True)
 class ConfoundedAxisFact(Fact):
-    """The cells there are cannot tell an axis from others."""
+    """The available cells cannot separate the effect of an axis from others."""
 
     axis: str
 
 
 @dataclass(frozen=True)
 class RunNoiseFact(Fact):
-    """By how many points two runs of one cell differ at most, 95 times in 100."""
+    """Repeatability limit: largest difference between two runs of a cell (points, 95%)."""
 
     points: float
 
 
 @dataclass(frozen=True)
 class ValidationNoiseFact(Fact):
-    """How far the size of the validation set leaves accuracies open, in points to either side."""
+    """Uncertainty of accuracies due to the validation set's size, in ± points."""
 
     points: float
     examples: int
 
 
 def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact]:
-    """The effect of each axis on accuracy, and the noise; nothing for two cells alone.
+    """Return the effect of each axis on accuracy, and the noise.
 
-    Two cells are compared by their verdict, which does not assume that both have the same noise.
+    Empty for a grid of two cells: these are compared by their verdict, which does not assume equal noise.
 
     Args:
-        runs: of the whole grid; completed ones.
-        examples: how many the validation set has.
+        runs: the completed runs of the whole grid.
+        examples: size of the validation set.
     """
     if len({tuple(place.items()) for place, _ in runs}) == 2:
         return []

@@ -1,4 +1,4 @@
-"""What is compared with what: each cell of a grid and its baseline, as plain numbers."""
+"""Comparisons of each cell with its baseline, as plain numbers."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 
 UNKNOWN = "?"
-"""The workload of runs that do not tell theirs."""
+"""The workload of runs that do not record theirs."""
 
 LEARNING = affecting(CONVERGENCE)
-"""The settings that have an effect on how many epochs a target takes."""
+"""The settings that affect the number of epochs to a target."""
 
 HARDWARE = {"device", "count", *SETTINGS} - LEARNING
-"""Axes that have none."""
+"""The axes that do not affect the number of epochs to target."""
 
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """A setting that two cells do not share.
+    """A setting in which two cells differ.
 
     Attributes:
         setting: its name in a grid file.
@@ -64,7 +64,10 @@ class SettingDifference:
 
     @property
     def affects_learning(self) -> bool:
-        """Whether it may change how many epochs a target takes, as far as is known."""
+        """Whether it may change the number of epochs to a target.
+
+        Unknown settings count as such.
+        """
         return self.setting not in HARDWARE
 
 
@@ -73,21 +76,21 @@ class CellSummary:
     """The runs of one cell.
 
     Attributes:
-        name: what tells it from the other side, such as "gpu" or "batch 128".
-        counts: how its runs ended.
-        times: repeat and steady seconds an epoch, of completed runs.
+        name: the values that distinguish it from the other side, such as "gpu" or "batch 128".
+        counts: number of runs by how they ended.
+        times: steady seconds per epoch of completed runs, by repeat.
         hosts: the machines on which these ran.
         from_warmup: whether one of them had no epoch after its warm-up.
-        accuracies: of the last epoch, shares, of completed runs.
-        epochs: how many epochs completed runs had: one number, unless they stopped at a target.
-        examples: how many an epoch trains on; None where nobody told.
-        stops: whether a run ends where it reaches its target.
-        bottleneck: what held its runs up, most often first; empty if that is not known.
-        caveats: codes of its runs' findings that could turn the verdict.
+        accuracies: of the last epoch of completed runs, as fractions.
+        epochs: numbers of epochs of completed runs: a single one, unless they stopped at a target.
+        examples: examples per epoch; None if not recorded.
+        stops: whether a run ends when it reaches its target.
+        bottleneck: the bottlenecks of its runs, most frequent first; empty if not known.
+        caveats: codes of its runs' findings that could reverse the verdict.
         synthetic_data: whether its runs trained on generated data in place of a real data set.
-        target_attempts: its runs towards the target, where one was set.
-        processes: what its completed runs paid once and for each step.
-        before: mean seconds that these paid before their training; 0 where nobody told.
+        target_attempts: its runs towards the target, if one was set.
+        processes: one-time cost and cost per step of its completed runs.
+        before: mean seconds that these took before their training; 0 if not recorded.
         price_per_hour: of its device.
     """
 
@@ -111,26 +114,26 @@ class CellSummary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A cell and the one it is compared with.
+    """A cell and its baseline.
 
     Attributes:
-        workload: what was trained.
-        setting: where in the grid both lie, such as "batch 256, decay 5e-4"; may be empty.
+        workload: the name of the workload.
+        setting: the values that both share, such as "batch 256, decay 5e-4"; may be empty.
         other: the cell.
-        baseline: the other's baseline; None where it has none: it is the baseline itself, none was named, or the
-            cell with the baseline's values is not in the grid.
+        baseline: the other's baseline; None if the cell is the baseline itself, none was named, or the cell with the
+            baseline's values is not in the grid.
         is_baseline: whether others are compared with `other`.
         is_aa_test: whether both are the same cell, for an A/A check.
-        hardware: whether they ran on different hardware, or on more or less of one, as far as is known; where not, no
-            ratio of theirs is credited to any.
-        differences: what they differ in besides the baseline's axes.
-        learns_alike: whether what is compared is the hardware alone, so that only `differences` can change how many
-            epochs a target takes.
-        same_steps: whether an optimizer step is the same work on both sides: their batches are of one size.
+        hardware: whether they ran on different hardware or different amounts of it, as far as is known; if not, their
+            ratio is not attributed to hardware.
+        differences: settings in which they differ, other than the baseline's axes.
+        learns_alike: whether only hardware is compared, so that only `differences` can change the number of epochs to a
+            target.
+        same_steps: whether an optimizer step is the same work on both sides, because the batch sizes are equal.
         speedup: of the other over the baseline; None if a side has no time.
-        even: whether an epoch is the same work on both sides: as many examples, as far as is known.
-        examples: how many the validation set has; None where that is not known.
-        target: the quality to reach, where one was set.
+        even: whether epochs have equally many examples on both sides, as far as is known.
+        examples: size of the validation set; None if not known.
+        target: the quality to reach, if one was set.
     """
 
     workload: str
@@ -150,7 +153,7 @@ class Comparison:
 
     @property
     def learning_differences(self) -> tuple[SettingDifference, ...]:
-        """The differences that may change how many epochs a target takes."""
+        """The differences that may change the number of epochs to a target."""
         return tuple(each for each in self.differences if each.affects_learning)
 
 
@@ -161,7 +164,10 @@ def pairs(
     metric: str = ACCURACY,
     findings: Mapping[Key, Sequence[Finding]] | None = None,
 ) -> list[Comparison]:
-    """A pair for each cell, in order. The arguments are those of `raybench.analysis.comparison.compare`."""
+    """Return a comparison for each cell, in order.
+
+    The arguments are those of `raybench.analysis.comparison.compare`.
+    """
     baseline, findings = baseline or {}, findings or {}
     runs = [runs_of(cell, latest) for cell in cells]
     varied_axes = _varied(cells)
@@ -174,7 +180,7 @@ def pairs(
         sample_run = next((run for run in cell_runs if run.cell), None)
         shown_axes = [
             name for name in varied_axes if name not in fields and name != "workload"
-        ]  # it is named by itself
+        ]  # the workload is a field of its own
         if "batch_size" in cell.axes and "batch_size" not in (*shown_axes, *fields):
             shown_axes.insert(0, "batch_size")
         pair = Comparison(
@@ -211,9 +217,9 @@ def pairs(
 
 
 def differences(baseline: Cell, other: Cell, fields: Sequence[str]) -> tuple[SettingDifference, ...]:
-    """The settings that two cells do not share, besides those in which they are meant to differ, and their frameworks.
+    """Return differences of two cells' settings, other than the compared ones.
 
-    The hardware itself, its threads and what follows from the framework are no such difference.
+    This includes the framework. The hardware itself, its threads and whatever follows from the framework are excluded.
     """
     other_settings, baseline_settings = _job(other), _job(baseline)
     optimizers = {other_settings["optimizer"], baseline_settings["optimizer"]} - {MISSING}
@@ -233,14 +239,17 @@ def differences(baseline: Cell, other: Cell, fields: Sequence[str]) -> tuple[Set
 
 
 def _job(cell: Cell) -> dict[str, Any]:
-    """What two cells may differ in that is not their hardware, by name."""
+    """Return the settings of a cell other than its hardware, by name."""
     settings = {name: getattr(cell.settings, name) for name in TRAINING}
     fields = {"replicas": cell.device.replicas, "framework": cell.framework, "stop_at_target": cell.stop_at_target}
     return settings | fields
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:
-    """The axes by which cells are told apart, in order: with more than one value, or with one that others lack."""
+    """Return the axes that distinguish cells, in order.
+
+    These have more than one value, or a value that other cells lack.
+    """
     values: dict[str, list[Any]] = {}
     for cell in cells:
         for name, value in cell.axes.items():
@@ -287,18 +296,21 @@ def _side(
 
 
 def _trained(run: Attempt) -> float:
-    """How many epochs a run had; where the last is a part of one, as many as were asked for, such as 9.9."""
+    """Return the number of epochs of a run.
+
+    If the last epoch is a partial one, this is the requested number, such as 9.9.
+    """
     epoch_count = len(run.epochs)
     return float(run.cell.settings.epochs) if len(run.full_epochs) < epoch_count else epoch_count
 
 
 def _fallback(cell: PlannedCell) -> str:
-    """What a cell is called where no baseline says what tells it from others."""
+    """Return a cell's name if no baseline determines its distinguishing values."""
     return format_value(cell.axes["device"]) if "device" in cell.axes else cell.cell_id
 
 
 def axis_value_label(name: str, value: Any) -> str:
-    """A value on an axis in words: "batch 128", "decay 5e-4"."""
+    """Format an axis value in words: "batch 128", "decay 5e-4"."""
     return f"{label(name)} {format_value(value)}"
 
 

@@ -11,17 +11,20 @@ from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
-"""Statuses of runs without an end: of one that was not started, and of one that goes on or was cut off."""
+"""Statuses of runs without an end.
+
+These are runs that were not started, and runs that are still running or were interrupted.
+"""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """A way in which runs ended, and how many did.
+    """A way in which runs ended, and the number of such runs.
 
     Attributes:
         status: one of `raybench.core.events`, `NOT_RUN` or `UNFINISHED`.
-        phase: the phase in which memory ran out, if that is known.
-        asked_bytes: the allocation that failed, if that is known.
+        phase: the phase in which memory ran out, if known.
+        asked_bytes: size of the allocation that failed, if known.
     """
 
     status: str
@@ -32,10 +35,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunCounts:
-    """How many of a cell's planned runs completed, and how the others ended.
+    """Number of a cell's completed runs, and endings of the others.
 
     Attributes:
-        skip: why the cell cannot run here; None if it can. Runs that were skipped for it are not among `endings`.
+        skip: the reason why the cell cannot run here; None if it can. Runs skipped for it are not among `endings`.
         endings: of the runs that did not complete, by status.
     """
 
@@ -51,12 +54,12 @@ class RunCounts:
 
     @property
     def skipped(self) -> int:
-        """How many runs were skipped because the cell cannot run here."""
+        """Number of runs skipped because the cell cannot run here."""
         return self.planned - self.completed - sum(ending.count for ending in self.endings) if self.skip else 0
 
     @property
     def by_status(self) -> dict[str, int]:
-        """Status and number of the runs that did not complete."""
+        """Number of runs that did not complete, by status."""
         counts: Counter[str] = Counter()
         for ending in self.endings:
             counts[ending.status] += ending.count
@@ -68,8 +71,8 @@ def count_runs(planned: int, runs: Sequence[Attempt], skip: str | None = None) -
 
     Args:
         planned: number of runs requested.
-        runs: those there are.
-        skip: why the cell cannot run here.
+        runs: the existing runs.
+        skip: the reason why the cell cannot run here.
     """
     skip_messages = [str(run.error["message"]) for run in runs if run.status == TrialStatus.SKIPPED and run.error]
     if not skip:
@@ -85,7 +88,7 @@ def count_runs(planned: int, runs: Sequence[Attempt], skip: str | None = None) -
 
 
 def _ending(run: Attempt) -> tuple[str, str | None, int | None]:
-    """Status and, of memory that ran out, in which phase and how much was asked for."""
+    """Return the status and, if memory ran out, phase and requested bytes."""
     error: Mapping[str, Any] = (run.error if run.status == TrialStatus.OOM else None) or {}
     phase, asked_bytes = error.get("phase"), error.get("asked_bytes")
     return (

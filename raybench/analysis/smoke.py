@@ -1,4 +1,4 @@
-"""What was cut in a smoke run, as a fact."""
+"""Reductions of a smoke run relative to its grid, as a fact."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     "cpus": ("device", "count"),
     "threads": ("device", "threads"),
 }
-"""Where a cell has what is not among its settings."""
+"""Paths of the values that are not among a cell's settings."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A value of the grid, and the values that stand for it in its smoke run."""
+    """A value of the full grid, and its replacements.
+
+    These are the values in the smoke run.
+    """
 
     full: str
     cut: tuple[str, ...]
@@ -34,13 +37,16 @@ class Cut:
 
 @dataclass(frozen=True)
 class SmokeCutsFact(Fact):
-    """How the cells of a smoke run were cut, by setting."""
+    """The reductions of a smoke run's cells, by setting."""
 
     settings: Mapping[str, tuple[Cut, ...]]
 
 
 def smoke_cuts(cells: Iterable[Cell]) -> SmokeCutsFact | None:
-    """How cells were cut; None for the cells of a full grid."""
+    """Return how cells were reduced.
+
+    None for the cells of a full grid.
+    """
     by_setting: dict[str, dict[str, dict[str, None]]] = {"device": {}}
     for cell in cells:
         cut = dict(cell.role.smoke or {})
@@ -60,7 +66,7 @@ def smoke_cuts(cells: Iterable[Cell]) -> SmokeCutsFact | None:
 
 
 def _now(cell: Cell, name: str) -> Any:
-    """What a cell has of a setting."""
+    """Return a cell's current value of a setting."""
     value: Any = cell.to_json()
     for step in _PATHS.get(name, ("settings", name)):
         value = value.get(step) if isinstance(value, Mapping) else None

@@ -1,4 +1,4 @@
-"""Where the time of a training step goes, by section, of cells that were profiled (`profile_steps`)."""
+"""Time of a training step by section, for profiled cells (`profile_steps`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ MILLI = 1e-3
 
 
 def step_profile(runs: Iterable[Attempt]) -> dict[str, float]:
-    """Milliseconds of each section of a step, of the run that was profiled; empty if none was."""
+    """Return milliseconds per section of a step from the first profiled run.
+
+    Empty if none.
+    """
     profiled = (run.step_profile for run in runs if run.step_profile)
     return {name: seconds / MILLI for name, seconds in next(profiled, {}).items()}

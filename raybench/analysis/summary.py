@@ -1,4 +1,4 @@
-"""What a whole grid shows: all facts if comparisons are few, else what they have in common."""
+"""Summary of a grid: all facts for few comparisons, else aggregates."""
 
 from __future__ import annotations
 
@@ -16,26 +16,33 @@ from raybench.analysis.verdict import EpochTimeFact, HardwareCaveatFact, Speedup
 from raybench.core.job import Target
 
 FEW = 3
-"""Comparisons that are all in the verdict; of more, what they have in common and the fastest one."""
+"""Up to this number, all comparisons are in the verdict.
+
+Beyond it, their range and the fastest.
+"""
 
 Paragraph = list[Fact]
 
 
 @dataclass(frozen=True)
 class NoVerdictFact(Fact):
-    """There is nothing to compare: no run completed or, with `completed`, none has the time of an epoch."""
+    """Nothing can be compared.
+
+    Attributes:
+        completed: whether any run completed: then none has the time of an epoch.
+    """
 
     completed: bool
 
 
 @dataclass(frozen=True)
 class SpeedupRangeFact(Fact):
-    """How fast a side is over many settings, compared with its baselines.
+    """The range of a side's speed-ups over its baselines, over many settings.
 
     Attributes:
         least, most: ratios.
-        faster, slower, unknown, not_significant: in how many settings each was the outcome.
-        from_warmup: whether there are times of warm-up epochs among them.
+        faster, slower, unknown, not_significant: number of settings with each outcome.
+        from_warmup: whether times of warm-up epochs are included.
     """
 
     other: str
@@ -51,13 +58,13 @@ class SpeedupRangeFact(Fact):
 
     @property
     def settings(self) -> int:
-        """How many settings there are."""
+        """Number of settings."""
         return self.faster + self.slower + self.unknown + self.not_significant
 
 
 @dataclass(frozen=True)
 class FastestSettingFact(Fact):
-    """The speed-up where a side is fastest."""
+    """The speed-up in the setting with the shortest epoch."""
 
     speedup: SpeedupFact
 
@@ -79,13 +86,13 @@ class SlowestCellFact(Fact):
 
 @dataclass(frozen=True)
 class BestToTargetFact(Fact):
-    """The setting of a device that is expected to reach the target first.
+    """The setting of a device with the shortest expected time to target.
 
     Attributes:
-        device, setting: what people call them; empty if the grid has one alone.
-        settings, reaching: how many settings the device has, and how many of them reach the target.
-        seconds: of training, expected.
-        low, high: their 95 % interval.
+        device, setting: display names; empty if the grid has only one.
+        settings, reaching: number of settings of the device, and number of those that reach the target.
+        seconds: expected training time.
+        low, high: its 95% interval.
         successes, tries: of this setting.
     """
 
@@ -113,7 +120,7 @@ class TargetMissedFact(Fact):
 
 @dataclass(frozen=True)
 class SelectionFact(Fact):
-    """The soonest of many settings was in part lucky."""
+    """The best of many settings is subject to selection bias."""
 
 
 @dataclass(frozen=True)
@@ -126,21 +133,21 @@ class MissingCellsFact(Fact):
 
 @dataclass(frozen=True)
 class PartialCellsFact(Fact):
-    """So many cells lack some of the planned runs."""
+    """The number of cells that lack some of the planned runs."""
 
     cells: int
 
 
 @dataclass(frozen=True)
 class SyntheticDataFact(Fact):
-    """The cells are trained on a generated data set in place of a real one."""
+    """The cells are trained on generated data instead of real data."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class SmokeRunFact(Fact):
-    """How many cells of a smoke run ran through."""
+    """The number of cells of a smoke run that completed."""
 
     completed: int
     cells: int
@@ -148,22 +155,24 @@ class SmokeRunFact(Fact):
 
 @dataclass(frozen=True)
 class SmokeCaveatFact(Fact):
-    """No number of a smoke run is a result."""
+    """The numbers of a smoke run are not results."""
 
 
 def comparison_statement(pair: Comparison) -> Paragraph:
-    """Everything that one comparison shows, the target last."""
+    """Return all facts of one comparison, the target last."""
     return [*verdict(pair), *([] if pair.is_aa_test else to_target(pair))]
 
 
 def cell_statement(pair: Comparison) -> Paragraph:
-    """The same, and whether the mean over runs is shown to reach the target."""
+    """Return all facts of one cell, including its mean accuracy's check."""
     mean_fact = mean_accuracy(pair) if len(pair.other.accuracies) > 1 and not pair.is_aa_test else None
     return [*comparison_statement(pair), *([mean_fact] if mean_fact else [])]
 
 
 def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragraph]:
-    """The verdict on a grid: paragraphs, each with what matters most first.
+    """Return the verdict on a grid as paragraphs.
+
+    Each has the most important fact first.
 
     Args:
         results: the grid.
@@ -190,7 +199,7 @@ def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragra
     paragraphs.append(_missing(results, pairs, {id(pair) for pair in timed} if few else set()))
     deduplicated: list[Paragraph] = []
     for paragraph in paragraphs:
-        # The caution about the hardware belongs to one ratio and is repeated; other sentences appear once.
+        # The hardware caution belongs to one ratio and is repeated; other sentences appear once.
         earlier_facts = [
             each for earlier in deduplicated for each in earlier if not isinstance(each, HardwareCaveatFact)
         ]
@@ -200,7 +209,7 @@ def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragra
 
 
 def _in_common(pairs: Sequence[Comparison]) -> Paragraph:
-    """What the comparisons of one side with its baselines show, and the one in which it is fastest, in full."""
+    """Return the range of a side's speed-ups and its fastest comparison."""
     fastest = min(pairs, key=lambda pair: fmean(pair.other.times.values()))
     if len(pairs) == 1:
         return comparison_statement(fastest)
@@ -226,7 +235,10 @@ def _in_common(pairs: Sequence[Comparison]) -> Paragraph:
 
 
 def _without_comparison(pairs: Sequence[Comparison]) -> list[Paragraph]:
-    """Every cell if they are few, else the fastest and the slowest."""
+    """Return the times of all cells or, if many, the extremes.
+
+    These are the fastest and the slowest.
+    """
     timed = [pair for pair in pairs if pair.other.times and not pair.is_aa_test]
     if len(timed) <= FEW:
         return list(map(verdict, timed))
@@ -237,7 +249,7 @@ def _without_comparison(pairs: Sequence[Comparison]) -> list[Paragraph]:
 
 
 def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
-    """Which setting is expected to reach the target first, on each device."""
+    """Return the setting expected to reach the target first, for each device."""
     if results.target is None:
         return []
     reaching: dict[str, list[tuple[str, time_to_target.Expected]]] = {}
@@ -279,12 +291,12 @@ def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
 
 
 def _missing(results: GridResults, pairs: Sequence[Comparison], shown_ids: Collection[int]) -> Paragraph:
-    """The runs that are missing.
+    """Return facts about missing runs.
 
     Args:
         results: the grid.
         pairs: a comparison for each cell.
-        shown_ids: the identities of comparisons whose own facts have them already.
+        shown_ids: identities of comparisons whose own facts already include missing runs.
     """
     cells = zip(results.cells, pairs, strict=True)
     lacking_sides = [

@@ -1,4 +1,4 @@
-"""How often and how soon cells reach the target of a grid, as facts."""
+"""Success rates and times to target of a grid's cells, as facts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from raybench.analysis.verdict import Outcome, outcome
 from raybench.core.job import Target
 
 SAME = 0.005
-"""The part by which two numbers of epochs may differ that people write as one."""
+"""Largest relative difference of two numbers of epochs that are written alike."""
 
 
 @dataclass(frozen=True)
 class TargetFact(Fact):
-    """How often and how soon a cell reaches the target.
+    """Success rate and time to the target of a cell.
 
     Attributes:
-        successes, tries: runs that reached it, and runs that show whether they do.
-        censored: runs that a time limit stopped.
-        share_low, share_high: the 95 % interval of the share of successes.
-        mean_seconds: of training until successful runs reached it; None without one.
+        successes, tries: runs that reached it, and runs that are informative about it.
+        censored: runs stopped by a time limit.
+        share_low, share_high: the 95% interval of the success rate.
+        mean_seconds: mean training time of successful runs until the target; None without one.
         seconds: expected time of a success, with restarts after misses; None without a success.
-        low, high: the 95 % interval of `seconds`.
+        low, high: the 95% interval of `seconds`.
     """
 
     name: str
@@ -45,15 +45,15 @@ class TargetFact(Fact):
 
 @dataclass(frozen=True)
 class TargetRatioFact(Fact):
-    """How many times as fast the other reaches the target.
+    """The speed-up in time to the target.
 
     Attributes:
-        low, high: the 95 % interval of the ratio; None if runs are too few.
+        low, high: the 95% interval of the ratio; None with too few runs.
         restarts: whether times are those expected with restarts after misses.
-        same_epochs: whether both are shown to take as many epochs.
-        epochs_ratio: the other's epochs to the target in units of the baseline's; None if not known.
-        differences: settings by which the sides learn differently.
-        with_startup: the ratio with loading and start-up, if then the other side is the faster one.
+        same_epochs: whether equivalence of the numbers of epochs was shown.
+        epochs_ratio: the other's epochs to the target divided by the baseline's; None if not known.
+        differences: settings that make the sides learn differently.
+        with_startup: the ratio with loading and start-up, if this makes the other side the faster one.
     """
 
     other: str
@@ -72,13 +72,13 @@ class TargetRatioFact(Fact):
 
 @dataclass(frozen=True)
 class NoTargetRatioFact(Fact):
-    """Times to the target are not compared, because the sides are not shown to learn alike.
+    """Times to the target are not compared: learning equivalence was not shown.
 
     Attributes:
-        outcome: of the comparison of epochs: `EQUAL` (but too few to show it), `NOT_SIGNIFICANT`, or `HIGHER` and
-            `LOWER` if they are shown to differ.
-        epochs_ratio: the other's epochs to the target in units of the baseline's.
-        margin: the part up to which numbers of epochs are alike.
+        outcome: of the comparison of epochs: `EQUAL` (but too few epochs to show it), `NOT_SIGNIFICANT`, or `HIGHER`
+            and `LOWER` if a difference was shown.
+        epochs_ratio: the other's epochs to the target divided by the baseline's.
+        margin: the relative equivalence margin of the numbers of epochs.
     """
 
     margin: ClassVar[float] = MARGIN
@@ -92,11 +92,11 @@ class NoTargetRatioFact(Fact):
 
 @dataclass(frozen=True)
 class MeanAccuracyFact(Fact):
-    """Whether the mean accuracy over runs is shown to reach the target.
+    """The comparison of a cell's mean accuracy with the target.
 
     Attributes:
-        mean, low, high: shares; the 95 % interval is None with one run.
-        at_least: the target, a share.
+        mean, low, high: fractions; the 95% interval is None with one run.
+        at_least: the target, a fraction.
         outcome: `HIGHER` if the mean is shown to reach it, `LOWER` if it is shown to be below.
     """
 
@@ -110,7 +110,7 @@ class MeanAccuracyFact(Fact):
 
 
 def to_target(pair: Comparison) -> list[Fact]:
-    """What a comparison shows up to the target: each side, and a ratio if that is a fair question."""
+    """Return the target facts of both sides and, if fair, a ratio."""
     if pair.target is None:
         return []
     if pair.baseline is None:
@@ -129,12 +129,15 @@ def _learn_differently(pair: Comparison) -> bool:
 
 
 def reaching(side: CellSummary, target: Target) -> TargetFact | None:
-    """How often and how soon a cell reaches the target; None if no run shows anything of it."""
+    """Return a cell's success rate and time to the target.
+
+    None without informative runs.
+    """
     estimate = expected(side.target_attempts)
     if estimate is None:
         return None
     hits = [each.seconds for each in side.target_attempts if each.reached]
-    # Without a run that was long enough nothing says what a success would take.
+    # Without a run that was long enough, the time of a success cannot be estimated.
     open_end = all(each.ending == NEVER for each in side.target_attempts)
     return TargetFact(
         name=side.name,
@@ -184,21 +187,24 @@ def _no_ratio(
 
 
 def _with_startup(other: CellSummary, baseline: CellSummary) -> float | None:
-    """The ratio of times to the target with what each run pays before its training; None if that is not known."""
+    """Return the ratio of times to the target including start-up.
+
+    None if not known.
+    """
     times = []
     for side in (baseline, other):
         estimate = expected(side.target_attempts)
         if estimate is None or not estimate.seconds or not side.before:
             return None
-        # Each run that misses pays for a start, too.
+        # Each run that misses the target also pays for a start.
         times.append(estimate.seconds + side.before / estimate.share)
     return times[0] / times[1]
 
 
 def mean_accuracy(pair: Comparison) -> MeanAccuracyFact | None:
-    """Whether a cell's mean accuracy over runs is shown to reach the target.
+    """Test whether a cell's mean accuracy over runs reaches the target.
 
-    None if the target is on another metric, or runs stop at it: they are above it by their making.
+    None if the target is on another metric, or if runs stop at the target: their accuracy is above it by construction.
     """
     side, target = pair.other, pair.target
     if target is None or target.metric != ACCURACY or target.at_least is None or side.stops:

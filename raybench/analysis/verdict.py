@@ -1,4 +1,4 @@
-"""What the comparison of a cell with its baseline shows, as facts."""
+"""Results of the comparison of a cell with its baseline, as facts."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _OF_BOUNDS = {INPUT: "input_bound", OVERHEAD: OVERHEAD_BOUND}
 
 
 class Outcome(StrEnum):
-    """What runs show of a difference."""
+    """The outcome of a comparison."""
 
     HIGHER = "higher"
     LOWER = "lower"
     EQUAL = "equal"
-    """Shown to be within a margin."""
+    """Shown to be within the equivalence margin."""
     NOT_SIGNIFICANT = "not significant"
     UNKNOWN = "unknown"
     """A side has one run, so there is no interval."""
 
 
 def outcome(differs: bool | None, is_higher: bool, is_equal: bool) -> Outcome:
-    """The outcome of a comparison.
+    """Return the outcome of a comparison.
 
     Args:
-        differs: whether the interval excludes equality; None without one.
+        differs: whether the interval excludes equality; None without an interval.
         is_higher: whether the estimate is above equality.
-        is_equal: whether the two are shown to be within a margin.
+        is_equal: whether equivalence within the margin was shown.
     """
     if differs is None:
         return Outcome.UNKNOWN
@@ -52,7 +52,7 @@ def outcome(differs: bool | None, is_higher: bool, is_equal: bool) -> Outcome:
 
 @dataclass(frozen=True)
 class Samples:
-    """How many independent samples each side of a comparison has.
+    """The number of independent samples on each side of a comparison.
 
     Attributes:
         other_unit, baseline_unit: "run", or "machine" for a side that ran on several.
@@ -66,15 +66,15 @@ class Samples:
 
 @dataclass(frozen=True)
 class SpeedupFact(Fact):
-    """How many times as fast the other is as the baseline.
+    """The speed-up of the other over the baseline.
 
     Attributes:
-        workload, setting: what was trained, and where in the grid.
-        low, high: the 95 % interval of the ratio; None with one run.
-        per_example: whether it is the ratio of examples per second, because epochs differ in their number.
-        from_warmup: whether there are times of warm-up epochs among them.
+        workload, setting: the workload, and the values that both sides share.
+        low, high: the 95% interval of the ratio; None with one run.
+        per_example: whether it is the ratio of examples per second, because epochs differ in size.
+        from_warmup: whether times of warm-up epochs are included.
         paired: whether runs were compared repeat by repeat.
-        margin: the part up to which ratios are equal.
+        margin: the equivalence margin of the ratio.
     """
 
     margin: ClassVar[float] = ALIKE - 1
@@ -95,7 +95,11 @@ class SpeedupFact(Fact):
 
 @dataclass(frozen=True)
 class AaTestFact(Fact):
-    """How a cell compares with itself; `outcome` is `EQUAL` if the interval contains 1."""
+    """The comparison of a cell with itself.
+
+    Attributes:
+        outcome: `EQUAL` if the interval contains 1.
+    """
 
     name: str
     workload: str
@@ -114,12 +118,12 @@ class HardwareCaveatFact(Fact):
 
 @dataclass(frozen=True)
 class ConfounderFact(Fact):
-    """Why a side's time is not that of its hardware.
+    """A reason why a side's time is not due to its hardware.
 
     Attributes:
         code: of the kind of finding, or `OVERHEAD_BOUND`.
-        sides: which sides it concerns.
-        did, measures: what they did, and what their times measure instead.
+        sides: names of the sides that are affected.
+        did, measures: texts: the behaviour of the sides, and the quantity that their times measure instead.
     """
 
     code: str
@@ -130,12 +134,12 @@ class ConfounderFact(Fact):
 
 @dataclass(frozen=True)
 class OneMachineEachFact(Fact):
-    """Each side ran on one machine of its own, so that machines of the same models may differ from these."""
+    """Each side ran on one machine, so machine-to-machine variation is not known."""
 
 
 @dataclass(frozen=True)
 class DifferencesFact(Fact):
-    """What the sides differ in besides what is compared."""
+    """Settings in which the sides differ, other than the compared ones."""
 
     differences: tuple[SettingDifference, ...]
 
@@ -152,12 +156,12 @@ class EpochSizeFact(Fact):
 
 @dataclass(frozen=True)
 class BreakEvenFact(Fact):
-    """From which job length on the side that is faster in the long run is faster, with start-up counted.
+    """The job length from which the long-run winner is faster, including start-up.
 
     Attributes:
         turns_at: optimizer steps from which on it wins; None if it wins at every length.
-        sure_from: from which on the interval shows it; None if it never does.
-        sure_before: up to which the interval shows the other side to be faster; None if it never does.
+        sure_from: steps from which on the interval shows it; None if it never does.
+        sure_before: steps up to which the interval shows the other side to be faster; None if it never does.
     """
 
     winner: str
@@ -169,15 +173,15 @@ class BreakEvenFact(Fact):
 
 @dataclass(frozen=True)
 class AccuracyFact(Fact):
-    """How accuracies differ, in percent and points.
+    """The difference in accuracy, in percent and points.
 
     Attributes:
         other_percent, baseline_percent: mean accuracies.
-        points: the other's less the baseline's.
-        low, high: the 95 % interval of `points`; None with one run.
-        epochs: after how many epochs; None if runs had different numbers.
-        margin: points up to which accuracies are equal.
-        synthetic_data: whether they are on generated data in place of a real data set.
+        points: the other's minus the baseline's.
+        low, high: the 95% interval of `points`; None with one run.
+        epochs: number of epochs; None if runs differ in it.
+        margin: the equivalence margin in points.
+        synthetic_data: whether the data are generated in place of a real data set.
     """
 
     margin: ClassVar[float] = MARGIN
@@ -197,14 +201,17 @@ class AccuracyFact(Fact):
 
 @dataclass(frozen=True)
 class FreeBaselineFact(Fact):
-    """The baseline costs nothing, and the other does."""
+    """The baseline is free and the other is not."""
 
     baseline: str
 
 
 @dataclass(frozen=True)
 class FreeOtherFact(Fact):
-    """The other costs nothing; at `price` an hour it would cost as much as the baseline."""
+    """The other is free.
+
+    At `price` per hour it would cost as much as the baseline.
+    """
 
     other: str
     baseline: str
@@ -214,7 +221,7 @@ class FreeOtherFact(Fact):
 
 @dataclass(frozen=True)
 class BreakEvenPriceFact(Fact):
-    """The price of an hour of the other, which is not known, at which both cost the same."""
+    """The break-even price per hour of the other, whose price is unknown."""
 
     other: str
     baseline: str
@@ -225,14 +232,16 @@ class BreakEvenPriceFact(Fact):
 
 @dataclass(frozen=True)
 class CostFact(Fact):
-    """How many times as much the work costs on the other.
+    """The ratio of the other's cost to the baseline's.
+
+    It is for the same work.
 
     Attributes:
-        per_example: whether it is the cost of as many examples, because epochs differ in their number.
-        low, high: the 95 % interval of the ratio; None with one run.
-        other_price, baseline_price: of an hour.
-        break_even: the price of an hour of the other at which both cost the same; None if both are one device.
-        margin: the part up to which costs are equal.
+        per_example: whether it is the cost of equally many examples, because epochs differ in size.
+        low, high: the 95% interval of the ratio; None with one run.
+        other_price, baseline_price: per hour.
+        break_even: the other's price per hour at which both cost the same; None if both are one device.
+        margin: the equivalence margin of the ratio.
     """
 
     margin: ClassVar[float] = ALIKE - 1
@@ -251,7 +260,7 @@ class CostFact(Fact):
 
 @dataclass(frozen=True)
 class EpochTimeFact(Fact):
-    """How long an epoch of a cell takes that is compared with none."""
+    """The epoch time of a cell without a baseline."""
 
     name: str
     workload: str
@@ -265,10 +274,10 @@ class EpochTimeFact(Fact):
 
 @dataclass(frozen=True)
 class RunsFact(Fact):
-    """Runs of a cell did not all complete.
+    """Some runs of a cell did not complete.
 
     Attributes:
-        timed: how many of them have a time.
+        timed: number of its runs that have a time.
     """
 
     name: str
@@ -277,7 +286,7 @@ class RunsFact(Fact):
 
 
 def verdict(pair: Comparison) -> list[Fact]:
-    """Everything that a comparison shows, the most important first."""
+    """Return all facts of a comparison, the most important first."""
     facts: list[Fact | None]
     if pair.speedup is None or pair.baseline is None:
         facts = [epoch_time(pair)]
@@ -300,7 +309,7 @@ def verdict(pair: Comparison) -> list[Fact]:
 
 
 def speed(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> SpeedupFact:
-    """How fast the other is, compared with the baseline."""
+    """Return the speed-up of the other over the baseline."""
     return SpeedupFact(
         other=pair.other.name,
         baseline=baseline.name,
@@ -318,7 +327,7 @@ def speed(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> SpeedupF
 
 
 def aa_test(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> AaTestFact:
-    """The result of an A/A test."""
+    """Return the result of an A/A test."""
     result = outcome(speedup.differs, speedup.ratio > 1, is_equal=True)
     samples = _samples(pair.other, baseline)
     return AaTestFact(
@@ -327,10 +336,11 @@ def aa_test(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> AaTest
 
 
 def reasons() -> dict[str, tuple[str, str]]:
-    """What can confound a comparison of hardware: by its code what a side did, and what its time measures instead.
+    """Return the confounders of hardware comparisons by code, as texts.
 
-    These are the kinds of findings that can distort a ratio, and the class of rooflines in which the time goes to
-    starting operations.
+    Each has two texts: the behaviour of the affected side, and the quantity that its time measures instead. They are
+    the kinds of findings that can distort a ratio, and the roofline class in which time is spent on launching
+    operations.
     """
     overhead = ("had little to compute for each operation", "how fast operations are started, not the device")
     caveats = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == CAVEAT}
@@ -338,10 +348,11 @@ def reasons() -> dict[str, tuple[str, str]]:
 
 
 def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
-    """Why the ratio may not be due to the hardware: a fact for each reason, after one that says so; or none.
+    """Return reasons why a ratio may not be due to the hardware.
 
-    No ratio is the hardware's while a side is bound by its input or by starting operations, nor with a finding that
-    could turn the verdict. If nobody looked, nothing is known against it.
+    A general caution precedes one fact per reason; empty without reasons. A ratio is not attributed to the hardware if
+    a side is bound by its input or by launching operations, or has a finding that could reverse the verdict. If no
+    diagnosis was made, no reason is known.
     """
     all_reasons = reasons()
     side_reasons = [(side.name, _reasons_of(side)) for side in (other, baseline)]
@@ -354,29 +365,32 @@ def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
 
 
 def _reasons_of(side: CellSummary) -> set[str]:
-    """Codes of what keeps a side's time from being that of its hardware."""
+    """Return reason codes for a time that is not due to hardware."""
     return {*side.caveats, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
 
 
 def one_machine_each(pair: Comparison, baseline: CellSummary) -> OneMachineEachFact | None:
-    """That each side ran on one machine of its own; None if not."""
+    """Return a fact if each side ran on a single, different machine.
+
+    None otherwise.
+    """
     hosts = baseline.hosts, pair.other.hosts
     apart = pair.hardware and len(hosts[0]) == len(hosts[1]) == 1 and hosts[0] != hosts[1]
     return OneMachineEachFact() if apart else None
 
 
 def epoch_sizes(pair: Comparison, baseline: CellSummary) -> EpochSizeFact | None:
-    """The numbers of examples of an epoch, if they differ."""
+    """Return the numbers of examples per epoch if they differ, else None."""
     if pair.even or not baseline.examples or not pair.other.examples:
         return None
     return EpochSizeFact(pair.other.name, baseline.name, pair.other.examples, baseline.examples)
 
 
 def break_even(pair: Comparison, baseline: CellSummary) -> BreakEvenFact | None:
-    """The job length at which the faster side changes.
+    """Return the job length at which the faster side changes.
 
-    None if nothing of it is known: one run shows no interval, the long run shows no difference or is known from
-    warm-up epochs alone, or an optimizer step is different work on the two sides.
+    None if it cannot be determined: with one run there is no interval, the long run shows no difference or is known
+    from warm-up epochs alone, or an optimizer step is different work on the two sides.
     """
     other = pair.other
     if not pair.same_steps or baseline.from_warmup or other.from_warmup:
@@ -389,9 +403,9 @@ def break_even(pair: Comparison, baseline: CellSummary) -> BreakEvenFact | None:
 
 
 def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
-    """Whether both learn equally well.
+    """Compare the accuracies of both sides.
 
-    None if a side has no accuracy, stops at its target or was to be trained for other epochs.
+    None if a side has no accuracy or stops at its target, or if the requested numbers of epochs differ.
     """
     other = pair.other
     if any(each.setting == "epochs" for each in pair.differences) or baseline.stops or other.stops:
@@ -417,7 +431,10 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
 
 
 def cost(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> Fact | None:
-    """Which side is cheaper, and the price at which that changes; None without the baseline's price."""
+    """Return which side is cheaper and the break-even price.
+
+    None without the baseline's price.
+    """
     other, baseline_price, other_price = pair.other, baseline.price_per_hour, pair.other.price_per_hour
     if baseline_price is None:
         return None
@@ -428,11 +445,11 @@ def cost(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> Fact | No
         return FreeOtherFact(other.name, baseline.name, not pair.even, turning_price)
     if other_price is None:
         return BreakEvenPriceFact(other.name, baseline.name, not pair.even, turning_price, baseline_price)
-    # The other's cost in units of the baseline's is the inverse of how many times as cheap it is.
+    # The cost ratio (other / baseline) is the inverse of how many times as cheap the other is.
     price_ratio = cost_ratio(speedup, baseline_price, other_price)
     low, high = (None if end is None else 1 / end for end in (price_ratio.high, price_ratio.low))
     differs = None if low is None or high is None else not low <= 1 <= high
-    # On the same hardware at one price, as of two batches, there is no price of the one and of the other.
+    # On the same hardware at one price, such as with two batch sizes, a break-even price is meaningless.
     one_device = not pair.hardware and other_price == baseline_price
     return CostFact(
         other=other.name,
@@ -449,7 +466,10 @@ def cost(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> Fact | No
 
 
 def epoch_time(pair: Comparison) -> EpochTimeFact | None:
-    """What is known of a cell that is compared with none; None if it has no time."""
+    """Return the epoch time of a cell without a baseline.
+
+    None if it has no time.
+    """
     times = list(pair.other.times.values())
     estimate = intervals.mean([math.log(seconds) for seconds in times])
     if estimate is None:
@@ -460,14 +480,17 @@ def epoch_time(pair: Comparison) -> EpochTimeFact | None:
 
 
 def runs(side: CellSummary) -> RunsFact | None:
-    """How the runs of a side ended that are missing; None if all completed."""
+    """Return how a side's incomplete runs ended; None if all completed."""
     counts = side.counts
     skipped = counts.skip and not side.times
     return RunsFact(side.name, counts, len(side.times)) if skipped or counts.endings else None
 
 
 def _samples(other: CellSummary, baseline: CellSummary) -> Samples:
-    """How many runs are behind a comparison of times or, of a side on several machines, how many machines."""
+    """Return the sample sizes of a comparison of times.
+
+    The samples are runs or, for a side on several machines, machines.
+    """
     sides = [
         (len(side.hosts), "machine") if len(side.hosts) > 1 else (len(side.times), "run") for side in (other, baseline)
     ]
@@ -475,7 +498,7 @@ def _samples(other: CellSummary, baseline: CellSummary) -> Samples:
 
 
 def unique(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Facts without repetitions."""
+    """Yield facts without duplicates."""
     seen: list[Fact] = []
     for fact in facts:
         if fact not in seen:

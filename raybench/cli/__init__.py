@@ -1,4 +1,4 @@
-"""The `raybench` command: one file a verb, loaded when it is asked for, so that `--help` is quick."""
+"""The `raybench` command: one module per verb, imported lazily, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def group() -> None:
 
 
 REDELIVERY = 0.02
-"""Seconds after which an interrupt that Python has dropped is sent again."""
+"""Seconds after which a dropped interrupt is sent again."""
 
 
 def repeat_dropped_interrupts() -> None:
-    """Send an interrupt again that arrived in a destructor or a weak reference's callback.
+    """Resend an interrupt that arrived in a destructor or a weak reference's callback.
 
-    Python drops whatever is raised there and prints a traceback, so that Ctrl-C would go unnoticed now and then.
+    Python drops exceptions there and prints a traceback, so that Ctrl-C would occasionally have no effect.
     """
     default = sys.unraisablehook
 
@@ -100,7 +100,10 @@ def repeat_dropped_interrupts() -> None:
 
 
 def _name_home() -> None:
-    """Make `/` the home folder of a user who has none and no name, as a container does: libraries fail without one."""
+    """Set the home folder to `/` for a user without home and name.
+
+    This is the case in a container, where libraries fail without one.
+    """
     try:
         Path.home()
     except RuntimeError:
@@ -108,23 +111,23 @@ def _name_home() -> None:
 
 
 def main() -> None:
-    """The entry point: one clear message and the right exit status for what a person can mend."""
+    """The entry point: prints one clear message for errors that the user can fix, and sets the exit status."""
     streams = Streams()
     repeat_dropped_interrupts()
-    signal(SIGTERM, default_int_handler)  # a polite request to end, such as a batch system's, is what Ctrl-C is
+    signal(SIGTERM, default_int_handler)  # SIGTERM, for example from a batch system, acts like Ctrl-C
     _name_home()
     if logging.lastResort:
         logging.lastResort.setFormatter(PrintableFormatter())
     status = _run()
     failure = streams.end()
-    if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: whoever reads has had enough
+    if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: the reader has ended
         say(f"standard output is not complete: {failure.strerror}", err=True)
-    # A grid keeps its results in files, whatever becomes of its display; of other commands the output is the result.
+    # A grid keeps its results in files, so its display may fail; for other commands the output is the result.
     sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
 
 
 def _run() -> int:
-    """Run the command; its exit status."""
+    """Run the command and return its exit status."""
     try:
         status = group.main(prog_name="raybench", standalone_mode=False)
     except click.exceptions.Abort:

@@ -1,4 +1,4 @@
-"""Where tables go: the terminal, as wide as it is; or a file or a pipe, which has no width to fold lines for."""
+"""Consoles for tables: the terminal with its width; or a file or a pipe, whose lines are not folded."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from rich.segment import Segment
 from raybench.core.text import printable
 
 WIDE = 200
-"""Columns where nobody says how many there are."""
+"""Columns if the width is not known."""
 
 
 class Terminal(Console):
-    """A console on which nothing in a text commands the terminal; colours and the live display are rich's own."""
+    """A console that strips control codes from text; colours and the live display are rich's own."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what a renderable comes to, in pieces of text and rich's own commands."""
+        """Yield the segments of a renderable: text and rich's own control codes."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
 
 
 def page() -> Console:
-    """Standard output for tables: text as it is, since a list such as [crop,flip] is no markup of ours."""
+    """Standard output for tables.
+
+    Text is not parsed as markup, because lists such as [crop,flip] are not.
+    """
     console = Terminal()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE

@@ -1,10 +1,10 @@
-"""Times as people say them."""
+"""Human-readable durations."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: 4 ms, 0.42 s, 3.4 s, 12 s, 3 min 20 s, 2 h 05 min."""
+    """A human-readable duration: 4 ms, 0.42 s, 3.4 s, 12 s, 3 min 20 s, 2 h 05 min."""
     if seconds < 0.0995:
         return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
     if seconds < 9.95:
@@ -19,5 +19,5 @@ def duration(seconds: float) -> str:
 
 
 def rough(seconds: float) -> str:
-    """A time to whole seconds, for what changes while somebody looks."""
+    """A duration to whole seconds, for a display that is updated live."""
     return f"{round(seconds)} s" if seconds < 59.5 else duration(seconds)

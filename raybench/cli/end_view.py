@@ -1,4 +1,4 @@
-"""What a person reads when a grid has ended: the table, what went wrong, and where to look next."""
+"""Output at the end of a grid: the table, the problems, and the next commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from raybench.tracking.store import Store
 
 MOST = 5
-"""Troubled trials that are told one by one."""
+"""Number of trials with problems that are reported individually."""
 
 
 def show_end(outcome: Outcome, console: Console | None = None) -> None:
@@ -91,7 +91,7 @@ def _next(outcome: Outcome) -> list[str]:
 
 
 def _look(store: Store, results: Path) -> str:
-    """What to type, or to open, to see the runs."""
+    """The command or address that shows the runs."""
     if is_server(store.uri):
         return f"open {in_a_browser(store)} in a browser"
     return f"raybench ui{cli_flags(store, results)}"

@@ -52,7 +52,7 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
     from raybench.environments import environment_status
     from raybench.environments.build import create
 
-    for env in [environment_status(name) for name in names]:  # nothing is built where one name is wrong
+    for env in [environment_status(name) for name in names]:  # nothing is built if a name is wrong
         if env.state == "ready" and not rebuild:
             say(f"{env.recipe.name}: ready in {env.folder}")
             continue
@@ -64,11 +64,11 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
 
 
 LINE_EVERY = 15.0
-"""Seconds between two lines of progress without a terminal: pip downloads for minutes without a word."""
+"""Seconds between two lines of progress without a terminal: pip downloads for minutes without output."""
 
 
 class _Progress:
-    """Current step and elapsed time: one live line on a terminal, else a line for each step and now and then."""
+    """Current step and elapsed time: one live line on a terminal, else a line per step and at intervals."""
 
     def __init__(self, title: str, every: float = LINE_EVERY) -> None:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -97,7 +97,7 @@ class _Progress:
             say(f"{time.monotonic() - self._begun:.0f} s, {self._now}", err=True)
 
     def tell(self, line: str) -> None:
-        """What is being done now."""
+        """Show the current step."""
         from rich.markup import escape
 
         step = line.partition(":")[0]
@@ -116,5 +116,5 @@ class _Progress:
 
 
 def gigabytes(size: int) -> str:
-    """Bytes as people read them."""
+    """A human-readable size in bytes."""
     return f"{size / 1e9:.1f} GB" if size >= 5e7 else f"{size / 1e6:.1f} MB"

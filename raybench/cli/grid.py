@@ -86,7 +86,7 @@ def command(
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
-    # Only now what takes time to load: a wrong file is told at once.
+    # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:
         return _find_max_batch(spec, opt.executor(address, inline), results, opt.selection(where, spec), strict)
     from raybench.cli.end_view import show_end

@@ -11,7 +11,7 @@ from raybench.core.files import PACKAGE
 
 
 def shipped_grids() -> Path:
-    """The folder of the shipped grids: inside the installed package, or beside it in a checkout."""
+    """The folder of the shipped grids: inside the installed package, or next to it in a checkout."""
     package = PACKAGE
     grids = package / "grids"
     return grids if grids.is_dir() else package.parent / "grids"

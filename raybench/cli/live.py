@@ -1,4 +1,4 @@
-"""What a person sees while a grid runs: one live display, or plain lines where there is no terminal."""
+"""Progress display of a running grid: live on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
 
 LONGEST_LINE = 300
-"""Characters of an error in one line."""
+"""Maximum characters of an error in one line."""
 
 LINE_EVERY = 10.0
-"""Seconds between two lines about epochs, where there is no terminal."""
+"""Seconds between two lines about epochs without a terminal."""
 
 MARKS = {TrialStatus.COMPLETED: "[green]✓[/]", TrialStatus.FAILED: "[red]✗[/]", TrialStatus.LOST: "[red]✗[/]"}
 
 
 def left(seconds: float | None) -> str:
-    """A time that is still to pass, as precise as an estimate is; nothing where nothing is left."""
+    """The remaining time as text, with the precision of an estimate."""
     if seconds is None:
         return "time left not known yet"
     if seconds < 0.5:
@@ -58,7 +58,10 @@ def first_line(error: Mapping[str, Any]) -> str:
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
-    """What went wrong in one line; of memory that ran out, in which phase and how much, as far as that is known."""
+    """The problem of a trial in one line.
+
+    For an out-of-memory error this is the phase and amount, as far as known.
+    """
     return (format_bytes(error) if status == TrialStatus.OOM else "") or first_line(error)
 
 
@@ -70,9 +73,9 @@ class _Running:
     device: str
     epochs: int
     heard: float
-    """When it was last heard of, by the monotonic clock."""
+    """Time of its last event, on the monotonic clock."""
     ahead: float | None
-    """Seconds from then to its end; None where nobody knows."""
+    """Seconds from then to its end; None if it is not known."""
     epoch: int = 0
     quality: str = ""
     """The main metric of the last epoch, such as `val/accuracy 0.9402`; empty before the first."""
@@ -92,8 +95,8 @@ class _Running:
 class Display:
     """The `ProgressListener` of the command line.
 
-    It is told events and draws; it never asks. On a terminal a thread of rich's redraws four times a second, which
-    costs well under 1 % of a core.
+    It only receives events. On a terminal a thread of rich's redraws four times per second, which takes well under 1%
+    of a core.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -102,7 +105,7 @@ class Display:
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, WorkItem] = {}
         self._estimator = Estimator()
-        self._ended: set[str] = set()  # a trial that was lost and is tried again has not ended
+        self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
         self._last_line = 0.0
         self._began = time.monotonic()
@@ -111,11 +114,11 @@ class Display:
         self._busy = ""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
-        """Fetch with a bar."""
+        """Fetch with a progress bar."""
         fetch_with_progress(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Show the empty bar."""
+        """Show the empty progress bar."""
         self._attempts, self._total = history.attempts, len(todo)
         self._waiting = {work.trial.trial_id: work for work in todo}
         self._estimator = Estimator(history.attempts.values())
@@ -136,18 +139,18 @@ class Display:
             self._live.start()
 
     def end(self, words: str = "") -> None:
-        """Say what is still being waited for; without words, take the live display away."""
+        """Show the remaining work; without words, remove the live display."""
         self._phase = words
         if self._live and not words:
             self._live.stop()
             self._live = None
 
     def checking(self, what: str) -> None:
-        """Say what is being checked, until something happens."""
+        """Show the current check until the next event."""
         self._phase = f"checking {what}"
 
     def event(self, event: Event) -> None:
-        """Take an event in."""
+        """Process an event."""
         trial = event["trial"]
         self._phase = ""
         proof = DecayCheckResult.of(event)
@@ -162,18 +165,21 @@ class Display:
             self._over(trial, event)
 
     def _proven(self, proof: DecayCheckResult) -> None:
-        """A line where nobody sees the live display; on it, only what a person has to know."""
+        """Print a line if there is no live display; otherwise only a warning."""
         if not self._live:
             self._line(f"{'checked':<10} {proof.about}: {proof.says}")
         elif proof.warning:
             self.warn(proof.warning)
 
     def warn(self, words: str) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
         self._console.print(f"warning: {words}", style="yellow", soft_wrap=True)
 
     def busy(self, words: str) -> None:
-        """A line of the live display while the machine is busy; without a terminal its warning is enough."""
+        """Show a line in the live display while the machine is busy.
+
+        Without a terminal the first warning suffices.
+        """
         self._busy = words
 
     def _started(self, trial: str, event: Event) -> None:
@@ -194,7 +200,7 @@ class Display:
         running.epoch = event["epoch"]
         running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
         running.heard = time.monotonic()
-        # What was compiled once is not compiled again.
+        # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
         running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
         metric = main_metric(event["metrics"])
@@ -224,7 +230,7 @@ class Display:
             self._console.print(text, soft_wrap=True)
 
     def seconds_left(self) -> float | None:
-        """Seconds until the grid is done, from like cells of this grid or of earlier ones; None where none is known."""
+        """Estimated seconds until the grid is done; None without finished trials of similar cells."""
         estimates = [self._estimator.seconds(work.trial.cell.content) for work in self._waiting.values()]
         known_s = [seconds for seconds in estimates if seconds is not None]
         if self._waiting and not known_s:
@@ -238,7 +244,7 @@ class Display:
         return seconds / max(1, len(self._running))
 
     def time_left(self) -> str:
-        """The same in words."""
+        """The remaining time of the grid as text."""
         return left(self.seconds_left())
 
     def _draw(self) -> RenderableType:
@@ -258,7 +264,10 @@ class Display:
         return Group(*rows)
 
     def _row(self, running: _Running, label_width: int) -> Text:
-        """One line for one trial; the device comes last, since on a narrow terminal the end is cut off."""
+        """One line for one trial.
+
+        The device comes last, since a narrow terminal cuts off the end.
+        """
         spinner = running.spinner.render(self._console.get_time())
         assert isinstance(spinner, Text)
         label = (running.label.ljust(label_width), "bold")

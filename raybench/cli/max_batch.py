@@ -1,4 +1,4 @@
-"""What `raybench grid FILE --find-max-batch` shows."""
+"""Output of `raybench grid FILE --find-max-batch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean."""
+"""Options shared by several verbs, and their evaluation."""
 
 from __future__ import annotations
 
@@ -57,15 +57,17 @@ address: Decorator = click.option(
 
 
 def cut(spec: GridSpec, smoke: bool) -> GridSpec:
-    """The grid, or what a smoke run makes of it."""
+    """The grid, scaled down if `smoke` is set."""
     return spec.as_smoke() if smoke else spec
 
 
 def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
-    """`AXIS=VALUE` texts, taken apart, each value as the plan writes it: 5.0e-4, 0.0005 and 5e-4 are one.
+    """Parse `AXIS=VALUE` texts.
+
+    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
 
     Raises:
-        UsageError: one has no `=`, or names an axis or a value that the grid does not have.
+        UsageError: a text has no `=`, or names an axis or a value that the grid does not have.
     """
     from raybench.planning.plan import format_value, is_written
 
@@ -92,13 +94,13 @@ def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
 
 
 def all_changes(texts: tuple[str, ...], repeats: int | None, synthetic_data: bool) -> list[str]:
-    """`--set` and the options that are short for one."""
+    """The changes of `--set` and of its shorthand options."""
     changes = [*texts, *([f"repeats={repeats}"] if repeats else [])]
     return [*changes, "synthetic_data=true"] if synthetic_data else changes
 
 
 def executor(address: str | None, inline: bool) -> Any:
-    """What runs the trials: Ray on this machine or a cluster, or this process."""
+    """The executor: Ray on this machine or on a cluster, or this process."""
     if inline:
         from raybench.execution.inline import InlineExecutor
 

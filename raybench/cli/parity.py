@@ -80,10 +80,10 @@ def command(
 
 
 def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """What texts of an option say that are of a form such as `FRAMEWORK=NAME`.
+    """Parse the texts of an option of a form such as `FRAMEWORK=NAME`.
 
     Raises:
-        UsageError: one is not of that form.
+        UsageError: a text is not of that form.
     """
     from raybench.errors import UsageError
 
@@ -97,7 +97,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
 
 
 def _value(name: str, text: str) -> Any:
-    """What is chosen of the model, in YAML as in a grid file."""
+    """The value of a model option, parsed as YAML."""
     from raybench.config.yaml_document import read_yaml
 
     return read_yaml(text, f"--model {name}=…", lines=False).value

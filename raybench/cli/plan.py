@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("raybench")
 
 SHOWN = 40
-"""Cells shown where nobody asks for all of them."""
+"""Number of cells shown unless the user requests all."""
 
 HOW = {GROUPED: "grouped on one device", DEVICES: "on devices of their own", SPMD: "by SPMD"}
 

@@ -1,4 +1,4 @@
-"""Progress of downloads and of reading, on a terminal and without one."""
+"""Progress of downloads and reading, with and without a terminal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from raybench.datasets import DataSet
 
 
 def fetch_with_progress(dataset: DataSet, root: Path) -> None:
-    """Fetch a data set, with a bar where somebody is looking and a line where nobody is.
+    """Fetch a data set, showing a progress bar or, without a terminal, one line.
 
     Raises:
-        DataError: it cannot be had.
+        DataError: it cannot be fetched.
     """
     from raybench.datasets.fetch import fetch
 
@@ -41,7 +41,10 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
 
 @contextmanager
 def reading(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield what takes the bytes that were read and all; a terminal shows a bar once there are any."""
+    """Yield a callback for the bytes read and the total.
+
+    A terminal then shows a progress bar.
+    """
     console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -51,7 +54,10 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Says what is being done now, with the time it takes, until it is done: a line that goes away on a terminal."""
+    """Yield a callback that shows the current step.
+
+    On a terminal it is a temporary line with the elapsed time.
+    """
     console = Terminal(stderr=True)
     if not console.is_terminal:
         yield lambda text: console.print(text, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The report of a published result in the terminal, and the list of those that there are."""
+"""Published results in the terminal: the report of one, and the list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_published(report: PublishedReport, console: Console | None = None) -> None:
-    """Print what a source reported, what that comes to, and what to keep in mind."""
+    """Print the reported numbers of a source, their evaluation, and caveats."""
     from rich.text import Text
 
     console, publication = console or page(), report.publication
@@ -33,7 +33,7 @@ def show_published(report: PublishedReport, console: Console | None = None) -> N
 
 
 def show_names(publications: Mapping[str, Publication]) -> None:
-    """Print what published results there are, a line each."""
+    """Print the available published results, one per line."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))

@@ -26,7 +26,7 @@ Examples:
 """
 
 PREFIX = "published:"
-"""What begins the name of a published result."""
+"""Prefix of the name of a published result."""
 
 Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
@@ -90,7 +90,7 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
     """The report of a published result, or the list of all.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no result of that name.
     """
     from raybench.cli.published_view import show_names, show_published
     from raybench.reporting.build import text
@@ -119,7 +119,7 @@ def _say_written(*files: Path | None) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file, or to the terminal.
+    """Write text to a file or to the terminal.
 
     Raises:
         UsageError: it cannot be written.

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from raybench.reporting.tables import ReportTable
 
 MOST = 12
-"""Trials that did not complete, and paragraphs of the verdict, that a screen has room for; the page has all of them."""
+"""Maximum number of incomplete trials and of paragraphs of the verdict on the screen; the page shows all."""
 
 IN_FULL = 1
-"""Paragraphs that are told in full; of more, the first sentences."""
+"""Maximum number of paragraphs that are printed in full; with more, only the first sentences of each are printed."""
 
 FIRST = 2
-"""How many: which is faster, and what comes next."""
+"""Number of these sentences: which is faster, and the next one."""
 
 STYLES = {STRONG: "bold", NAME: "italic"}
 
 
 def show_verdict(report: Report, console: Console, full: bool = False) -> None:
-    """Print what the grid comes to."""
+    """Print the verdict of the grid."""
     from rich.text import Text
 
     in_full = full or len(report.verdict) <= IN_FULL
@@ -48,7 +48,7 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
 
 
 def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
-    """Its first facts and, wherever it is one of them, that a ratio may not be the hardware's."""
+    """Its first facts and any caveat about the hardware's part in a ratio."""
     return [*paragraph[:FIRST], *(fact for fact in paragraph[FIRST:] if isinstance(fact, HardwareCaveatFact))]
 
 
@@ -75,7 +75,10 @@ def table(section: ReportTable) -> Table:
 
 
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
-    """Print the caveats; findings that could turn a verdict stand below the table, the others only in full."""
+    """Print the caveats.
+
+    Findings that could change a verdict come below the table, the others only in full.
+    """
     for caveat in report.caveats:
         if caveat.runs is None or (full and caveat.kind == NOTE):
             runs = f" ({caveat.runs} run{'s' if caveat.runs > 1 else ''})" if caveat.runs else ""
@@ -84,7 +87,7 @@ def show_caveats(report: Report, console: Console, full: bool = False) -> None:
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
-    """Print all that a screen has room for or, in full, all that a terminal can show of the page."""
+    """Print the report; `full` adds everything that a terminal can show of the page."""
     console = console or page()
     show_verdict(report, console, full)
     console.print()
@@ -101,12 +104,12 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
 
 
 def caption(report: Report) -> str:
-    """What the table's numbers are."""
+    """The caption of the table, which explains its numbers."""
     return " ".join(render_phrase("caption", report.results).split())
 
 
 def worded(fact: Fact) -> Text:
-    """A fact as a sentence for the terminal: what matters most in bold, names in italics."""
+    """A fact as a sentence for the terminal: the most important part in bold, names in italics."""
     from rich.text import Text
 
     return Text.assemble(*((text, STYLES.get(mark, "")) for text, mark in spans(fact)))

@@ -1,7 +1,7 @@
-"""Standard output and error that never end a command: what cannot be shown is left out.
+"""Standard output and error whose failure never ends a command: output that cannot be written is dropped.
 
-A grid trains for hours and keeps its results in files; a terminal that was closed, a full disk behind `> log` or a
-locale that lacks a character is no reason to stop it.
+A grid trains for hours and keeps its results in files; a closed terminal, a full disk behind `> log` or a locale that
+lacks a character must not stop it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 PLAIN = str.maketrans({"×": "x", "–": "-", "—": "-", "…": "...", "·": ".", "→": "->", "±": "+-", "≥": ">=", "≤": "<="})
-"""What stands for a character where the encoding of the output lacks it; any other becomes a question mark."""
+"""Replacements of characters that the output's encoding lacks; any other becomes a question mark."""
 
 
 class _Lenient(io.FileIO):
-    """A file whose first failure to be written is remembered, after which nothing is."""
+    """A file that drops all output after the first write error."""
 
     failure: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write, or drop what cannot be written."""
+        """Write, or drop the data if that fails."""
         if self.failure is None:
             try:
                 return super().write(data)
@@ -44,7 +44,10 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 
 
 class Streams:
-    """Standard output and error of this process from now on; what a test or a notebook has put there stays."""
+    """Standard output and error of this process.
+
+    Streams replaced by a test or a notebook are kept.
+    """
 
     def __init__(self) -> None:
         codecs.register_error("raybench.plain", _plain)
@@ -56,7 +59,7 @@ class Streams:
             sys.stderr = _text(_Lenient(2, "w", closefd=False), sys.stderr)
 
     def end(self) -> OSError | None:
-        """Write what is left; why standard output is not complete, if it is not."""
+        """Write the remaining output; returns the error that made standard output incomplete, if any."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):
                 stream.flush()
@@ -64,12 +67,15 @@ class Streams:
 
 
 def _open_closed() -> None:
-    """Open 0, 1 and 2 if they are closed: else the next file, such as a journal, gets the number of standard output."""
+    """Open descriptors 0, 1 and 2 if closed.
+
+    Otherwise the next file, such as a journal, would become standard output.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
 
 
 def _text(raw: _Lenient, stream: TextIO | None) -> TextIO:

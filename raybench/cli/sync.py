@@ -21,7 +21,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
 
     The journal has everything. Complete runs in the store stay as they are, and nothing is written twice.
     """
-    # The user waits for this, so a slow server gets more time than it would get from a grid, which goes on without it.
+    # The user waits for this, so a slow server gets more time than during a grid, which continues without it.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
     from raybench.errors import UsageError
     from raybench.results.history import GridHistory

@@ -1,4 +1,4 @@
-"""The only way from raybench to the terminal, beside tables (`raybench.cli.console`)."""
+"""Output of text to the terminal; tables use `raybench.cli.console`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from raybench.core.text import printable
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
-    """Print a line of text to standard output, or to standard error; nothing in it commands the terminal."""
+    """Print text to standard output or standard error, without control codes."""
     click.echo(printable(text), err=err, nl=nl)
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats what is logged, for a terminal."""
+    """Formats log records for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""

@@ -33,15 +33,15 @@ from raybench.tracking.store import Store, is_server, resolve
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
-    # Its runner of background jobs, which serve no training run, takes long to start and ends with tracebacks.
+    # The runner of background jobs, which raybench does not use, takes long to start and ends with tracebacks.
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
 }
 
 MOST = 5
-"""Experiments whose table of runs is named, the latest first."""
+"""Number of experiments whose tables are listed, the latest first."""
 
 START_TIMEOUT = 120.0
-"""Seconds that MLflow may take to start, for the links to its tables to be printed."""
+"""Maximum seconds to wait for MLflow's start before the links to its tables are given up."""
 
 USER = "admin"
 
@@ -80,7 +80,7 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
         raise UsageError("--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'")
     _check_free(host, port)
     server = f"http://{host}:{port}"
-    # Without its end the link would open on MLflow's pages for language models.
+    # Without the query the link would open MLflow's pages for language models.
     say(f"MLflow UI on {server}/#/experiments?workflowType=machine_learning (Ctrl-C ends it); store: {store}")
     password = secrets.token_urlsafe(12) if login else ""
     say(LOGIN.format(user=USER, password=password) if login else NO_LOGIN)
@@ -88,23 +88,26 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
         say(f"warning: {UNENCRYPTED if login else OPEN_TO_NETWORK}".format(host=host), err=True)
     sys.stdout.flush()
     threading.Thread(target=_print_tables, args=(server, password), daemon=True).start()
-    # By the environment, since anybody on the machine can read a command line.
+    # By the environment, since every user of the machine can read command lines.
     environment = ENVIRONMENT | os.environ | {"MLFLOW_BACKEND_STORE_URI": store.uri}
     if store.artifacts:
         environment["MLFLOW_DEFAULT_ARTIFACT_ROOT"] = store.artifacts
-    # One worker is enough for one person, and each of MLflow's four takes seconds of a core and 200 MB to start.
+    # One worker is enough for one user; each of MLflow's four takes seconds of a core and 200 MB to start.
     arguments = ["server", "--host", host, "--port", str(port), "--workers", "1"]
     with ExitStack() as stack:
         if login:
             arguments += ["--app-name", "basic-auth"]
             environment |= _one_user(stack.enter_context(closing(Scratch())).path, password)
-            for name in ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD"):  # before the file's
+            for name in ("MLFLOW_AUTH_ADMIN_USERNAME", "MLFLOW_AUTH_ADMIN_PASSWORD"):  # they would override the file's
                 environment.pop(name, None)
         return _serve([sys.executable, "-P", "-m", "mlflow", *arguments], environment)
 
 
 def _one_user(folder: Path, password: str) -> dict[str, str]:
-    """MLflow's settings for a login with one user, who may do everything, kept in a private folder."""
+    """MLflow's settings for a login with one user with all permissions.
+
+    They are kept in a private folder.
+    """
     settings = folder / "login.ini"
     settings.write_text(
         "[mlflow]\ndefault_permission = NO_PERMISSIONS\n"
@@ -115,7 +118,7 @@ def _one_user(folder: Path, password: str) -> dict[str, str]:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether an address is only reachable from this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:  # a name
@@ -123,10 +126,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _serve(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a server until it ends or a person ends it.
+    """Run a server until it ends or the user stops it.
 
-    In a session of its own: where Ctrl-C reaches both MLflow and the web server that MLflow passes it on to, the
-    latter takes the second one as haste and ends with a traceback.
+    It runs in its own session: otherwise Ctrl-C would reach both MLflow and its web server, to which MLflow passes it
+    on, and the latter would treat the second signal as a forced stop and end with a traceback.
     """
     for signum in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(signum, lambda number, _: sys.exit(128 + number))
@@ -141,7 +144,7 @@ def _serve(command: list[str], environment: Mapping[str, str]) -> int:
 
 
 def _print_tables(server: str, password: str) -> None:
-    """Print the address of each grid's table of runs, as soon as the server answers."""
+    """Print the address of each grid's table once the server answers."""
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError):  # it does not answer yet
@@ -168,7 +171,7 @@ def _experiments(server: str, password: str) -> list[dict[str, Any]]:
 
 
 def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines with the address of each grid's table of runs, in the columns of its saved view."""
+    """Lines with the address of each grid's table, in its saved view."""
     grids = [entry for entry in experiments if any(tag["key"] == SAVED_VIEW for tag in entry.get("tags", ()))]
     query = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
     lines = [f"{entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{query}" for entry in grids[:MOST]]
@@ -176,15 +179,18 @@ def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def in_a_browser(store: Store) -> str:
-    """The address of an MLflow server as a person opens it: nothing secret, and no stars in its place either."""
+    """The address of an MLflow server for the browser.
+
+    It contains neither secrets nor asterisks in their place.
+    """
     return str(store).replace(f"{HIDDEN}@", "")
 
 
 def _check_free(host: str, port: int) -> None:
-    """MLflow would tell it with a traceback.
+    """Check that a port is free; MLflow would fail with a traceback.
 
     Raises:
-        UsageError: nothing can listen there.
+        UsageError: the address cannot be used to listen.
     """
     try:
         family, kind, protocol, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

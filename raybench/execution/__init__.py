@@ -1,1 +1,1 @@
-"""How trials reach their machines: in this process, or fanned out by Ray Tune. Light to import: Ray is not."""
+"""Execution of trials: in this process or through Ray Tune. Importing it does not import Ray."""

@@ -1,4 +1,7 @@
-"""Tune's side of a trial: an actor that keeps fork templates, so that a further trial costs a fork."""
+"""Tune's actor for trials.
+
+It keeps fork servers running, so that a further trial only costs a fork.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +29,24 @@ from raybench.trial.record import failure_event
 
 
 class TrialRunner(Protocol):
-    """Something with a framework loaded that runs attempts, each in a fresh process."""
+    """Process with a loaded framework that runs each attempt in a fresh process."""
 
     @property
     def alive(self) -> bool:
-        """Whether it can run another trial."""
+        """Return whether it can run another trial."""
 
     def run(self, job: Job) -> Iterator[Event]:
         """The events of one attempt."""
 
     def close(self) -> None:
-        """End it, and the trial it may still have."""
+        """Terminate it and any running trial."""
 
 
 class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
-    """Hands the job to the fork template beside it and returns events as results.
+    """Passes jobs to a local fork server and returns events as results.
 
-    It keeps one template for each framework and environment that its trials have asked for: they take turns in a
-    shuffled grid, an idle one computes nothing, and loading a framework again takes seconds.
+    It keeps one fork server for each framework and environment of its trials: in a shuffled grid they alternate, an
+    idle server uses no processor time, and loading a framework again takes seconds.
     """
 
     _events: Iterator[Event]
@@ -55,7 +58,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         return tune.PlacementGroupFactory([config["bundle"]])
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Make the job's events ready to be drawn; nothing runs yet."""
+        """Prepare the iterator of the job's events; nothing runs yet."""
         if not hasattr(self, "_templates"):
             self._templates: dict[tuple[object, ...], TrialRunner] = {}
         job, on_cluster = Job.from_json(config["job"]), config["on_cluster"]
@@ -66,27 +69,30 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         self._events = self._run(local_job, on_cluster, config["runtime_env"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Take the next trial with the same templates."""
+        """Take the next trial with the same fork servers."""
         self.setup(new_config)
         return True
 
     def step(self) -> dict[str, Any]:
-        """The next event; `done` with the last, and where its files are not on the driver's disk, `files`."""
+        """The next event.
+
+        The last has `done` and, if its files are not on the driver's disk, `files`.
+        """
         event = next(self._events)
         done = event["event"] in events.ENDS
         if done and self._away:
-            for _ in self._events:  # whoever yields it still writes some
+            for _ in self._events:  # the generator still writes files after its last event
                 pass
             return {"event": event, "done": done, "files": take_files(Path(self._away))}
         return {"event": event, "done": done}
 
     def cleanup(self) -> None:
-        """End the templates, and the trial that one may still have."""
+        """Terminate the fork servers and any running trial."""
         for template in self._templates.values():
             template.close()
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: what is worth keeping is in the journal."""
+        """No-op: the journal holds everything that is kept."""
 
     def _run(self, job: Job, on_cluster: bool, runtime_env: Mapping[str, Any] | None) -> Iterator[Event]:
         resource = KINDS[job.cell.device.kind].ray_resource
@@ -104,7 +110,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         yield from template.run(job)
 
     def _template(self, job: Job, runtime_env: Mapping[str, Any] | None) -> TrialRunner:
-        """The template of the job's framework in its environment, started if there is none that lives.
+        """The fork server of the job's framework and environment, started if necessary.
 
         Raises:
             ExecutionError: it cannot be started.

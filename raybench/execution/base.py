@@ -1,4 +1,4 @@
-"""The seam between what is to be run and what runs it."""
+"""Interface of executors, which run the trials of a plan."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ Tell = Callable[[str], None]
 
 
 class Executor(Protocol):
-    """Runs trials and hands every event to a sink, in the order in which they arrive from each trial.
+    """Runs trials and passes their events to a sink, in order per trial.
 
-    Whoever calls it may raise KeyboardInterrupt through it; it then ends what runs and passes the interrupt on.
+    A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
 
     isolation: str
-    """How it keeps trials apart; part of every cell, for it can change a time."""
+    """How it isolates trials; part of every cell, because it can affect times."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """The machines there are, each with what these environments (by their keys) come to on it."""
+        """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
-        """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
+        """Other programs' use of this machine, measured for a second.
+
+        None if no trial runs here or it is unknown.
+        """
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the dispatcher has nothing left.
 
         Args:
-            dispatcher: what to run.
+            dispatcher: provides the work.
             make_job: makes the job of a placement.
             sink: receives every event.
-            tell: receives, from any thread, what happens to the machines meanwhile, as a sentence for the user.
+            tell: receives, from any thread, messages to the user about the machines.
 
         Raises:
-            ExecutionError: the machines, or Ray, would not do what was asked.
+            ExecutionError: Ray or a machine cannot run the trials.
         """
 
     def close(self) -> None:
-        """End what was started."""
+        """Terminate everything that was started."""

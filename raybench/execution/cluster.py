@@ -1,4 +1,4 @@
-"""A cluster's nodes while a grid runs: which are there, under which names, and how files come home from them."""
+"""Nodes of a cluster while a grid runs: availability, unique names, and transfer of files to the driver."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from raybench.planning.plan import WorkItem
 from raybench.workloads.own_files import FOLDER, write
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at which nodes are there: one is a call to Ray's head."""
+"""Seconds between two checks of the available nodes; each check is a call to Ray's head."""
 
 RETURN_TIMEOUT = 600.0
-"""Seconds that a grid waits for a node on which its next trials could run: a machine starts anew in some minutes."""
+"""Seconds to wait for a node that the remaining trials need; a machine restarts within some minutes."""
 
 LARGEST_FILE = 16 << 20
-"""Bytes of a file of a trial that is brought home; a larger one stays where it is."""
+"""Largest size in bytes of a trial's file that is sent to the driver; larger files stay on the node."""
 
 LEFT = "left-on-its-node.txt"
-"""Names, in an attempt's folder at home, what was too large to come."""
+"""Lists, in an attempt's folder on the driver, the files that were too large to send."""
 
 
 def disambiguate(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes under names of their own: machines that are called the same have their addresses behind that."""
+    """Make node names unique by adding the address to repeated names."""
     called = Counter(node.name for node in nodes)
     return [
         replace(node, name=f"{node.name} ({node.address})") if node.address and called[node.name] > 1 else node
@@ -46,9 +46,9 @@ def disambiguate(nodes: Sequence[Node]) -> list[Node]:
 
 
 def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:
-    """A node of a cluster with what Ray hands out of it: its own resources, and no more cores and accelerators.
+    """Restrict a cluster node to the resources that Ray offers: custom resources, cores and accelerators.
 
-    Ray may have been told to keep some back; a trial that asked for them would wait for ever.
+    Ray may be configured to hold some back; a trial that requested them would wait forever.
     """
     basic = ("CPU", "memory", "object_store_memory")
     resources = {
@@ -67,11 +67,13 @@ def _cut(entry: Hardware, ray_resources: Mapping[str, float]) -> Hardware:
 
 
 class NodeMonitor:
-    """Tells a dispatcher which nodes are there; of a cluster only, for this machine is always there.
+    """Reports to a dispatcher which nodes are available.
+
+    It is only used for clusters, as this machine is always available.
 
     Args:
         dispatcher: places trials on the nodes that are there.
-        tell: receives a sentence for each node that goes away or comes back.
+        tell: receives a message for each node that goes away or comes back.
         patience: seconds to wait for a node to come back when nothing else is left to do.
     """
 
@@ -90,9 +92,9 @@ class NodeMonitor:
         self.absent: set[str] = set()
 
     def suspect(self, name: str) -> None:
-        """A worker of a node went away, perhaps with its node: take the node for absent until it has answered.
+        """Mark a node as absent until it answers, after losing a worker.
 
-        Ray notices that a machine is gone after some ten seconds; what is placed there until then is lost.
+        Ray takes some ten seconds to notice that a machine is gone; trials placed there until then are lost.
         """
         if self._addresses[name]:
             self._asked.pop(name, None)
@@ -115,7 +117,7 @@ class NodeMonitor:
         return False
 
     def look(self) -> None:
-        """See which nodes are there."""
+        """Update the set of available nodes."""
         now = self._clock()
         if now - self._looked < LOOK_EVERY or not any(self._addresses.values()):
             return
@@ -132,7 +134,7 @@ class NodeMonitor:
             self._alone_since = now
 
     def _say(self, departed: set[str]) -> None:
-        """Say which nodes have gone or come back since the last look."""
+        """Report the nodes that have gone or come back."""
         for name in sorted(departed - self._gone):
             remaining = sorted(self._addresses.keys() - self.absent)
             where = f"Trials go on on {', '.join(remaining)}" if remaining else "No node is left"
@@ -143,20 +145,20 @@ class NodeMonitor:
         self._gone = departed
 
     def given_up(self) -> list[WorkItem]:
-        """What has waited long enough for nodes that are away, while there was nothing else to do."""
+        """Work that has waited too long for absent nodes while nothing ran."""
         if self._dispatcher.stranded and self._clock() - self._alone_since > self._patience:
             return self._dispatcher.give_up()
         return []
 
 
 def _answer() -> None:
-    """What a node does that is there."""
+    """Task that a node runs to show that it is available."""
 
 
 def own_folder(job: Job) -> Job:
-    """A job whose files go where the driver sees them or, where this node does not share its disk, to a cache here.
+    """The job with a folder that is shared with the driver, or local.
 
-    The driver has made the job's folder: where that is to be seen, the disk is shared.
+    The driver has created the job's folder: if it exists here, the disk is shared. Otherwise files go to a local cache.
     """
     shared = Path(job.folder)
     if shared.is_dir():
@@ -169,7 +171,7 @@ def own_folder(job: Job) -> Job:
 
 
 def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
-    """The snapshot of a user's workload files in a cache of this node, made if it is not there."""
+    """The local snapshot of a user's workload files, created if missing."""
     folder = user_cache() / FOLDER / Path(job.code).name
     if not folder.is_dir():
         write(contents, job.workload["links"], folder)
@@ -177,7 +179,10 @@ def own_code(job: Job, contents: Mapping[str, bytes]) -> Path:
 
 
 def take_files(folder: Path) -> dict[str, bytes]:
-    """The files of an attempt that has ended, by their names below its folder, which is removed with all that came."""
+    """The files of a finished attempt by their relative paths.
+
+    Its folder is removed, including other files.
+    """
     files, oversized = {}, []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.stat().st_size > LARGEST_FILE:
@@ -189,12 +194,12 @@ def take_files(folder: Path) -> dict[str, bytes]:
         return files | {LEFT: "".join(oversized).encode()}
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        folder.parent.rmdir()  # a checkpoint may still be beside it
+        folder.parent.rmdir()  # a checkpoint may still be in the same folder
     return files
 
 
 def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write an attempt's files at home, none of them outside of its folder."""
+    """Write an attempt's files on the driver, only inside of its folder."""
     for name, data in files.items():
         path = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute():

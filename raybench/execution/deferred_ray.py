@@ -1,4 +1,4 @@
-"""Ray, when it is needed: importing and starting it takes seconds that a grid with nothing left to run does not owe."""
+"""Deferred start of Ray, which takes seconds and is not always needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DeferredRayExecutor:
-    """`RayTuneExecutor`, made at the first call that cannot do without it."""
+    """`RayTuneExecutor` that is created at the first call that needs it."""
 
     isolation = PROCESS
 
@@ -37,9 +37,9 @@ class DeferredRayExecutor:
         return self._made
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """This machine, without Ray unless an environment is a `runtime_env` of Ray's; or the cluster's nodes.
+        """This machine, without Ray unless an environment is a Ray `runtime_env`; or the cluster's nodes.
 
-        A Ray that the caller has started is a cluster, too.
+        A Ray that the caller has started counts as a cluster.
         """
         if self._address is None and not any(map(runtime_env_of, environments)) and not _callers_is_up():
             return [probe_node(environments=environments)]
@@ -54,12 +54,12 @@ class DeferredRayExecutor:
         self._ray().run(dispatcher, make_job, sink, tell)
 
     def close(self) -> None:
-        """End Ray, where it was started."""
+        """Shut Ray down if it was started here."""
         if self._made is not None:
             self._made.close()
 
 
 def _callers_is_up() -> bool:
-    """Whether the caller has connected this process to Ray; imports nothing."""
+    """Return whether the caller has connected this process to Ray; imports nothing."""
     ray, own_module = sys.modules.get("ray"), sys.modules.get("raybench.execution.ray_tune")
     return ray is not None and bool(ray.is_initialized()) and not (own_module and own_module.RayTuneExecutor.own_is_up)

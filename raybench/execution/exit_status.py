@@ -1,4 +1,4 @@
-"""What a trial's end is called that it could not tell itself."""
+"""Status of trials that ended without reporting it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from raybench.core.status import TrialStatus
 from raybench.trial.phase import last
 
 TAIL, LONG_TAIL = 20, 500
-"""Lines of a dead trial's output that go into its record, and in which it may have told of its memory."""
+"""Lines of a dead trial's output: those kept in its record, and those searched for an out-of-memory message."""
 
 
 def classify_exit(
     code: int | None, job: Job, oom_killed: bool, peak: int | None, output: str
 ) -> tuple[str, dict[str, Any]]:
-    """The status of a trial that ended without saying so.
+    """The status of a trial that ended without reporting it.
 
-    SIGKILL is memory where the kernel counted a kill for memory meanwhile, and otherwise whatever ends machines. Any
-    other death is memory where the last that the trial wrote says so: C++ aborts when there is none, and TensorFlow's
-    convolutions on a CPU go on with the array that they did not get.
+    SIGKILL counts as out of memory if the kernel has recorded an out-of-memory kill meanwhile, else as a loss of the
+    process. Any other death counts as out of memory if the trial's last output says so: C++ aborts if an allocation
+    fails, and TensorFlow's convolutions on a CPU continue with the array that was not allocated.
 
     Args:
-        code: its exit code; negative is a signal, None where nobody knows.
-        oom_killed: whether the kernel counted a kill for memory.
-        peak: the most bytes that it held, where that is known.
-        output: the end of what it wrote.
+        code: its exit code; negative for a signal, None if it is not known.
+        oom_killed: whether the kernel recorded an out-of-memory kill.
+        peak: its peak memory in bytes, if it is known.
+        output: the end of its output.
     """
     phase = phase_of(job)
     if code is None:
@@ -56,12 +56,12 @@ def classify_exit(
 
 
 def phase_of(job: Job) -> str:
-    """What a job was doing when its process ended."""
+    """The phase of a job when its process ended."""
     return "check" if job.check else last(Path(job.folder))
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has killed for memory in this cgroup; 0 where it does not say."""
+    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
     try:
         text = Path("/sys/fs/cgroup/memory.events").read_text()
     except OSError:

@@ -1,13 +1,13 @@
-"""The fork template: a process with the framework loaded, from which every trial gets a fresh process in milliseconds.
+"""Fork server: a process with the framework loaded, which forks a fresh process per trial within milliseconds.
 
 Runs as `python -m raybench.execution.fork_server FRAMEWORK fork`, with any interpreter that has raybench's trial layer
-and the framework: neither Ray nor MLflow. It reads jobs, one JSON object a line, from standard input and forks for
-each; the child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON
-lines. It touches no device. A trial has a temporary folder of its own, which is removed at its end, as is every process
-that it has left behind; a guard (`raybench.core.process_guard.guard`) does both where the template is killed.
+and the framework; Ray and MLflow are not needed. It reads jobs, one JSON object per line, from standard input and forks
+for each; the child's events and, when the child has ended, its exit code and peak memory go to standard output as JSON
+lines. It uses no device. Each trial has its own temporary folder, which is removed at its end together with every
+process that it has left behind; a guard (`raybench.core.process_guard.guard`) does both if the server is killed.
 
-Where a process with a framework in it cannot be forked (macOS), it is started with `spawn` instead: it loads nothing,
-and every trial is a new interpreter that loads the framework itself.
+If a process with a loaded framework cannot be forked (macOS), trials start with `spawn`: the server loads nothing, and
+every trial is a new interpreter that loads the framework itself.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ FORK, SPAWN, TRIAL = "fork", "spawn", "trial"
 
 
 def send(stream: TextIO, **message: Any) -> None:
-    """One line to whoever supervises."""
+    """Send one line to the supervisor."""
     stream.write(json.dumps(message, separators=(",", ":")) + "\n")
     stream.flush()
 
 
 def redirect_output(path: Path) -> None:
-    """Send standard output and error of this process, also those of native code, to a file."""
+    """Redirect this process's output, including that of native code, to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -54,7 +54,7 @@ def redirect_output(path: Path) -> None:
 
 
 def load(framework: str) -> float:
-    """Load a framework, and say how many seconds that took."""
+    """Load a framework and return how many seconds that took."""
     start_s = time.perf_counter()
     from raybench.engines import PRELOAD
 
@@ -64,7 +64,10 @@ def load(framework: str) -> float:
 
 
 def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary: Path, stream: TextIO) -> NoReturn:
-    """Be the trial's process: run its job, tell its events, and end without the template's own exit handlers."""
+    """Run a job as the trial's process and send its events.
+
+    It exits without the server's exit handlers.
+    """
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -89,14 +92,14 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
         job = Job.from_json(message)
         try:
             own_temporary_folder(temporary)
-            with suppress(OSError):  # a full disk: what it prints goes to the template's own output
+            with suppress(OSError):  # full disk: its output goes to the server's output
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
             for event in record(job, Ledger(start_ns), imported):
                 send(stream, event=event)
-        # What is no trial's error in the driver's process: Ctrl-C does not reach this session, so that it is the code
-        # that has raised KeyboardInterrupt.
+        # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
+        # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:
             if os.getpid() != own_pid or isinstance(error, MemoryError):
                 raise
@@ -104,7 +107,7 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
             status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
             event = failure_event(job, status, failure, wall_s, round(imported, 6))
-            with suppress(OSError):  # whoever hears of it keeps it too
+            with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
             send(stream, event=event)
         code = 0
@@ -120,14 +123,14 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
 
 
 def own_temporary_folder(folder: Path) -> None:
-    """Have this process, and each that it starts, keep what is temporary in a folder."""
+    """Use a folder for temporary files of this process and its children."""
     folder.mkdir()
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
 
 
 def fork(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
-    """Start a trial from this process; its number."""
+    """Start a trial by forking this process; returns its process id."""
     start_ns = time.perf_counter_ns()
     child = os.fork()
     if child == 0:
@@ -136,7 +139,7 @@ def fork(message: dict[str, Any], framework: str, imported: float, temporary: Pa
 
 
 def spawn(message: dict[str, Any], framework: str, imported: float, temporary: Path, stream: TextIO) -> int:
-    """Start a trial as an interpreter of its own; its number."""
+    """Start a trial as a new interpreter; returns its process id."""
     read_fd, write_fd = os.pipe()
     command = [
         sys.executable,
@@ -152,7 +155,7 @@ def spawn(message: dict[str, Any], framework: str, imported: float, temporary: P
     os.close(read_fd)
     with os.fdopen(write_fd, "w", encoding="utf-8") as job:
         json.dump(message, job)
-    trial.returncode = 0  # it is waited for by its number, not through this object
+    trial.returncode = 0  # it is waited for by its process id, not through this object
     return trial.pid
 
 
@@ -160,7 +163,7 @@ START = {FORK: fork, SPAWN: spawn}
 
 
 def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
-    """Be a trial that was started as an interpreter of its own."""
+    """Run a trial in a process started as a new interpreter."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     with os.fdopen(read_fd, encoding="utf-8") as job:
@@ -170,17 +173,17 @@ def run_spawned(framework: str, read_fd: int, temporary: Path) -> NoReturn:
 
 
 def main(framework: str, start: str) -> None:
-    """Load the framework, then start a trial for each job until standard input ends."""
+    """Load the framework, then start trials until standard input ends."""
     scratch = Scratch()
 
     def clean() -> None:
         scratch.close()
-        sweep()  # also what whoever wanted all this has left, if he was killed
+        sweep()  # also folders left by a driver that was killed
 
     guard(0, clean)
     adopt_orphans()
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what an import prints must not be taken for a message
+    os.dup2(2, 1)  # the output of an import must not be mistaken for a message
     use_private_caches(framework, scratch.path)
     imported = load(framework) if start == FORK else 0.0
     preexisting = children()

@@ -1,6 +1,6 @@
-"""Trials in this very process, one after another, without Ray: for tests and for a debugger.
+"""Trials in this process, one after another, without Ray: for tests and for a debugger.
 
-Nothing isolates one trial from the next here, and a timeout cannot be enforced: numbers from it are no benchmark.
+Trials are not isolated from each other, and a timeout cannot be enforced: the times are not a benchmark.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _events(job: Job) -> Iterator[Event]:
 
 
 class InlineExecutor:
-    """The executor that needs nothing."""
+    """Executor without further processes or dependencies."""
 
     isolation = "inline"
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """This machine, where no environment but raybench's own can be had."""
+        """This machine, with raybench's own environment only."""
         refused = {
             key: Interpreter(problem=f"trials in this process cannot run in {environment_label(key)}")
             for key in environments
@@ -45,11 +45,11 @@ class InlineExecutor:
         return [replace(probe_node(), environments=refused)]
 
     def host_load(self) -> HostLoad | None:
-        """Nothing: these times are no benchmark."""
+        """None: these times are not a benchmark."""
         return None
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        """Run each trial to its end."""
+        """Run all trials, one after another."""
         with closing(Scratch()) as scratch:
             while placement := dispatcher.next():
                 job = make_job(placement)
@@ -59,4 +59,4 @@ class InlineExecutor:
                 dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:
-        """Nothing was started."""
+        """No-op: nothing was started."""

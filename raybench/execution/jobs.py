@@ -1,4 +1,4 @@
-"""From a placement to the job that crosses into the trial's process: that of a trial, or of a check in its place."""
+"""Make the job that is sent to the trial's process: that of a trial or of a check."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import snapshot
 
 CHECKS = "checks"
-"""The folder in a grid's own in which each check has one."""
+"""The folder of the checks in a grid's folder; each check has its own subfolder."""
 
 TIMEOUT = 300.0
-"""Seconds after which a check is given up: a framework on a cold accelerator takes a minute, a hung one for ever."""
+"""Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
 
 
 def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> Job:
-    """The job of a placed trial.
+    """Make the job of a placed trial.
 
     Args:
-        folder: the grid's own.
-        root: where the data sets are.
+        folder: the grid's folder.
+        root: the folder of the data sets.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
     spec, fit = plan.spec, trial.cell.fit
@@ -64,22 +64,24 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
 
 
 def code_of(workload: WorkloadInfo, folder: Path) -> str:
-    """The snapshot of a user's workload files in a folder, made if it is not there; empty for a shipped workload.
+    """The snapshot of a user's workload files in a folder, created if missing.
+
+    It is empty for a shipped workload.
 
     Raises:
-        WorkloadError: a file has been changed since the plan was made.
+        WorkloadError: a file has changed since the plan was made.
     """
     own_files = workload.own_files
     return str(snapshot(own_files, folder.absolute())) if own_files else ""
 
 
 def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
-    """The job of a check, on what was given to the trial before which it is made.
+    """Make the job of a check, on the resources of the following trial.
 
     Args:
-        job: the trial's.
-        folder: the grid's own.
-        labels: what its event is to carry.
+        job: the trial's job.
+        folder: the grid's folder.
+        labels: labels of its event.
     """
     folder_of_check = str(folder / CHECKS / work.key)
     bounds: dict[str, Any] = {"timeout": TIMEOUT, "memory_limit": 0, "target": None}
@@ -89,11 +91,11 @@ def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any])
 def with_checks_first(
     works: Sequence[WorkItem], check: str, key: Callable[[Cell], str], known_keys: Iterable[str]
 ) -> list[WorkItem]:
-    """The work, and before the first trial of each kind of which nothing is known the check that finds it out.
+    """The work, with missing checks inserted before the first trial of each kind.
 
     Args:
-        key: of a cell: names the kind.
-        known_keys: the keys of what was found out before.
+        key: computes the kind of a cell.
+        known_keys: the keys of the results known from earlier executions.
     """
     planned, order = set(known_keys), list[WorkItem]()
     for work in works:

@@ -1,7 +1,7 @@
-"""The memory of a node while trials run on it: when it is nearly full, the heaviest trial ends before others do it.
+"""Memory guard of a node: when memory is nearly full, its largest trial is terminated first.
 
-Ray ends the worker of a trial, and the templates in it, when 95 % of its node's memory is taken, and the kernel ends
-whatever it chooses when there is none. Neither says how much the trial held.
+Ray kills the worker of a trial, with the fork servers in it, when 95% of its node's memory is used, and the kernel
+kills an arbitrary process when no memory is left. Neither reports how much the trial used.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from raybench.devices.host import memory_now
 from raybench.monitoring.processes import Session
 
 OF_RAY = 0.95
-"""Of a node's memory: what Ray lets be taken, if its RAY_memory_usage_threshold does not say another part."""
+"""Fraction of a node's memory at which Ray kills workers, unless RAY_memory_usage_threshold sets another one."""
 
 BELOW_RAY = 0.03
-"""How much earlier a trial is ended: what a process can take in a moment, on a node of some gigabytes."""
+"""Margin below Ray's threshold: memory that a process can allocate in a moment, on a node of some gigabytes."""
 
 EVERY = 0.25
-"""Seconds between two looks; Ray's own period. One takes 0.1 ms, in the supervisor's process."""
+"""Seconds between two checks, as in Ray. A check takes 0.1 ms, in the supervisor's process."""
 
 MODULE = "raybench.execution.fork_server"
 
 
 def allowed() -> float:
-    """The part of a node's memory that may be taken before its heaviest trial is ended."""
+    """Fraction of a node's memory above which its largest trial is terminated."""
     threshold = OF_RAY
     with suppress(KeyError, ValueError):
         threshold = float(os.environ["RAY_memory_usage_threshold"])  # noqa: SIM112 — Ray's own name
@@ -37,10 +37,10 @@ def allowed() -> float:
 
 
 def should_kill(leader: int) -> dict[str, Any] | None:
-    """Why a trial has to end now, as its error; None where it may go on.
+    """The error with which a trial has to be terminated, or None.
 
     Args:
-        leader: its process, which leads a session of its own.
+        leader: its process, which leads its own session.
     """
     free, total = memory_now()
     if not total or free >= (1 - allowed()) * total:
@@ -57,13 +57,13 @@ def should_kill(leader: int) -> dict[str, Any] | None:
 
 
 def _held(leader: int) -> int:
-    """Bytes that a session of processes holds in memory; 0 where that is not known."""
+    """Memory in bytes used by a session of processes; 0 if it is not known."""
     usage = Session(leader).read()
     return usage.rss_bytes if usage else 0
 
 
 def _trials() -> set[int]:
-    """The trials on this node, of any grid: processes of a template that lead a session."""
+    """The trials on this node, of any grid: processes of a fork server that lead a session."""
     leaders = set()
     for process in psutil.process_iter():
         with suppress(OSError, psutil.Error):  # it has just ended

@@ -1,4 +1,4 @@
-"""A fresh process for every trial: starts the fork template, watches the trial, and names its end."""
+"""A fresh process for every trial: starts the fork server, supervises the trial, classifies its end."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ from raybench.monitoring import Monitor
 from raybench.trial.record import append_event, failure_event, shortened
 
 START_TIMEOUT = 300.0
-"""Seconds that loading a framework may take: a cold network disk is slow, a hung interpreter is for ever."""
+"""Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
 CLOSE_TIMEOUT = 10.0
-"""Seconds that ending a template, and all that it has started, may take before it is not waited for."""
+"""Seconds to wait until a fork server and all its descendants have ended."""
 
 START = SPAWN if sys.platform == "darwin" else FORK
-"""How trials get their processes: Apple's frameworks do not work in a process that was forked once they were loaded."""
+"""Start method of trials: Apple's frameworks do not work in a process that was forked after they were loaded."""
 
 NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
-"""Ray sets these for its worker; the trial sets its own threads and visibility."""
+"""Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
 
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-"""OpenMP's threads sleep at once when they wait. By default they spin first, which on a busy machine takes processor
-time from the thread that they wait for, so that a step takes several times as long. On a quiet machine it is the other
-way round (`benchmarks/passive_waiting.py`)."""
+"""Makes waiting OpenMP threads sleep at once. By default they spin first, which on a busy machine takes processor time
+from the thread that they wait for, so that a step takes several times as long. On a quiet machine sleeping is slower
+(`benchmarks/passive_waiting.py`)."""
 
 
 class _OutOfBounds(Exception):
-    """A trial has to end, for it took too long or its node is short of memory."""
+    """A trial has to be terminated: it exceeded its timeout, or its node is short of memory."""
 
     def __init__(self, status: str, error: Mapping[str, Any]) -> None:
         self.status, self.error = status, error
 
 
 class ForkServer:
-    """A running fork template of one framework, in this interpreter or in another one.
+    """A running fork server of one framework, in this or another interpreter.
 
-    Start it from a thread that outlives it: on Linux the kernel ends it with the thread that started it.
+    Start it from a thread that outlives it: on Linux the kernel kills it when the thread that started it ends.
 
     Args:
-        framework: what it loads.
+        framework: the framework that it loads.
         python: the path of the interpreter; empty for this one.
-        start: how a trial gets its process from it, `fork` or `spawn` (`raybench.execution.fork_server`).
+        start: start method of trials, `fork` or `spawn` (`raybench.execution.fork_server`).
         passive: whether threads wait without spinning, unless the user's own environment says otherwise.
 
     Raises:
@@ -78,7 +78,7 @@ class ForkServer:
             python, environ = sys.executable, _own_environ()
         if passive:  # OpenMP reads it when the framework is loaded
             environ = PASSIVE | environ
-        self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by what keeps it
+        self._words = self._kept.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 — closed by the exit stack
         self._process = subprocess.Popen(
             # With -P a module of the current folder does not hide one of Python's own library.
             [python, "-P", "-m", "raybench.execution.fork_server", framework, start],
@@ -107,13 +107,13 @@ class ForkServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it can run another trial."""
+        """Return whether it can run another trial."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the template and, with it, whatever trial it still has, and all that one has started."""
+        """Terminate the fork server, any running trial, and all their descendants."""
         if self._process.stdin:
-            # Its guard ends when this pipe does. What a trial did not take is dropped.
+            # Its guard ends when this pipe is closed. Data that a trial did not read is dropped.
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         try:
@@ -126,7 +126,7 @@ class ForkServer:
         self._out.close()
 
     def _read(self, deadline: float) -> dict[str, Any] | None:
-        """The next message; None when the template is gone.
+        """The next message; None if the fork server has ended.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -144,17 +144,19 @@ class ForkServer:
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
-        """Run one attempt in a process of its own and yield its events; the last is always one of `events.ENDS`.
+        """Run one attempt in its own process and yield its events.
 
-        A trial is audited meanwhile: what that comes to is the event before its last. In the attempt's own journal it
-        may stand after the last, which the trial itself writes. Closing the iterator ends the trial.
+        The last is always one of `events.ENDS`.
+
+        The run conditions are monitored meanwhile; their summary is the event before the last. In the attempt's own
+        journal it may follow the last, which the trial itself writes. Closing the iterator terminates the trial.
         """
         with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as stream:
             for event in stream:
                 audit.see(event)
                 audit_event = audit.end() if event["event"] in events.ENDS else None
                 if audit_event:
-                    with contextlib.suppress(OSError):  # whoever hears of it keeps it too
+                    with contextlib.suppress(OSError):  # the receiver of the event keeps it too
                         append_event(Path(job.folder), audit_event)
                     yield audit_event
                 yield event
@@ -196,10 +198,10 @@ class ForkServer:
                 self._reap()
 
     def _heed(self, job: Job, pid: int, start_s: float) -> dict[str, Any] | None:
-        """The next message of a trial that runs; None when the template is gone.
+        """The next message of a running trial; None if the fork server has ended.
 
         Raises:
-            _OutOfBounds: it has to end.
+            _OutOfBounds: the trial has to be terminated.
         """
         deadline = start_s + job.timeout if job.timeout else math.inf
         while True:
@@ -214,7 +216,7 @@ class ForkServer:
                     raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
 
     def _reap(self) -> int | None:
-        """Wait for the exit code of a trial that was ended, and drop what it still said."""
+        """Wait for a terminated trial's exit code, and drop its remaining messages."""
         try:
             while message := self._read(time.monotonic() + 30):
                 if "exit" in message:
@@ -225,30 +227,30 @@ class ForkServer:
         return None
 
     def _tell(self, job: Job, status: str, error: Mapping[str, Any], start_s: float) -> Event:
-        """The end of a trial that could not tell it itself, kept on disk like its other events."""
+        """The end event, also written to disk, of a trial that sent none."""
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
         imported = round(self.import_seconds, 6)
         event = failure_event(job, status, error, wall_s, imported)
-        with contextlib.suppress(OSError):  # whoever hears of it keeps it too
+        with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)
         return shortened(event)
 
 
 def _own_environ() -> dict[str, str]:
-    """This process's environment, in which its interpreter finds this raybench first."""
+    """This process's environment, changed so that its interpreter finds this raybench first."""
     package = str(PACKAGE.parent)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
 
 
 def _environ_of_another(folder: Path) -> dict[str, str]:
-    """An environment for another interpreter, which finds this raybench in an empty folder and nothing else of ours."""
+    """An environment for another interpreter that only sees this raybench, linked in a folder."""
     link_package(folder)
     return {**clean_environ(), "PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
 
 
 def end_family(leader: int) -> None:
-    """End a trial's process and the processes it started in its session."""
+    """Kill a trial's process and the processes in its session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)

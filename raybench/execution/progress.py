@@ -1,4 +1,4 @@
-"""Whoever watches a grid run."""
+"""Listeners to the progress of a grid."""
 
 from __future__ import annotations
 
@@ -13,32 +13,41 @@ from raybench.results.history import GridHistory
 
 
 class ProgressListener(Protocol):
-    """Is told what happens; it is never asked."""
+    """Receives progress callbacks."""
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch a missing data set."""
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Trials are about to run; the grid's history has each event of theirs before `event` is called."""
+        """Trials are about to start.
+
+        The history already contains each of their events when `event` is called.
+        """
 
     def checking(self, what: str) -> None:
-        """A check is being made before trials that need it; it ends with its `check_ended`."""
+        """A check is running before the trials that need it; `check_ended` marks its end."""
 
     def event(self, event: Event) -> None:
-        """Something happened in a trial, or a check has ended."""
+        """An event of a trial or the end of a check."""
 
     def warn(self, words: str) -> None:
-        """Something that a person may want to mend while the grid goes on; from any thread."""
+        """A problem that the user may want to fix; from any thread."""
 
     def busy(self, words: str) -> None:
-        """Other programs' use of a machine that was busy at first, empty while it is quiet; from any thread."""
+        """Load by other programs, empty while the machine is idle.
+
+        Called from any thread, only if the machine was busy at the start.
+        """
 
     def end(self, words: str = "") -> None:
-        """No trial runs any more; words say what is still being done, and without words nothing is."""
+        """No trial is running any more.
+
+        `words` describes remaining work, and is empty when all is done.
+        """
 
 
 class RecordingListener:
-    """Fetches what is missing, and remembers what happened: for scripts, notebooks and tests."""
+    """Fetches missing data and records the callbacks: for scripts, notebooks and tests."""
 
     def __init__(self) -> None:
         self.todo: list[WorkItem] = []
@@ -46,28 +55,28 @@ class RecordingListener:
         self.warnings: list[str] = []
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
-        """Fetch it without a word."""
+        """Fetch it silently."""
         from raybench.datasets.fetch import fetch
 
         fetch(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Remember what is to be run."""
+        """Record the planned work."""
         self.todo = list(todo)
 
     def checking(self, what: str) -> None:
-        """Nothing to remember: its end will tell."""
+        """No-op; the `check_ended` event is recorded instead."""
 
     def event(self, event: Event) -> None:
-        """Remember it."""
+        """Record it."""
         self.events.append(event)
 
     def warn(self, words: str) -> None:
-        """Remember it."""
+        """Record it."""
         self.warnings.append(words)
 
     def busy(self, words: str) -> None:
-        """Nothing to remember: it began with a warning."""
+        """No-op; a warning was recorded at the start."""
 
     def end(self, words: str = "") -> None:
-        """Nothing to take away."""
+        """No-op: there is no display."""

@@ -1,5 +1,6 @@
-"""What Ray needs of this machine, checked before it starts: without it Ray waits for minutes, crashes, or says why in
-words of its own insides.
+"""Check Ray's requirements on this machine before it starts.
+
+If one is missing, Ray waits for minutes, crashes, or reports an internal error.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from raybench.core.temp_folders import Scratch
 from raybench.errors import ExecutionError
 
 FILES, FILES_PER_CORE = 96, 4
-"""Open files of that process of Ray's which has most of them, and half as many to spare: 58 on 2 cores, 80 on 8."""
+"""Open files of the Ray process that has most of them, with a margin of a half; measured: 58 on 2 cores, 80 on 8."""
 
 THREADS, THREADS_PER_CORE = 160, 28
-"""Threads of all of Ray's processes and of one trial on a core each: 208 on 2 cores, 354 on 8 without the trials."""
+"""Threads of all Ray processes and of one trial per core; measured: 208 on 2 cores, 354 on 8 without the trials."""
 
 PROBE_SECONDS = 60.0
 
 HARMLESS = ("RAY_ADDRESS", "RAY_AIR_NEW_OUTPUT", "RAY_ENABLE_UV_RUN_RUNTIME_ENV", "RAY_USAGE_STATS_ENABLED")
-"""Variables of which Ray takes any value."""
+"""Variables for which Ray accepts any value."""
 
 FILES_SHORT = """Ray needs {needed} open files in a process on this machine, and the limit is {limit}. \
 Raise it (`ulimit -n {needed}`, as root or in /etc/security/limits.conf; `--ulimit nofile={needed}` of docker run), \
@@ -41,10 +42,10 @@ NO_VARIABLE = """Ray cannot start with this value of the environment variable {n
 
 
 def check_settings() -> None:
-    """Check that this interpreter can load Ray, and with the environment's settings, of which a wrong one crashes it.
+    """Check that this interpreter can load Ray with the environment's settings; an invalid one crashes it.
 
     Raises:
-        ExecutionError: with the name of the setting.
+        ExecutionError: it cannot; the message names the setting.
     """
     if sys.flags.optimize > 1:
         raise ExecutionError(NO_DOCSTRINGS)
@@ -54,11 +55,11 @@ def check_settings() -> None:
     for name in names:
         if not _can_import_ray([name]):
             raise ExecutionError(NO_VARIABLE.format(name=name, value=os.environ[name][:80]))
-    # Otherwise it is not about one of them, and Ray itself says what it is.
+    # Otherwise no setting is the cause, and Ray itself reports the error.
 
 
 def _can_import_ray(names: Collection[str]) -> bool:
-    """Whether a process with these of Ray's variables alone can import it."""
+    """Return whether a process with only these Ray variables can import it."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("RAY_") or name in names}
     try:
         done = subprocess.run(
@@ -74,12 +75,12 @@ def _can_import_ray(names: Collection[str]) -> bool:
 
 
 def check_limits(cores: int) -> None:
-    """Check that Ray may open as many files and start as many threads as it needs.
+    """Check that the limits of files and threads are sufficient for Ray.
 
-    Of files the hard limit counts, up to which Ray raises the soft one.
+    For files the hard limit counts, up to which Ray raises the soft one.
 
     Raises:
-        ExecutionError: it may not; otherwise it would wait for ever for processes that cannot start.
+        ExecutionError: it may not; Ray would wait forever for processes that cannot start.
     """
     limit, needed = resource.getrlimit(resource.RLIMIT_NOFILE)[1], FILES + FILES_PER_CORE * cores
     if limit != resource.RLIM_INFINITY and limit < needed:
@@ -92,7 +93,7 @@ def check_limits(cores: int) -> None:
 
 
 def _thread_limits() -> Iterator[tuple[str, int, int]]:
-    """Where a limit of processes and threads comes from, its value, and how many of them there are; Linux only."""
+    """Limits of processes and threads, with origin and use; Linux only."""
     limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if sys.platform == "linux" and os.geteuid() and limit != resource.RLIM_INFINITY:  # root has no such limit
         yield "ulimit -u", limit, sum(_threads_of(os.geteuid()))
@@ -110,10 +111,10 @@ def _threads_of(user: int) -> Iterator[int]:
 
 
 def ray_folder() -> Scratch:
-    """A temporary folder for a Ray of our own.
+    """Create a temporary folder for a local Ray.
 
     Raises:
-        ExecutionError: there is none.
+        ExecutionError: it cannot be created.
     """
     try:
         return Scratch(for_ray=True)

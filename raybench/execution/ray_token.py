@@ -1,4 +1,4 @@
-"""A token of its own for a Ray that is started on this machine: without it Ray's servers would run anybody's code."""
+"""Private token for a local Ray; without one, Ray's servers would run any user's code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 @contextmanager
 def own_token(folder: Path) -> Iterator[None]:
-    """Have a Ray that starts meanwhile accept a new token alone, whatever the shell says of authentication.
+    """Make a Ray that starts in this context accept only a new token.
 
-    The token is in a file, so that it stands neither on a command line nor in a trial's environment, and Ray writes
+    The shell's settings are ignored.
+
+    The token is in a file, so that it appears neither on a command line nor in a trial's environment, and Ray writes
     none into the home folder, which may be read-only.
 
     Args:
-        folder: in which no other user can read.
+        folder: a folder that no other user can read.
 
     Raises:
         OSError: the file cannot be written.
@@ -46,7 +48,10 @@ def own_token(folder: Path) -> Iterator[None]:
 
 
 def _read_again() -> None:
-    """Ray reads how to authenticate once in a process, when it is imported, and the token when it is first needed."""
+    """Reload Ray's authentication settings and token.
+
+    Ray reads the settings once, on import, and the token on first use.
+    """
     raylet: Any = ray._raylet
     raylet.Config.initialize("")
     raylet.AuthenticationTokenLoader.instance().reset_cache()

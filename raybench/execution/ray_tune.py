@@ -1,7 +1,7 @@
-"""Trials fanned out by Ray Tune, on this machine or on a cluster: each in a fresh process on a device of its own.
+"""Trials distributed by Ray Tune, on this machine or on a cluster: each in a fresh process on its own device.
 
-Tune gives a trial an actor on the right node (`raybench.execution.actor`), which is reused. Tune is asked for one trial
-for each device that is free (`Dispatcher`), because left to itself it lets small trials overtake large ones.
+Tune gives a trial an actor on the right node (`raybench.execution.actor`), which is reused. Tune receives one trial for
+each free device (`Dispatcher`), because otherwise it lets small trials overtake large ones.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# Ray reads these when it is imported: no telemetry, no copy of the environment under `uv run`, none of Tune's own
-# loggers and snapshots (resuming is the journal's work), and our own handling of Ctrl-C.
+# Ray reads these on import: no telemetry, no copy of the environment under `uv run`, none of Tune's loggers and
+# snapshots (the journal is used to resume), and raybench's own handling of Ctrl-C.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "1000000")
-# Tune starts one trial at a time where a searcher names them: one that waits for its node would hold up all others.
+# Tune starts one trial at a time if a searcher suggests them: a trial waiting for its node would block all others.
 os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", "1000")
-# Ray runs its workers, and so everything they start, at niceness 15: any other process would starve a timed trial.
+# Ray runs its workers and their children at niceness 15: any other process would slow down a timed trial.
 os.environ.setdefault("RAY_worker_niceness", "0")
-# A worker that ends would kill the guard of a trial, which then could not end what the trial has started.
+# A worker that ends would kill the guard of a trial, which then could not clean up the trial's processes.
 os.environ.setdefault("RAY_kill_child_processes_on_worker_exit", "0")
 
 import ray
@@ -65,15 +65,15 @@ from raybench.planning.node import Node, probe_node
 from raybench.trial.record import failure_event
 
 SMALL_OBJECT_STORE = 100 * 1024 * 1024
-"""Bytes of Ray's object store on a machine of our own: only events pass through it."""
+"""Bytes of Ray's object store on a local Ray: only events pass through it."""
 
 PROBE_TIMEOUT = 120.0
 ACTOR_GONE = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError", "NodeDiedError")
 PIN = 0.001
-"""A sliver of a node's own resource: pins a trial to that node."""
+"""A small fraction of a node's own resource, which pins a trial to that node."""
 
 RESTARTS = 2
-"""How often a grid starts its own Ray again: one that ends a third time would go on ending."""
+"""Maximum number of restarts of a local Ray; after a third crash further ones are likely."""
 
 RESTARTED = """{why}. Ray is started again; trials that were running are lost and tried again while `retries` last."""
 
@@ -84,14 +84,14 @@ NO_NODE = {"type": "NodeGone", "message": "every node that can hold it went away
 
 
 class _NotForDisk:
-    """Tune writes its searcher and callbacks to disk to restore a run from; ours is restored from the journal."""
+    """Tune writes its searcher and callbacks to disk to resume from; raybench resumes from the journal."""
 
     def __reduce__(self) -> tuple[type[object], tuple[()]]:
         return object, ()
 
 
 class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
-    """Suggests what the dispatcher places: one trial for each free device, in the plan's order."""
+    """Suggests the trials that the dispatcher places: one for each free device, in the plan's order."""
 
     def __init__(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, presence: NodeMonitor) -> None:
         super().__init__()
@@ -125,24 +125,24 @@ class _PlanOrder(_NotForDisk, Searcher):  # type: ignore[misc]
         }
 
     def _code(self, job: Job) -> Any:
-        """A user's workload files in Ray's object store, for nodes that do not see the driver's disk."""
+        """A user's workload files in Ray's object store, for nodes without a shared disk."""
         if job.code and job.code not in self._codes:
             names = job.workload["files"]
             self._codes[job.code] = ray.put({name: (Path(job.code) / name).read_bytes() for name in names})
         return self._codes.get(job.code)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Nothing: the event that ends a trial has released its device."""
+        """No-op: the end event of a trial has released its device."""
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: the journal is what a grid resumes from."""
+        """No-op: a grid resumes from the journal."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing, likewise."""
+        """No-op, for the same reason."""
 
 
 class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
-    """Passes events on as they arrive, and names the end of a trial whose actor went away."""
+    """Passes events on; classifies the end of a trial whose actor died."""
 
     def __init__(self, dispatcher: Dispatcher, sink: Sink, presence: NodeMonitor, watch: RayWatch | None) -> None:
         self._dispatcher, self._sink, self._presence, self._watch = dispatcher, sink, presence, watch
@@ -172,7 +172,7 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             self._tell(failure_event(job, status, error))
 
     def _tell(self, event: Event) -> None:
-        """Pass an event on; why it was refused is kept, for Tune makes a text of every error."""
+        """Pass an event on; an error is stored, because Tune converts every error to text."""
         try:
             self._sink(event)
         except RaybenchError as error:
@@ -181,7 +181,7 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
 
 
 class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
-    """Takes back trials that wait for a node which has gone: Tune would wait with them."""
+    """Withdraws trials that wait for a node which has gone; Tune would wait with them."""
 
     def __init__(self, dispatcher: Dispatcher, presence: NodeMonitor) -> None:
         super().__init__()
@@ -198,9 +198,10 @@ class _DepartedNodeScheduler(_NotForDisk, FIFOScheduler):  # type: ignore[misc]
 
 
 def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
-    """The status of a trial whose actor failed, from what Ray says of it.
+    """The status of a trial whose actor failed, from Ray's error message.
 
-    An actor goes away with its worker or its node, or is ended by Ray's memory monitor. Anything else was raised in it.
+    An actor goes away with its worker or its node, or is killed by Ray's memory monitor. Any other error was raised in
+    the actor.
     """
     if any(sign in trace for sign in ("OutOfMemoryError", "low on memory", "memory pressure")):
         return TrialStatus.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
@@ -211,10 +212,10 @@ def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
 
 
 def _bundle(placement: AssignedWork) -> dict[str, float]:
-    """What a placement takes of its node, in Ray's resources.
+    """The resources that a placement takes of its node, in Ray's terms.
 
-    A Ray of our own has nobody else to keep account for: there every trial asks for the same, since Tune starts an
-    actor anew, and with it the templates, for a trial that asks for something else.
+    A local Ray has no other users: there every trial requests the same, because Tune starts a new actor, and with it
+    new fork servers, for a trial that requests different resources.
     """
     if not placement.node.address:
         return {"CPU": PIN}
@@ -228,16 +229,18 @@ def _bundle(placement: AssignedWork) -> dict[str, float]:
 
 
 def _innermost(error: BaseException) -> str:
-    """What an error came from, in a line: Ray hides a refused token below two of its own."""
+    """The root cause of an error in one line: Ray wraps a refused token in two errors of its own."""
     while error.__cause__ is not None:
         error = error.__cause__
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 class _OwnPath(JobConfig):  # type: ignore[misc]
-    """Keeps the driver's folder off the path of Ray's workers, where a module could hide one of Python's own library.
+    """Keeps the driver's folder off the path of Ray's workers.
 
-    A raybench that is not installed is found there nevertheless.
+    A module there could hide one of the standard library.
+
+    A raybench that is not installed is still found there.
     """
 
     def __init__(self) -> None:
@@ -245,7 +248,7 @@ class _OwnPath(JobConfig):  # type: ignore[misc]
         super().__init__(_py_driver_sys_path=[] if package.name.endswith("-packages") else [str(package)])
 
     def _runtime_env_has_working_dir(self) -> bool:
-        """Yes, since Ray then adds no folder: it has no other way to ask for that."""
+        """True, because Ray then adds no folder to the path; it has no option for that."""
         return True
 
 
@@ -253,7 +256,7 @@ class _OwnPath(JobConfig):  # type: ignore[misc]
 def _sigterm_kept() -> Iterator[None]:
     """Keep this process's handler of SIGTERM.
 
-    A Ray that starts sets two of its own, of which one aborts the process; one that ends leaves none.
+    Ray sets two handlers of its own on start, one of which aborts the process, and removes them all on shutdown.
     """
     handler, install = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
     utils.set_sigterm_handler = lambda handler: None
@@ -266,11 +269,11 @@ def _sigterm_kept() -> Iterator[None]:
 
 
 class RayTuneExecutor:
-    """Ray Tune on this machine (`address` None: a Ray of its own, ended with it) or on a running cluster."""
+    """Ray Tune on this machine (`address` None: a local Ray, shut down with it) or on a running cluster."""
 
     isolation = PROCESS
     own_is_up = False
-    """Whether the Ray of this process was started here, by any of these executors, and is no cluster."""
+    """Whether the Ray of this process is a local one that was started by one of these executors."""
 
     def __init__(self, address: str | None = None, patience: float = RETURN_TIMEOUT) -> None:
         self._address, self._patience = address, patience
@@ -281,7 +284,9 @@ class RayTuneExecutor:
         self._watch: RayWatch | None = None
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """Every node of the cluster, or this machine as one: each asked on the spot, also for its environments.
+        """Every node of the cluster, or this machine as one.
+
+        Each is probed locally, including its environments.
 
         Raises:
             ExecutionError: a node does not answer.
@@ -293,7 +298,7 @@ class RayTuneExecutor:
             raise ExecutionError(f"{gone} before the first trial: run the same command again") from None
 
     def _ask(self, environments: Sequence[str]) -> list[Node]:
-        """Every node, asked on the spot.
+        """Every node, each probed locally.
 
         Raises:
             ExecutionError: a node does not answer.
@@ -321,24 +326,26 @@ class RayTuneExecutor:
         return disambiguate([limit_to_ray(node, entry["Resources"]) for node, entry in zip(nodes, alive, strict=True)])
 
     def _connect(self, tell: Tell) -> None:
-        """Start a Ray of our own in a short-named folder (its sockets' paths are limited), or join the cluster.
+        """Start a local Ray or join the cluster.
 
-        A Ray that the caller has started is the cluster, and stays up.
+        The local Ray's folder has a short name, because socket paths have a length limit.
+
+        A Ray that the caller has started is the cluster, and is not shut down.
 
         Raises:
             ExecutionError: Ray does not start, or there is no cluster at the address.
-            RayGoneError: a Ray of our own ended while it started.
+            RayGoneError: a local Ray ended while it started.
         """
         if self._connected:
             return
         if ray.is_initialized():
             self._connected, self._started = True, RayTuneExecutor.own_is_up
             return
-        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what it would say is told by our own display
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # raybench's own display reports the same
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
         quiet["job_config"] = _OwnPath()
-        # A Ray that is no cluster takes the address 127.0.0.1, and then its servers listen there alone; with any other
-        # they listen on every network interface. It has no argument for that: it takes 127.0.0.1 to be a slip.
+        # A Ray that is not a cluster takes the address 127.0.0.1, and then its servers listen only there; otherwise
+        # they listen on every network interface. There is no argument for that: Ray treats 127.0.0.1 as a mistake.
         ray_constants.ENABLE_RAY_CLUSTER = self._address is not None
         if self._address is not None:
             del quiet["include_dashboard"]
@@ -352,7 +359,7 @@ class RayTuneExecutor:
         check_limits(probe_node().cores)
         self._scratch = ray_folder()
         self._kept.enter_context(own_token(self._scratch.path))
-        # Ray opens the folder that it is given to every user of the machine: it gets one inside a private one.
+        # Ray makes its folder accessible to every user of the machine, so it is placed inside a private one.
         folder, cores = self._scratch.path / "r", probe_node().cores
         self._reaper = Reaper(self._scratch.path)
         self._watch = RayWatch(folder, tell)
@@ -360,7 +367,7 @@ class RayTuneExecutor:
             memory = {"object_store_memory": SMALL_OBJECT_STORE}
             with _sigterm_kept():
                 ray.init("local", num_cpus=cores, _temp_dir=str(folder), **memory, **quiet)
-        # Whatever Ray raises: of a machine too busy for its own time limits it is a plain Exception.
+        # Any error of Ray: on a machine too busy for its time limits it raises a plain Exception.
         except Exception as error:
             self._watch.check_soon()
             raise ExecutionError(f"Ray did not start on this machine: {error}") from error
@@ -374,13 +381,14 @@ class RayTuneExecutor:
         return measure_load() if self._address is None else None
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        """Run through Tune until nothing is left; a Ray of our own that ends meanwhile is started again.
+        """Run through Tune until nothing is left; a local Ray that ends meanwhile is restarted.
 
         Raises:
             ExecutionError: Ray does not start, or has ended too often.
         """
         in_main = threading.current_thread() is threading.main_thread()
-        # SIGTERM, such as a batch system's, ends a grid like Ctrl-C. Ray's own handler would end the process at once.
+        # SIGTERM, for example from a batch system, stops a grid like Ctrl-C. Ray's handler would end the process at
+        # once.
         old_handler = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None
         endings, head_watch = 0, None
         try:
@@ -411,7 +419,7 @@ class RayTuneExecutor:
 
     @staticmethod
     def _give_back(dispatcher: Dispatcher, sink: Sink, reason: str) -> None:
-        """Release what ran when Ray ended: trials are lost (retried while retries last), checks start again."""
+        """Release the work that ran when Ray ended: trials are lost (retried while retries remain), checks restart."""
         error = {"type": "RayGone", "message": reason}
         for work in [placement.work for placement in dispatcher.running]:
             dispatcher.release(work.name, work.attempt, lost=True, begun=not work.check)
@@ -450,7 +458,10 @@ class RayTuneExecutor:
             storage.close()
 
     def close(self) -> None:
-        """Leave the cluster, or end our own Ray and its folder; a Ray that the caller has started stays up."""
+        """Leave the cluster, or shut down the local Ray and remove its folder.
+
+        A Ray that the caller has started is not shut down.
+        """
         if self._watch:
             self._watch.expect_shutdown()
         if self._joined or self._scratch:

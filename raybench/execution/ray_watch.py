@@ -1,7 +1,9 @@
-"""Notice that the Ray of this process is gone: Ray itself waits for it, for a minute or for ever.
+"""Detect that the Ray of this process has ended.
+
+Ray itself would wait for a minute or forever.
 
 Ray has two processes that nothing replaces: the raylet, which starts workers and ends if its agent does, and the GCS,
-which most calls go to. Measured with Ray 2.60: without its raylet, Tune waits for ever for actors that cannot start;
+which most calls go to. Measured with Ray 2.60: without its raylet, Tune waits forever for actors that cannot start;
 without its GCS, a call blocks for 60 s, and then Ray ends the whole process.
 """
 
@@ -22,13 +24,13 @@ from ray._private import worker
 from raybench.execution.base import Tell
 
 EVERY = 0.2
-"""Seconds between two looks at Ray's processes once it is up; a look takes microseconds."""
+"""Seconds between two checks of Ray's processes once it is up; a check takes microseconds."""
 
 EVERY_AT_START = 0.05
-"""Seconds between two looks while Ray starts; one takes milliseconds."""
+"""Seconds between two checks while Ray starts; a check takes milliseconds."""
 
 SLOW_START = 20.0
-"""Seconds after which the user hears that Ray is still starting: it takes 3 s on a quiet machine."""
+"""Seconds after which the user is informed that Ray is still starting; it takes 3 s on a quiet machine."""
 
 STILL_STARTING = """Ray has not started after {seconds:g} s. It goes on trying for about a minute: a busy machine \
 takes long, and a start that fails is reported then."""
@@ -36,7 +38,7 @@ takes long, and a start that fails is reported then."""
 AT_START = "{gone} while Ray started. Ray gives up within a minute; then it is started again."
 
 SETTLE = 1.0
-"""Seconds after an error from Ray until its processes have ended, if they are the cause."""
+"""Seconds to wait, after an error from Ray, for the end of its processes, which may be the cause."""
 
 HEAD_EVERY = 5.0
 """Seconds between two attempts to connect to a cluster's head."""
@@ -47,7 +49,7 @@ this command. What has ended is kept: once the head is up, the same command goes
 HEAD_BACK = "The head of the Ray cluster at {address} answers again."
 
 PROGRAMS = {"gcs_server": ("GCS server", "/gcs/gcs_server"), "raylet": ("raylet", "/raylet/raylet")}
-"""Ray's names of the two processes, each with its name in a message and the end of its program's path."""
+"""Ray's names of the two processes, each with its display name and the end of its program's path."""
 
 REMOVED = "{folder} was removed during the run (by a program that cleans up temporary files?)"
 
@@ -55,16 +57,16 @@ REMOVED = "{folder} was removed during the run (by a program that cleans up temp
 class RayGoneError(BaseException):
     """Ray ended, or its folder was removed; the message says which process and how.
 
-    It is no `Exception`, because Tune answers one with requests to Ray, for which it waits.
+    It is not an `Exception`, because Tune reacts to those with blocking requests to Ray.
     """
 
 
 class RayWatch:
-    """Watches the Ray that this process starts, from before `ray.init` until it is closed.
+    """Watches a local Ray from before `ray.init` until it is closed.
 
     Args:
-        folder: where Ray keeps what is temporary.
-        tell: receives a sentence if Ray ends while `ray.init` has not returned.
+        folder: Ray's temporary folder.
+        tell: receives a message if Ray ends before `ray.init` has returned.
     """
 
     def __init__(self, folder: Path, tell: Tell) -> None:
@@ -75,13 +77,13 @@ class RayWatch:
         self._gone = ""
         self._noted: set[str] = set()
         self._closing = threading.Event()
-        # Of a worker or raylet that ends Ray prints a page of its own logs, often before the end is noticed here.
+        # When a worker or raylet ends, Ray prints a page of its logs, often before the end is detected here.
         worker.print_to_stdstream = lambda *arguments, **named: None
         self._thread = threading.Thread(target=self._watch, name="ray-watch", daemon=True)
         self._thread.start()
 
     def ray_is_up(self) -> None:
-        """Watch the processes by Ray's own list of them: while it starts they are looked for in /proc."""
+        """Watch the processes in Ray's own list; while Ray starts they are searched for in /proc."""
         node = worker._global_node
         self._commands = {name: list(node.all_processes[name][0].process.args) for name in PROGRAMS}
         self._processes = {name: node.all_processes[name][0].process for name in PROGRAMS}
@@ -104,7 +106,7 @@ class RayWatch:
                 self._gone = REMOVED.format(folder=self._folder)
 
     def _look_for_processes(self) -> dict[str, int | None]:
-        """The processes of a Ray that starts: None for one that runs, 0 for one that has ended."""
+        """The processes of a Ray that is starting: None for a running one, 0 for one that has ended."""
         running = set()
         for child in psutil.Process().children():
             with suppress(psutil.Error):  # it has just ended
@@ -128,9 +130,11 @@ class RayWatch:
             self._tell(AT_START.format(gone=self._gone))
 
     def _start_another_gcs(self) -> None:
-        """Start a GCS at the address of the old one, so that calls to that end, also those of Ray's own shutdown.
+        """Start a GCS at the address of the old one.
 
-        It knows nothing of the old one's workers. It ends with everything else that Ray leaves (`Reaper`).
+        Calls to that address then return, including those of Ray's own shutdown.
+
+        It has no information on the old one's workers. It is cleaned up with Ray's other leftovers (`Reaper`).
         """
         ports = [path.read_text().strip() for path in self._folder.glob("session_2*/gcs_server_port*")]
         port = f"--gcs_server_port={ports[0] if ports else 0}"
@@ -139,25 +143,28 @@ class RayWatch:
             subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def check(self) -> None:
-        """Return if Ray is up.
+        """Check that Ray is up.
 
         Raises:
-            RayGoneError: it is not.
+            RayGoneError: it has ended.
         """
         if self._gone:
             raise RayGoneError(self._gone)
 
     def check_soon(self) -> None:
-        """Do what `check` does, for an error that may come from a Ray that is ending: wait for its end for a second."""
+        """Call `check` after an error that an ending Ray may have caused.
+
+        It waits for the end up to a second.
+        """
         deadline = time.monotonic() + SETTLE
         while not self._gone and time.monotonic() < deadline:
             time.sleep(EVERY / 4)
         self.check()
 
     def expect_shutdown(self) -> None:
-        """Take the end of Ray's processes for its shutdown, which comes next.
+        """Treat the end of Ray's processes as its shutdown, which comes next.
 
-        The shutdown of a Ray that has lost a process is watched: it would wait for a GCS that ends now.
+        If Ray has lost a process, its shutdown is watched, because it would wait for a GCS that ends now.
         """
         if not self._gone:
             self._stop()
@@ -173,11 +180,13 @@ class RayWatch:
 
 
 class HeadWatch:
-    """Says that the head of a cluster no longer answers: Ray is silent for a minute, and then ends the process.
+    """Reports that the head of a cluster no longer answers.
+
+    Ray is silent for a minute, then ends the process.
 
     Args:
         address: host and port of the cluster's GCS.
-        tell: receives a sentence.
+        tell: receives the message.
         every: seconds between two attempts to connect; the second failure in a row is reported.
     """
 

@@ -1,7 +1,7 @@
-"""Cleans up after a driver that was killed: a process that outlives it ends what Ray leaves and removes its folders.
+"""Clean up Ray processes and temporary folders if the driver is killed.
 
-Ray's own processes go with their driver, but its agents take seconds to see that, and on a busy machine many. Runs as
-`python -m raybench.execution.reaper DRIVER FOLDER`, as the driver's child, until its standard input ends.
+Ray's own processes end after their driver, but its agents take seconds to detect its end, and longer on a busy machine.
+Runs as `python -m raybench.execution.reaper DRIVER FOLDER`, as the driver's child, until its standard input ends.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from raybench.core.files import PACKAGE
 from raybench.core.temp_folders import sweep
 
 EVERY = 0.3
-"""Seconds between two looks while Ray starts; once it is up there is none until the end, for a trial would pay it."""
+"""Seconds between two checks while Ray starts; later there is none until the end, as it would slow down trials."""
 
 CLOSE_TIMEOUT = 10.0
-"""Seconds that a driver waits for it."""
+"""Seconds that a driver waits for the reaper."""
 
 END_TIMEOUT = 5.0
-"""Seconds in which a process that was killed has gone."""
+"""Seconds until a killed process must have ended."""
 
 
 class Reaper:
-    """The driver's side of it. Start it before Ray.
+    """The driver's handle of the reaper process. Start it before Ray.
 
     Args:
-        folder: in which Ray keeps what is temporary; its processes have that in their command lines.
+        folder: Ray's temporary folder; Ray's processes have it in their command lines.
 
     Raises:
         OSError: it cannot be started.
@@ -51,14 +51,14 @@ class Reaper:
         )
 
     def ray_is_up(self) -> None:
-        """Have it take note of what there is now, and look no more."""
+        """Make it record the current processes and stop checking."""
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
 
     def close(self) -> None:
-        """Have it end what is left of Ray, and wait for that, but not for ever: it has little to do."""
+        """Make it end the remaining Ray processes; wait up to `CLOSE_TIMEOUT`."""
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -67,7 +67,10 @@ class Reaper:
 
 
 def of_ray(driver: int, folder: str) -> set[psutil.Process]:
-    """The children of a driver that have Ray's folder in their command lines, and all that descend from them."""
+    """The driver's child processes that belong to Ray, and their descendants.
+
+    They have Ray's folder in their command lines.
+    """
     processes = set()
     with suppress(psutil.Error):  # the driver has just ended
         for child in psutil.Process(driver).children():
@@ -78,17 +81,17 @@ def of_ray(driver: int, folder: str) -> set[psutil.Process]:
 
 
 def still_there(known: set[psutil.Process], folder: str) -> set[psutil.Process]:
-    """What Ray still has running: what was known of, and what it has started since, as it does until it has ended.
+    """Ray's running processes: the known ones and those started since, as Ray starts some until it has ended.
 
-    What a worker has started, such as a trial, is not Ray's: its guard ends it.
+    A worker's children, such as a trial, are not included: their guard ends them.
     """
     candidates = known | {each for each in psutil.process_iter() if _is_ray(each, folder) or _is_worker(each, known)}
-    # The reaper is a child of the driver that has the folder in its command line, too.
+    # The reaper, a child of the driver too, also has the folder in its command line.
     return {process for process in candidates if _runs(process) and process.pid != os.getpid()}
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it is there and no zombie; another process that was given its number is not it."""
+    """Return whether it is running: not a zombie, and not another process with the same id."""
     try:
         return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.Error:
@@ -101,7 +104,7 @@ def _is_ray(process: psutil.Process, folder: str) -> bool:
 
 
 def _is_worker(process: psutil.Process, known: set[psutil.Process]) -> bool:
-    """Whether it is a worker at work: these have nothing in their command lines but what they do."""
+    """Return whether it is a busy worker; its command line contains only its task."""
     if not _command(process).startswith("ray::"):
         return False
     try:
@@ -120,7 +123,10 @@ def _command(process: psutil.Process) -> str:
 
 
 def main(driver: int, folder: str) -> None:
-    """Take note of what Ray starts for a driver; when that has gone, or is done, end what is left."""
+    """Record the processes that Ray starts for a driver.
+
+    When the driver is done or gone, the remaining ones are killed.
+    """
     known: set[psutil.Process] = set()
     poll = select.poll()
     poll.register(0, select.POLLIN)
@@ -130,7 +136,7 @@ def main(driver: int, folder: str) -> None:
             if not os.read(0, 1):
                 break
             pause = None
-        # Once the driver has gone, its number may be another's.
+        # After the driver has ended, its process id may be reused.
         ray_processes = of_ray(driver, folder)
         if os.getppid() == driver:
             known |= ray_processes
@@ -139,7 +145,7 @@ def main(driver: int, folder: str) -> None:
         for process in processes:
             with suppress(psutil.Error):
                 process.kill()
-        # Until one has ended it writes and holds its locks.
+        # Until it has ended, a process writes files and holds its locks.
         time.sleep(0.02)
     sweep()
 

@@ -1,6 +1,6 @@
-"""A Ray `runtime_env` as a trial's environment: Ray makes it, and an actor of Ray's in it keeps the fork template.
+"""Ray's `runtime_env` as a trial's environment: Ray creates it, and an actor in it keeps the fork server.
 
-Ray tries a `runtime_env` that cannot be made for ever, so that everything here that waits for one has a limit.
+Ray retries a `runtime_env` that cannot be created forever, so every wait for one has a timeout here.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from raybench.planning.node import Node, installed, probe_node
 from raybench.trial.record import failure_event
 
 MAKE_TIMEOUT = 300.0
-"""Seconds that making a `runtime_env` may take: one with large packages takes a minute."""
+"""Timeout for creating a `runtime_env`, in seconds: one with large packages takes a minute."""
 
 
 class _Host:
-    """Lives inside the `runtime_env`, in a worker process of Ray's."""
+    """Actor that runs inside the `runtime_env`, in a Ray worker process."""
 
     def interpreter(self) -> dict[str, Any]:
-        """What is there, as the fields of an `Interpreter`."""
+        """Description of its interpreter, as the fields of an `Interpreter`."""
         packages = installed((*PACKAGES.values(), *NEEDED))
         return {"version": platform.python_version(), "packages": packages}
 
     def start(self, framework: str, passive: bool) -> None:
-        """Load a framework into a fork template."""
+        """Load a framework into a fork server."""
         self._framework, self._template = framework, ForkServer(framework, passive=passive)
 
     def run(self, job: dict[str, Any]) -> Iterator[Event]:
@@ -51,10 +51,12 @@ class _Host:
 
 
 class _Place:
-    """A `runtime_env` on this node: an actor in it, which finds this raybench and takes no resources of its own.
+    """A `runtime_env` on this node, with an actor in it.
+
+    The actor finds this raybench, and takes no resources.
 
     Raises:
-        ValueError, TypeError: Ray says that it is no `runtime_env`.
+        ValueError, TypeError: Ray does not accept it as a `runtime_env`.
     """
 
     def __init__(self, runtime_env: Mapping[str, Any]) -> None:
@@ -69,15 +71,15 @@ class _Place:
         self.host = ray.remote(_Host).options(num_cpus=0, scheduling_strategy=affinity, runtime_env=own_env).remote()
 
     def close(self) -> None:
-        """End the actor and, with it, everything that it has started."""
+        """End the actor and all processes that it has started."""
         ray.kill(self.host)
         self._folder.close()
 
 
 def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
-    """This machine, a node of Ray's, and what environments come to on it, those of a `runtime_env` too.
+    """Describe this machine, a Ray node, with environments including `runtime_env` ones.
 
-    Every `runtime_env` is made here, all at once; this takes at most `MAKE_TIMEOUT` and what `probe_node` takes.
+    Every `runtime_env` is created here, all in parallel; this takes at most `MAKE_TIMEOUT` in addition to `probe_node`.
     """
     node = probe_node(address, environments)
     interpreters = dict(node.environments)
@@ -105,16 +107,19 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
 
 
 def _in_short(error: Exception, runtime_env: Mapping[str, Any]) -> str:
-    """The last line of what Ray says of a `runtime_env` that is no frame of a traceback, without secrets."""
+    """The last line of Ray's error about a `runtime_env`, without secrets.
+
+    Traceback frames are skipped.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return mask_words(lines[-1], runtime_env)[:300] if lines else type(error).__name__
 
 
 class RemoteForkServer:
-    """A fork template inside a `runtime_env`, on the node of the actor that asks for it.
+    """A fork server inside a `runtime_env`, on the requesting actor's node.
 
     Raises:
-        ExecutionError: the `runtime_env` cannot be made, or the framework cannot be loaded in it.
+        ExecutionError: the `runtime_env` cannot be created, or the framework cannot be loaded in it.
     """
 
     def __init__(self, framework: str, runtime_env: Mapping[str, Any], passive: bool = False) -> None:
@@ -142,6 +147,6 @@ class RemoteForkServer:
             yield failure_event(job, TrialStatus.LOST, failure)
 
     def close(self) -> None:
-        """End the actor and, with it, the template and whatever trial it still has."""
+        """End the actor, with the fork server and any running trial."""
         self.alive = False
         self._place.close()

@@ -1,4 +1,4 @@
-"""Who runs next, and on what: one trial for each device that is free, in the order of the plan."""
+"""Scheduling of trials: one for each free device, in the order of the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raybench.planning.plan import WorkItem
 
 @dataclass(frozen=True)
 class AssignedWork:
-    """An attempt with what it was given: a node, the numbers of its cores and of its accelerators."""
+    """An attempt with its assigned resources: a node, core numbers and accelerator numbers."""
 
     work: WorkItem
     node: Node
@@ -23,7 +23,7 @@ class AssignedWork:
 
 
 class _Free:
-    """What is free on one node."""
+    """The free resources of one node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -35,11 +35,11 @@ class _Free:
 
 
 class Dispatcher:
-    """Keeps the plan's order on every node.
+    """Schedules work in the plan's order on every node.
 
-    A trial that has to wait, for a node or for a check, holds its node: what comes later in the order does not overtake
-    it there, whatever would fit. So the shuffled repeats stay what they are, and a drift of the machine falls on all
-    cells. A node that is away (`present`) holds nothing: what it had, and what only it can hold, waits for it.
+    A trial that has to wait, for a node or for a check, reserves its node: later trials do not overtake it there, even
+    if they would fit. This preserves the order of the shuffled repeats, so that a drift of the machine affects all
+    cells. An absent node (`present`) reserves nothing: its trials, and those that only fit there, wait for it.
     """
 
     def __init__(self, work: Iterable[WorkItem], nodes: Sequence[Node], retries: int = 0) -> None:
@@ -51,22 +51,22 @@ class Dispatcher:
         self._running: dict[str, AssignedWork] = {}
 
     def add(self, work: WorkItem) -> None:
-        """One more, after all others: for work that follows from what came of other work."""
+        """Append an item that follows from the results of other work."""
         self._waiting.append(work)
         if work.check:
             self._checks.add(work.key)
 
     @property
     def nodes(self) -> list[Node]:
-        """Those that it places trials on."""
+        """The nodes on which it places trials."""
         return [free.node for free in self._free.values()]
 
     def present(self, names: Iterable[str]) -> None:
-        """Which of its nodes are there now; at first, all of them."""
+        """Set the nodes that are available now; initially all are."""
         self._present = set(names) & self._free.keys()
 
     def give_up(self) -> list[WorkItem]:
-        """Take out what waits for nodes that are all away."""
+        """Remove the items that wait only for absent nodes."""
         given_up = list(filter(self._is_stranded, self._waiting))
         for work in given_up:
             self._waiting.remove(work)
@@ -75,7 +75,7 @@ class Dispatcher:
 
     @property
     def stranded(self) -> bool:
-        """Whether something waits, nothing runs, and no node is there that could hold what waits."""
+        """Return whether items wait that only absent nodes can run, and nothing runs."""
         if self._running or not self._waiting:
             return False
         return all(map(self._is_stranded, self._waiting))
@@ -86,16 +86,16 @@ class Dispatcher:
 
     @property
     def finished(self) -> bool:
-        """Nothing waits and nothing runs."""
+        """Return whether nothing waits and nothing runs."""
         return not self._waiting and not self._running
 
     @property
     def running(self) -> list[AssignedWork]:
-        """What was placed and not released."""
+        """The items that were placed and not yet released."""
         return list(self._running.values())
 
     def next(self) -> AssignedWork | None:
-        """Place the first trial that may start now; None where every one has to wait."""
+        """Place the first trial that may start now; None if every trial has to wait."""
         reserved: set[str] = set()
         for work in self._waiting:
             fit = work.trial.cell.fit
@@ -135,13 +135,15 @@ class Dispatcher:
         return placement
 
     def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> AssignedWork | None:
-        """Give back what an ended attempt held; a trial that was lost goes to the front again while retries last.
+        """Release the resources of an ended attempt.
+
+        A lost trial is put at the front again while retries remain.
 
         Args:
-            begun: whether the attempt was begun; one that was not goes to the front again, as the same attempt.
+            begun: whether the attempt was begun; if not, it is put at the front again as the same attempt.
 
         Returns:
-            The attempt's placement, or None where it was not running.
+            The attempt's placement, or None if it was not running.
         """
         if name not in self._running or self._running[name].work.attempt != attempt:
             return None

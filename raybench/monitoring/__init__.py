@@ -1,4 +1,4 @@
-"""What went on around a trial while it ran, read from outside its process: its cores, its processes and its GPUs."""
+"""Monitoring of a trial's environment from outside its process: its cores, processes and GPUs."""
 
 from raybench.monitoring.sampler import SAMPLES, Monitor
 

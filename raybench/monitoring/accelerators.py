@@ -1,4 +1,4 @@
-"""The accelerators whose own sensors can be read from outside a trial, by their kind."""
+"""External sensors of accelerators, by device kind."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from raybench.devices import KINDS
 
 
 class Unavailable(Exception):
-    """The sensors cannot be read, and why."""
+    """The sensors cannot be read; the message is the reason."""
 
 
 class Sensors(Protocol):
-    """The sensors of the accelerators that a trial was given."""
+    """The sensors of the accelerators assigned to a trial."""
 
     def read(self) -> list[dict[str, Any]]:
-        """What each of them says now, with its `id`; what one does not say is left out."""
+        """The current values of each accelerator, with its `id`.
+
+        Values that it does not report are left out.
+        """
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Release the driver."""
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Sensors | None:
-    """The sensors of a trial's accelerators; None for a kind that has none.
+    """The sensors of a trial's accelerators; None for a kind without sensors.
 
     Args:
         kind: the device kind.
-        visible: what the trial was given, as the driver names them; none: all there are.
+        visible: the assigned accelerators, by the driver's names; empty for all.
 
     Raises:
-        Unavailable: there should be sensors, and they cannot be read.
+        Unavailable: the kind has sensors, but they cannot be read.
     """
     if kind not in KINDS or not KINDS[kind].sensors:
         return None

@@ -1,4 +1,4 @@
-"""What the kernel says of some cores: how their time went by, how fast they run, how many want them."""
+"""Kernel statistics of some cores: time by state, frequency, load average."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-"""The kernel's counters go up so often in a second, on every architecture."""
+"""Kernel clock ticks per second, the unit of its counters, on every architecture."""
 
 MOST_CLOCKS = 8
-"""Cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""
+"""Number of cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""
 
 
 @dataclass(frozen=True)
 class CoreTimes:
-    """Seconds since boot, summed over cores, to a tick (10 ms) a core.
+    """Seconds since boot, summed over cores; one tick (10 ms) per core.
 
     Attributes:
-        busy: user, nice, system and interrupts, of whatever process; guests are in it.
-        idle: nothing to do.
-        iowait: nothing to do but wait for a disk; the kernel itself calls it unreliable.
-        steal: wanted to run, and the hypervisor ran somebody else.
+        busy: user, nice, system and interrupts, of all processes; includes guests.
+        idle: idle time.
+        iowait: idle while waiting for a disk; unreliable according to the kernel's documentation.
+        steal: runnable, while the hypervisor ran another guest.
     """
 
     busy: float
@@ -33,7 +33,9 @@ class CoreTimes:
 
 
 def core_times(cores: Sequence[int], proc: Path = Path("/proc")) -> CoreTimes | None:
-    """How the time of these cores went by; None where the system does not tell, or counts nothing.
+    """The time of these cores by state.
+
+    None if the system does not report it, or the counters are zero.
 
     The columns of /proc/stat are proc_stat(5)'s: user, nice, system, idle, iowait, irq, softirq, steal, …
     """
@@ -56,7 +58,7 @@ def core_times(cores: Sequence[int], proc: Path = Path("/proc")) -> CoreTimes | 
 
 
 def load() -> float | None:
-    """The load average of the last minute: how many processes of the whole host wanted to run."""
+    """The load average of the last minute: the number of runnable processes of the whole host."""
     try:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
@@ -64,7 +66,10 @@ def load() -> float | None:
 
 
 def mhz(cores: Sequence[int], root: Path = Path("/")) -> float | None:
-    """The mean frequency of (some of) these cores; a virtual machine may show a constant, or nothing."""
+    """The mean frequency of (some of) these cores.
+
+    A virtual machine may report a constant or nothing.
+    """
     step = -(-len(cores) // MOST_CLOCKS) or 1
     sampled = cores[::step]
     files = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in sampled]

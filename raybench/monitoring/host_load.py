@@ -1,4 +1,4 @@
-"""How busy other programs keep the cores of this machine."""
+"""Load on this machine's cores by other programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from raybench.monitoring import host
 from raybench.monitoring.processes import family_cpu_s
 
 BUSY_PART = 0.1
-"""The part of the cores that other programs may take: an idle system takes a few percent of two cores."""
+"""Tolerated load by other programs as a fraction of the cores: an idle system uses a few percent of two cores."""
 
 BUSY_CORES = 0.5
-"""The same in cores, for many of them: work that is divided evenly waits for the slowest core."""
+"""The same limit in cores, for many cores: evenly divided work waits for the slowest core."""
 
 SECONDS = 1.0
-"""Length of one measurement: the kernel counts processor time in steps of 10 ms a core."""
+"""Seconds per measurement: the kernel counts processor time in steps of 10 ms per core."""
 
 WATCH_EVERY = 3.0
 """Seconds between two measurements while trials run."""
@@ -29,11 +29,11 @@ WATCH_EVERY = 3.0
 
 @dataclass(frozen=True)
 class HostLoad:
-    """Use of a machine's cores by other programs than this one and those it has started.
+    """Load on a machine's cores by other programs, without raybench's own.
 
     Attributes:
-        busy: cores that they kept busy, such as 1.9.
-        cores: how many cores there are for trials.
+        busy: number of cores that they kept busy, such as 1.9.
+        cores: number of cores for trials.
     """
 
     busy: float
@@ -41,7 +41,7 @@ class HostLoad:
 
     @property
     def high(self) -> bool:
-        """Whether it is enough to change the times of trials on these cores."""
+        """Return whether it is enough to change trial times."""
         return self.busy >= min(BUSY_PART * self.cores, BUSY_CORES)
 
     def __str__(self) -> str:
@@ -49,10 +49,10 @@ class HostLoad:
 
 
 class LoadMeter:
-    """Reads the load from one call of `read` to the next, the first time from when this was made.
+    """Measures the load between successive calls of `read`, starting at its creation.
 
     Args:
-        cores: those that count; by default all that this process may use.
+        cores: the cores to measure; by default all that this process may use.
     """
 
     def __init__(self, cores: Sequence[int] | None = None) -> None:
@@ -70,24 +70,24 @@ class LoadMeter:
         return HostLoad(max(0.0, busy - max(0.0, own)) / seconds, len(self._cores))
 
     def _counters(self) -> tuple[float, float, float] | None:
-        """Seconds by the clock, and processor seconds of all processes and of our own."""
+        """Wall-clock seconds, and processor seconds of all processes and of raybench's own."""
         times, own = host.core_times(self._cores), family_cpu_s(os.getpid())
         return None if times is None or own is None else (time.monotonic(), times.busy, own)
 
 
 def measure_load(seconds: float = SECONDS) -> HostLoad | None:
-    """Measure for some time; None if the system does not report it."""
+    """Measure the load for some seconds; None if the system does not report it."""
     meter = LoadMeter()
     time.sleep(seconds)
     return meter.read()
 
 
 class LoadWatch:
-    """Measures the load again and again in a thread, until this is left as a context.
+    """Measures the load repeatedly in a thread, until the context is left.
 
     Args:
         report: gets each measurement.
-        every: seconds from one to the next.
+        every: seconds between measurements.
     """
 
     def __init__(self, report: Callable[[HostLoad], None], every: float = WATCH_EVERY) -> None:

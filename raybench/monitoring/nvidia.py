@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through their management library (NVML): it asks the driver and makes no context on the GPU."""
+"""Sensors of NVIDIA GPUs through NVML, without a context on the GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS: Mapping[int, str] = {
     0x80: "power_brake",
     0x100: "display_clocks",
 }
-"""NVML's clock event reasons (nvml.h), less 0x1, which says that the GPU had nothing to do."""
+"""NVML's clock event reasons (nvml.h), without 0x1, which means that the GPU is idle."""
 
 _QUANTITIES: Mapping[str, Callable[[Any, Any], float]] = {
     "clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
@@ -31,14 +31,14 @@ _QUANTITIES: Mapping[str, Callable[[Any, Any], float]] = {
     "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     "utilization": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
 }
-"""What is read of each GPU: SM and memory clock, watts, °C, and the share of time in which a kernel ran."""
+"""Values read of each GPU: SM and memory clock, watts, °C, and the share of time in which a kernel ran."""
 
 
 class Nvidia:
     """The sensors of some NVIDIA GPUs.
 
     Args:
-        visible: their indices on the PCI bus, or their UUIDs; none: all there are.
+        visible: their indices on the PCI bus, or their UUIDs; empty for all.
 
     Raises:
         Unavailable: no library, no driver, or no such GPU.
@@ -66,7 +66,7 @@ class Nvidia:
         return self._nvml.nvmlDeviceGetHandleByUUID(name)
 
     def read(self) -> list[dict[str, Any]]:
-        """What each GPU says now; `throttled` lists what keeps its clocks down."""
+        """The current values of each GPU; `throttled` lists the reasons for reduced clocks."""
         return [{"id": name, **self._quantities(gpu)} for name, gpu in self._gpus.items()]
 
     def _quantities(self, gpu: Any) -> dict[str, Any]:
@@ -83,10 +83,10 @@ class Nvidia:
         try:
             return int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
         except (AttributeError, self._nvml.NVMLError_FunctionNotFound):
-            # Drivers and libraries before 535 have it by its old name.
+            # Drivers and libraries before 535 use the old name.
             return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
 
     def close(self) -> None:
-        """Let go of the library; the driver counts who uses it."""
+        """Release the library, whose users the driver counts."""
         with suppress(self._nvml.NVMLError):
             self._nvml.nvmlShutdown()

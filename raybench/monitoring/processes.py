@@ -1,4 +1,4 @@
-"""What a session of processes has used: a trial's process and whatever it started."""
+"""Resource usage of a session of processes: a trial's process and its descendants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import psutil
 
 @dataclass(frozen=True)
 class Usage:
-    """What a session has used.
+    """Resource usage of a session.
 
     Attributes:
-        cpu_s: processor seconds of its processes until now, with those that have ended and were waited for.
-        rss_bytes: what its processes hold in memory now; what two of them share counts twice.
-        peak_rss_bytes: the most that one process of it, or at this moment all of them, have held.
+        cpu_s: processor seconds of its processes until now, including ended ones that were waited for.
+        rss_bytes: current memory of its processes; shared memory counts once per process.
+        peak_rss_bytes: the highest memory of a single process, or the current sum if that is higher.
     """
 
     cpu_s: float
@@ -30,10 +30,10 @@ class Usage:
 class Session:
     """The processes of a session.
 
-    A process of another session never joins this one, so each is asked for its session once.
+    A process of another session never joins this one, so the session of each process is looked up once.
 
     Args:
-        leader: the process whose number is the session's.
+        leader: the process whose id is the session's.
     """
 
     def __init__(self, leader: int) -> None:
@@ -42,7 +42,10 @@ class Session:
         self._others: set[int] = set()
 
     def read(self) -> Usage | None:
-        """What it has used until now; None if its leader is gone, or the system does not report it."""
+        """The usage until now.
+
+        None if the leader is gone, or the system does not report it.
+        """
         pids = set(psutil.pids())
         self._others &= pids
         for pid in pids - self._others - self._members.keys():
@@ -64,7 +67,9 @@ class Session:
 
 
 def family_cpu_s(root: int) -> float | None:
-    """Processor seconds of a process and all that descend from it; None if the system does not report them.
+    """Processor seconds of a process and all its descendants.
+
+    None if the system does not report them.
 
     Processes that have ended count if their parent has waited for them.
     """
@@ -82,13 +87,16 @@ def _each_cpu_s(processes: Iterable[psutil.Process]) -> Iterable[float]:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    """Its processor seconds, with those of its children that it has waited for."""
+    """Its processor seconds, including its children that it has waited for."""
     times = process.cpu_times()
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _peak(pid: int) -> int:
-    """The most a process has held, in bytes, which psutil does not report on Linux; 0 if it is not known."""
+    """Peak memory of a process in bytes; 0 if it is not known.
+
+    psutil does not report it on Linux.
+    """
     try:
         match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:

@@ -1,4 +1,4 @@
-"""The sampler: a thread of the trial's supervisor, never of the trial's own process, that reads what is around it."""
+"""Sampler of run conditions: a thread in the trial's supervisor, never in the trial's own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from raybench.monitoring.processes import Session, Usage
 from raybench.monitoring.summary import Sample, Window, summarise, widen
 
 SAMPLES = "samples.jsonl"
-"""The file of an attempt's samples, one JSON object a line (`raybench.monitoring.summary.Sample`)."""
+"""The file of an attempt's samples, one JSON object per line (`raybench.monitoring.summary.Sample`)."""
 
 PERIOD = 1.0
 QUICKEST = 0.05
@@ -30,16 +30,16 @@ MANY = 600
 
 
 def pause(elapsed: float) -> float:
-    """Seconds from a sample to the next, `elapsed` seconds into a trial.
+    """Seconds until the next sample, `elapsed` seconds into a trial.
 
-    One a second, as a rule. More at first, for there are trials of a second; fewer after ten minutes, so that a trial
-    of a day has some thousands: each counts by its time.
+    Usually one second. Shorter at first, because some trials take a second; longer after ten minutes, so that a trial
+    of a day has some thousands of samples, each weighted by its duration.
     """
     return max(min(PERIOD, QUICKEST + elapsed), elapsed / MANY)
 
 
 class Monitor:
-    """Reads the conditions of one attempt while it runs, and until this is left as a context.
+    """Samples the conditions of an attempt until the context is left.
 
     Args:
         job: the attempt.
@@ -57,24 +57,25 @@ class Monitor:
         self._cost = 0.0
 
     def begin(self, leader: int) -> None:
-        """Start reading.
+        """Start sampling.
 
         Args:
-            leader: the trial's process, which leads a session of its own.
+            leader: the trial's process, which leads its own session.
         """
         self._thread = threading.Thread(target=self._work, args=(leader,), name="raybench-audit", daemon=True)
         self._thread.start()
 
     def see(self, event: Event) -> None:
-        """Take note of when epochs were, of this process: the summary is of their time."""
+        """Record the times of this process's epochs, to which the summary refers."""
         if event["event"] == "epoch_ended" and "of_attempt" not in event:
             self._window = widen(self._window, event)
 
     def end(self) -> Event | None:
-        """Stop reading, and say what it comes to; None where there was no process to read of.
+        """Stop sampling and return the summary; None if there was no process to sample.
 
-        Beside the summary of the samples: `clock`, the seconds it read for by the monotonic clock and how much further
-        (`drift_s`) the wall clock went in them; `cost_cpu_s`, what reading cost; `missing`, what could not be read.
+        In addition to the summary of the samples: `clock`, the sampled seconds on the monotonic clock and the
+        additional advance of the wall clock (`drift_s`); `cost_cpu_s`, the cost of sampling; `missing`, unavailable
+        quantities.
         """
         self._stop()
         if self._thread is None:
@@ -97,7 +98,7 @@ class Monitor:
             self._thread.join()
 
     def _work(self, leader: int) -> None:
-        # Whatever a system's counters have in store, a trial never fails of being looked at.
+        # An error in reading the system's counters must never make a trial fail.
         try:
             sensors = self._sensors()
             try:
@@ -121,7 +122,7 @@ class Monitor:
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
-        wall_start = time.time()  # its own drift from the monotonic clock is among what is looked at
+        wall_start = time.time()  # its drift from the monotonic clock is measured, too
         previous = _counters(self._cores, session.read())
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
@@ -130,7 +131,7 @@ class Monitor:
                 usage, now_s, wall_now = session.read(), time.perf_counter(), time.time()
                 counters = _counters(self._cores, usage)
                 if counters.keys() < previous.keys() or not _alive(leader):
-                    return  # the trial's process has ended, and with it what could be read of it
+                    return  # the trial's process has ended, and with it its counters
                 deltas = {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 levels = _levels(self._cores, usage)
                 if sensors:
@@ -147,19 +148,19 @@ class Monitor:
 
 
 def _counters(cores: list[int], usage: Usage | None) -> dict[str, float]:
-    """What only goes up, in processor seconds; what the system does not tell is left out."""
+    """Monotonic counters, in processor seconds; quantities that the system does not report are left out."""
     times = host.core_times(cores)
     counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
     return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})
 
 
 def _levels(cores: list[int], usage: Usage | None) -> dict[str, Any]:
-    """What goes up and down; what the system does not tell is left out."""
+    """Gauges, which rise and fall; quantities that the system does not report are left out."""
     load, mhz = host.load(), host.mhz(cores)
     levels: dict[str, Any] = {} if load is None else {"load_1m": round(load, 2)}
     if mhz is not None:
         levels["mhz"] = round(mhz, 1)
-    if usage and usage.rss_bytes:  # none is left to a process that is ending
+    if usage and usage.rss_bytes:  # an ending process has none
         levels |= {"rss_bytes": usage.rss_bytes, "peak_rss_bytes": usage.peak_rss_bytes}
     return levels
 

@@ -1,4 +1,4 @@
-"""From a trial's samples to what its conditions come to, over the time that its epochs took."""
+"""Summary of a trial's samples over the time of its epochs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from raybench.core.events import Event
 
 Sample = Mapping[str, Any]
-"""What a trial's `samples.jsonl` has of one interval.
+"""A sample in a trial's `samples.jsonl`, which covers one interval.
 
-`t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` how long it was. Over it, in
-processor seconds: `busy_s`, `idle_s`, `iowait_s` and `steal_s` of the trial's cores, and `own_cpu_s` of its processes.
-At its end: `load_1m`, `mhz`, `rss_bytes`, `peak_rss_bytes` until then, and `gpus`. What the system does not tell is
-left out.
+`t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
+in processor seconds: `busy_s`, `idle_s`, `iowait_s` and `steal_s` of the trial's cores, and `own_cpu_s` of its
+processes. At its end: `load_1m`, `mhz`, `rss_bytes`, `peak_rss_bytes` until then, and `gpus`. Quantities that the
+system does not report are left out.
 """
 
 Window = tuple[float, float]
-"""From when to when, in seconds since 1970."""
+"""Start and end, in seconds since 1970."""
 
 LEAST_S = 0.5
-"""Seconds over which a share of processor time means anything: the kernel counts it in steps of 10 ms a core."""
+"""Minimum seconds for a meaningful share of processor time: the kernel counts it in steps of 10 ms per core."""
 
 _TRENDS = ("clock_mhz", "memory_clock_mhz")
 _LEVELS = ("power_w", "temperature_c", "utilization")
@@ -33,9 +33,9 @@ def moment(t: str) -> float:
 
 
 def widen(window: Window | None, event: Event) -> Window:
-    """The time that epochs took, with one more: from its end, as its event tells it, back by what its ledger holds.
+    """Extend the time of the epochs by one epoch: from its end, given by its event, back by the sum of its ledger.
 
-    Evaluations are inside, and so is the little that the host does between two epochs.
+    Evaluations are included, and so is the little work of the host between two epochs.
     """
     end = moment(event["t"])
     start = end - sum(event["ledger"].values())
@@ -43,16 +43,16 @@ def widen(window: Window | None, event: Event) -> Window:
 
 
 def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:
-    """What a trial's conditions come to.
+    """Summarise a trial's conditions.
 
-    A sample counts by the part of it that lies in the window: an interval at its edge in proportion. If they are
-    shorter than `LEAST_S` together, the whole trial counts (`within`). `peak_rss_bytes` is of the whole trial.
-    `other_cpu_s`, what other processes took of the trial's cores, is what the cores were busy less what the trial's own
-    processes used: this is exact where those keep to their cores, as trials do.
+    A sample is weighted by the part of it that lies in the window, so intervals at its edges count in proportion. If
+    these parts are shorter than `LEAST_S` together, the whole trial is used (`within`). `peak_rss_bytes` is of the
+    whole trial. `other_cpu_s`, the time that other processes used on the trial's cores, is the busy time of the cores
+    less the time of the trial's own processes: this is exact if those stay on their cores, as trials do.
 
     Args:
-        samples: in their order.
-        window: the time that counts; None: all of it.
+        samples: the samples in order.
+        window: the time to summarise; None for all of it.
     """
     overlaps = [(sample, _inside(sample, window)) for sample in samples]
     weighted = [(sample, seconds) for sample, seconds in overlaps if seconds > 0]
@@ -80,7 +80,7 @@ def _inside(sample: Sample, window: Window | None) -> float:
 
 
 Weighed = Sequence[tuple[Sample, float]]
-"""Samples, or what one GPU says in them, each with its seconds."""
+"""Samples, or the values of one GPU in them, each with its seconds."""
 
 
 def _host(weighted: Weighed) -> dict[str, Any]:
@@ -103,7 +103,10 @@ def _sum(weighted: Weighed, name: str) -> float | None:
 
 
 def _level(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean over time and the maximum, under the quantity's name; nothing where it was not told."""
+    """The mean over time and the maximum, under the quantity's name.
+
+    Empty if it was not reported.
+    """
     pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
     if not pairs:
         return {}
@@ -111,7 +114,7 @@ def _level(weighted: Weighed, name: str) -> dict[str, Any]:
 
 
 def _trend(weighted: Weighed, name: str) -> dict[str, Any]:
-    """The mean of the first and of the last quarter of the samples, and the extremes."""
+    """The means of the first and last quarter of the samples, and extremes."""
     pairs = [(sample[name], seconds) for sample, seconds in weighted if name in sample]
     if not pairs:
         return {}
@@ -126,7 +129,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
-    """For each GPU its clocks, power, temperature and utilisation, and the share of time in which it was throttled."""
+    """Clocks, power, temperature, utilisation and share of throttled time per GPU."""
     by_gpu: dict[str, list[tuple[Sample, float]]] = {}
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):

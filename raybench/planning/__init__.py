@@ -1,1 +1,1 @@
-"""From a grid file to a plan: cells, the nodes that can run them, and the trials that are still missing."""
+"""Planning of a grid: its cells, the nodes that can run them, and the missing trials."""

@@ -1,4 +1,4 @@
-"""From what a person wrote to a cell: settings resolved, defaults filled in, everything that can change a result."""
+"""Build a cell from resolved settings and defaults: everything that can change a result."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def make_cell(
     isolation: str = PROCESS,
     smoke: Mapping[str, Any] | None = None,
 ) -> Cell:
-    """A cell.
+    """Build a cell.
 
     Args:
         resolved: every setting.
-        seed: the grid's seed; in the cell only where it is not 0.
-        target: where training stops at the target, that target.
-        isolation: `inline` where trials share a process: only then in the cell, so that such times mix with no others.
-        smoke: of a cell that was cut: what it stands for.
+        seed: the grid's seed; part of the cell only if it is not 0.
+        target: the target, if training stops when it is reached.
+        isolation: `inline` if trials share a process. Only then is it part of the cell, so that the times of such
+            trials are never mixed with others.
+        smoke: for a scaled-down cell, the original values.
     """
     settings = Settings.of(resolved)
     if target is not None:

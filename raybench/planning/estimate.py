@@ -1,4 +1,4 @@
-"""How long a trial will take, from earlier trials of like cells."""
+"""Estimated duration of a trial, from earlier trials of similar cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt
 
 OF_SPEED = sorted(affecting(SPEED) & TRAINING.keys() - {"batch_size"})
-"""The settings that have to agree; a time is converted from one batch size to another."""
+"""The settings that must be equal; a time is converted from one batch size to another."""
 
 ONCE = ("setup", "data", "build", "compile", "compile_evaluate", "other")
 EVERY_EPOCH = ("train", "input_wait", "evaluate", "checkpoint")
@@ -24,10 +24,10 @@ class Cost:
     """The cost of one finished trial.
 
     Attributes:
-        once: seconds paid once.
-        per_example: seconds for each example trained on.
-        batch_size: examples in a step.
-        per_epoch: examples trained on in an epoch.
+        once: seconds of fixed cost per trial.
+        per_example: seconds per training example.
+        batch_size: examples per step.
+        per_epoch: training examples per epoch.
     """
 
     once: float
@@ -37,7 +37,7 @@ class Cost:
 
 
 def similarity_key(cell: Cell) -> str:
-    """What has to agree for one cell's speed to say something of another's: job, hardware, framework, arithmetic."""
+    """The fields that must be equal to transfer a speed between cells: job, hardware, framework, arithmetic."""
     device = cell.device
     key_fields = (
         cell.workload.name,
@@ -54,9 +54,9 @@ def similarity_key(cell: Cell) -> str:
 
 
 class Estimator:
-    """Seconds a trial of a cell will take, where like cells have been run.
+    """Estimator of a trial's duration in seconds, from trials of similar cells.
 
-    The batch size nearest on a logarithmic scale counts; its time for an example is taken to hold.
+    It uses the trials with the nearest batch size on a logarithmic scale and assumes the same time per example.
     """
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
@@ -65,7 +65,10 @@ class Estimator:
             self.learn(attempt)
 
     def learn(self, attempt: Attempt) -> None:
-        """Take a completed trial into account; any other says nothing of a whole one."""
+        """Add a completed trial.
+
+        Any other is ignored, since its time is not that of a whole trial.
+        """
         examples = sum(epoch.examples for epoch in attempt.epochs)
         batch = attempt.cell.settings.batch_size
         if attempt.status != TrialStatus.COMPLETED or not batch or not attempt.ledger or not examples:
@@ -77,7 +80,7 @@ class Estimator:
         self._known.setdefault(similarity_key(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Cell) -> float | None:
-        """The estimate for one trial; None if nothing like it has been run."""
+        """The estimate for one trial; None if no similar cell has been run."""
         costs = self._known.get(similarity_key(cell))
         batch, train = cell.settings.batch_size, cell.data.examples.train
         steps = cell.settings.steps_per_epoch or (train // batch if train else None)

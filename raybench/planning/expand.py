@@ -1,4 +1,4 @@
-"""Points of a grid: a value on each axis, what a rule means by them, and few of them that meet every value."""
+"""Points of a grid: matching of rules, and a small subset that covers every value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 Point = dict[str, Any]
 
 NUMBERS = 2
-"""Of the numbers on an axis, how many a few points meet at most."""
+"""The most values of a numeric axis that `minimal_cover` includes."""
 
 
 def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
-    """Whether a point has, for each axis of a rule, the value or one of the values the rule gives."""
+    """Return whether a point matches a rule: one of its values per axis."""
     return all(
         name in point and (point[name] in values if isinstance(values, (list, tuple)) else point[name] == values)
         for name, values in rule.items()
@@ -22,15 +22,16 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
 def minimal_cover(
     points: Sequence[Point], baseline: Mapping[str, Any], rules: Iterable[Mapping[str, Any]]
 ) -> list[Point]:
-    """As few points as meet each value of each axis and each rule once, most of them beside the baseline.
+    """A small set of points that covers each axis value and each rule.
 
-    Of an axis of more than `NUMBERS` numbers these are the baseline's and the smallest. A value is met where little
-    else differs from the baseline, so that most points have what they are to be compared with.
+    Of a numeric axis with more than `NUMBERS` values, only the baseline's value and the smallest are covered. For each
+    value, the point that differs from the baseline on the fewest axes is chosen, so that most points can be compared
+    with the baseline.
 
     Args:
-        points: of the grid, in the order of its file, which they keep.
-        baseline: axes and the value that the baseline has there.
-        rules: what else is to be met, as far as any point does.
+        points: the points of the grid in the order of its file; the result keeps this order.
+        baseline: axes and their values in the baseline.
+        rules: further rules to cover, if any point matches them.
     """
     if not points:
         return []
@@ -47,7 +48,7 @@ def minimal_cover(
 
 
 def _values(name: str, points: Sequence[Point], base: Point) -> list[Any]:
-    """The values on an axis that are to be met."""
+    """The values of an axis that are to be covered."""
     values = list({repr(point[name]): point[name] for point in points if name in point}.values())
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
     if not numbers or len(values) <= NUMBERS:
@@ -57,6 +58,6 @@ def _values(name: str, points: Sequence[Point], base: Point) -> list[Any]:
 
 
 def _apart(point: Point, base: Point) -> int:
-    """On how many axes two points differ."""
+    """The number of axes on which two points differ."""
     absent = object()
     return sum(point.get(name, absent) != base.get(name, absent) for name in point.keys() | base.keys())

@@ -1,4 +1,4 @@
-"""One machine, as the plan sees it: what it has and what is installed, read without loading a framework."""
+"""A machine as the planner sees it: its hardware and installed packages, read without loading a framework."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from raybench.environments import RECIPES, Interpreter, built_names, environment
 class Node:
     """A machine that trials can run on.
 
-    `address` is what Ray calls it, empty for this machine; `packages` maps the distributions in raybench's own
-    interpreter there to their versions; `environments` maps the key of each environment asked for to what it is there.
-    A node of a cluster also has `resources`, what Ray hands out there beside cores; `data_root`, where its data sets
-    are; and `data`, the digest of each that is ready.
+    `address` is Ray's address of the node, empty for this machine. `packages` maps the distributions in raybench's own
+    interpreter there to their versions. `environments` maps the key of each requested environment to its interpreter on
+    the node. A node of a cluster also has `resources`, the custom resources that Ray offers there in addition to cores;
+    `data_root`, the folder of its data sets; and `data`, the digest of each data set that is ready.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Node:
     data: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, kind: str) -> list[Hardware]:
-        """What it has of a kind; several entries where the models differ."""
+        """The node's hardware of a kind; several entries if the models differ."""
         source = KINDS[kind].hardware or kind if kind in KINDS else kind
         return [replace(entry, kind=kind) for entry in self.hardware if entry.kind == source]
 
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def memory_bytes(self) -> int:
-        """The host's memory; 0 where it does not say."""
+        """The host's memory; 0 if it is unknown."""
         return sum(entry.memory_bytes or 0 for entry in self.find("cpu"))
 
     def interpreter(self, environment: str = "") -> Interpreter:
@@ -62,7 +62,7 @@ class Node:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The node that `to_json` wrote."""
+        """Restore a node from the values of `to_json`."""
         hardware = tuple(_hardware(entry) for entry in value["hardware"])
         environments = {key: Interpreter.from_json(entry) for key, entry in value["environments"].items()}
         return cls(**{**value, "hardware": hardware, "environments": environments})
@@ -84,10 +84,10 @@ def installed(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
-    """This machine, and what environments come to on it.
+    """Describe this machine and the given environments on it.
 
     Args:
-        address: what Ray calls it.
+        address: Ray's address of the node.
         environments: keys; those of a Ray `runtime_env` are left out, since only Ray can try one. Environments that
             were built here for a framework that raybench's own interpreter lacks are added.
     """
@@ -108,7 +108,7 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
 
 
 def _data_here() -> dict[str, Any]:
-    """Where this node has its data sets, and the digest of each that is ready; one that cannot be read is not."""
+    """The folder of the node's data sets, and the digests of usable ones."""
     from raybench import datasets
     from raybench.errors import DataError
 
@@ -120,7 +120,7 @@ def _data_here() -> dict[str, Any]:
 
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
-    """What each environment comes to; tried side by side, for one on a cold disk takes seconds."""
+    """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
     from raybench.engines import PACKAGES
 
     with ThreadPoolExecutor(max(1, len(keys))) as pool:

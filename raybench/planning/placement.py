@@ -1,4 +1,7 @@
-"""Which node can hold which trial, and why none can: before anything is asked of Ray, which would wait for ever."""
+"""Match trials to nodes, with a reason if none fits.
+
+Ray would wait forever for missing resources.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What a trial asks of a node.
+    """The resources that a trial needs on a node.
 
-    `cpus` 0 means: all cores for a CPU trial, its share of the node's cores for one on an accelerator. `count` is the
-    number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are custom ones of
-    Ray's, `data` is the data set that a node of a cluster has to have, by name and digest.
+    `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
+    `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
+    custom resources. `data` is the data set that a node of a cluster must have, by name and digest.
     """
 
     kind: str
@@ -40,7 +43,7 @@ class ResourceRequest:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a trial can run: nodes of one hardware model, and what it takes of such a node."""
+    """Where a trial can run: nodes of one hardware model, and the resources it takes there."""
 
     hardware: Hardware
     nodes: tuple[str, ...]
@@ -53,10 +56,10 @@ class Placement:
 
 
 def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:
-    """Where a trial fits, or in words why it fits nowhere.
+    """Find the nodes that fit a trial, or the reason against it.
 
-    A cell belongs to one hardware model, number of cores and framework version: if nodes differ, the most common
-    combination is taken, and of several the last in the order of their names; Ray lists nodes in no order.
+    A cell has one hardware model, number of cores and framework version. If nodes differ, the most common combination
+    is taken; of equally common ones the last in the order of their names, since Ray lists nodes in no fixed order.
     """
     reason = unsupported_reason(need)
     if reason:
@@ -107,7 +110,7 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
-    """What this release cannot do on any machine; None where it can."""
+    """The reason why no machine can run it in this release, or None."""
     if need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
@@ -121,7 +124,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
 
 
 def _place(need: ResourceRequest, node: Node) -> Hardware | str:
-    """What a node would give a trial, or what it lacks."""
+    """The matching hardware of a node, or the reason why there is none."""
     entries = node.find(need.kind)
     name = KINDS[need.kind].label if need.kind in KINDS else need.kind
     if not entries or need.kind not in KINDS:
@@ -145,7 +148,10 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
 
 
 def _without_data(need: ResourceRequest, node: Node) -> str | None:
-    """What a node of a cluster lacks of the data; this machine fetches what is missing before it starts."""
+    """The reason why a cluster node lacks the data, or None.
+
+    This machine fetches missing data before it starts.
+    """
     if need.data is None or not node.address:
         return None
     name, digest = need.data
@@ -158,7 +164,10 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
 
 
 def _lacking(need: ResourceRequest, node: Node) -> str | None:
-    """What keeps the environment from holding the trial on a node, and what mends it; None where nothing does."""
+    """The reason why an environment cannot run the trial, or None.
+
+    The reason includes a remedy if there is one.
+    """
     interpreter = node.interpreter(need.environment)
     if interpreter.problem:
         return interpreter.problem

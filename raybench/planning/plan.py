@@ -1,4 +1,4 @@
-"""From a grid to its trials: every cell with its identity, where it can run, and in which order."""
+"""Plan the trials of a grid: every cell with its identity, its placement, and the run order."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One attempt (from 1) at a trial; or, where `check` names one, that check where the trial would run.
+    """One attempt (from 1) at a trial, or a check.
+
+    If `check` is set, that check runs on the trial's placement.
 
     Attributes:
-        key: of a check: names what it finds out.
-        needs: of a trial: the keys of the checks it has to wait for, if they are among the work.
+        key: for a check: identifies its result.
+        needs: for a trial: the keys of the checks that must run before it, if they are part of the work.
     """
 
     trial: Trial
@@ -51,17 +53,17 @@ class WorkItem:
 
     @property
     def name(self) -> str:
-        """What its events call it."""
+        """Its name in events."""
         return self.key if self.check else self.trial.trial_id
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid's cells, in the order of the file, and its trials, in the order in which they are to run.
+    """A grid's cells in file order, and its trials in run order.
 
     Attributes:
-        where: (axis, value as text): only cells with these are in it.
-        left_out: how many cells of the grid are not in it for that.
+        where: (axis, value as text): filter on the cells of the plan.
+        left_out: number of cells of the grid that the filter removed.
     """
 
     spec: GridSpec
@@ -73,9 +75,9 @@ class Plan:
     left_out: int = 0
 
     def label(self, trial: Trial) -> str:
-        """Name of a trial, beginning with what differs in the grid: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
+        """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
 
-        Tables cut off the end of long names.
+        The values that vary in the grid come first, because tables cut off the end of long names.
         """
         parts = _parts(trial.cell)
         varying = [text for name, text in parts.items() if name in self._varying]
@@ -85,7 +87,10 @@ class Plan:
 
     @cached_property
     def _varying(self) -> frozenset[str]:
-        """Names of the parts of a label that differ between the grid's cells, also those left out by `where`."""
+        """Names of the label parts that vary between the grid's cells.
+
+        Cells left out by `where` count too.
+        """
         texts: dict[str, set[str]] = {}
         for cell in self.cells:
             for name, text in _parts(cell).items():
@@ -107,7 +112,7 @@ def notes(plan: Plan) -> Iterator[str]:
 
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:
-    """The parts of a trial's name by the axis they are of."""
+    """The parts of a trial's label, keyed by axis."""
     settings = cell.content.settings
     parts = {
         "workload": cell.content.shown_name,
@@ -122,13 +127,13 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
 
 
 def profile_notes(cells: Sequence[ResolvedCell]) -> Iterator[str]:
-    """Say why cells have no step profile though the grid asks for one, a line for each reason."""
+    """One line per reason why cells lack a requested step profile."""
     for reason, count in Counter(cell.no_profile for cell in cells if cell.no_profile and not cell.skip).items():
         yield f"profile_steps was ignored for {count} of {len(cells)} cells: {reason}."
 
 
 def plan_warnings(plan: Plan) -> Iterator[str]:
-    """Settings of the cells that can run which contradict each other or the machine, and what to do."""
+    """Settings of runnable cells that conflict, with a remedy."""
     cells = [cell for cell in plan.cells if not cell.skip and cell.fit]
     of = f"of {len(plan.cells)} cell{'s' if len(plan.cells) > 1 else ''}"
     short_runs = Counter(
@@ -154,7 +159,7 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
 
 
 def skip_lines(plan: Plan) -> Iterator[str]:
-    """Lines with each reason for skipped trials once, then what to do."""
+    """Lines with each reason for skipped trials once, then a remedy."""
     reasons: dict[str, list[Trial]] = {}
     for trial in plan.trials:
         if trial.cell.skip:
@@ -170,7 +175,7 @@ def skip_lines(plan: Plan) -> Iterator[str]:
 
 
 def format_value(value: Any) -> str:
-    """A value as people write it: 0.0005 is 5e-4, a list has no spaces."""
+    """Format a value in its usual notation: 0.0005 is 5e-4, a list has no spaces."""
     if isinstance(value, float):
         text = f"{value:g}"
         if value and abs(value) < 0.001:
@@ -185,7 +190,7 @@ def format_value(value: Any) -> str:
 
 
 def is_written(text: str, value: Any) -> bool:
-    """Whether a text is one way to write a value: 5.0e-4, 0.0005 and 5e-4 are the same."""
+    """Return whether a text is one notation of a value: 5.0e-4, 0.0005 and 5e-4 are the same."""
     if text in (str(value), format_value(value)):
         return True
     if isinstance(value, bool) or value is None:
@@ -203,14 +208,14 @@ def make_plan(
     where: Iterable[tuple[str, str]] = (),
     isolation: str = PROCESS,
 ) -> Plan:
-    """Everything that follows from a grid on these machines.
+    """Make the plan of a grid for these machines.
 
     Args:
         spec: the grid.
-        nodes: the machines there are.
-        data_root: where the data sets are, for their digests.
-        where: only the cells whose axis, as text, is this.
-        isolation: how the executor keeps trials apart.
+        nodes: the available machines.
+        data_root: the folder of the data sets, needed for their digests.
+        where: (axis, value as text): keep only the matching cells.
+        isolation: how the executor isolates trials from each other.
 
     Raises:
         WorkloadError: the workload cannot be read.
@@ -218,7 +223,7 @@ def make_plan(
     """
     base = spec.source_path.parent if spec.source_path else Path()
     problems = [] if spec.source_path else [too_many_trials(spec), unknown_metric(spec, base)]
-    for problem in filter(None, problems):  # those of a file were reported when it was read
+    for problem in filter(None, problems):  # problems of a file were reported when it was read
         raise UsageError(f"{spec.name}: {problem}")
     try:
         info = read_reference(spec.workload, base, spec.files, spec.links)
@@ -246,10 +251,10 @@ def make_plan(
 
 
 def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
-    """The workload on the stand-in for its data set.
+    """Replace the workload's data set by its synthetic stand-in.
 
     Raises:
-        UsageError: it reads data of its own, for which there is none.
+        UsageError: the workload reads its own data, which has no stand-in.
     """
     if info.dataset is None:
         raise UsageError(
@@ -276,7 +281,7 @@ def expand(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
 
 
 def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
-    """The points that a smoke run is content with."""
+    """The subset of the points that a smoke run covers."""
     rules = [*({name: [value] for name, value in entry.items()} for entry in spec.include)]
     rules += [override.when for override in spec.overrides]
     baseline = spec.baseline or ({"device": points[0]["device"]} if points else {})
@@ -284,7 +289,7 @@ def _few(spec: GridSpec, points: Sequence[Point]) -> list[Point]:
 
 
 def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]:
-    """What the others are compared with: the file's baseline, or the first device where there are several."""
+    """The baseline of the comparison: that of the file, or the first device if there are several."""
     if spec.baseline:
         return dict(spec.baseline)
     devices = list(dict.fromkeys(cell.profile for cell in cells))
@@ -292,7 +297,7 @@ def baseline_of(spec: GridSpec, cells: Sequence[ResolvedCell]) -> dict[str, Any]
 
 
 def _again(cell: ResolvedCell) -> ResolvedCell:
-    """The same cell under another name: an A/A check."""
+    """A copy of the cell under another identity, for an A/A test."""
     content = replace(cell.content, role=replace(cell.content.role, aa_of=cell.cell_id))
     return replace(cell, cell_id=content.cell_id, content=content, request_id=digest({"aa_of": cell.request_id}))
 
@@ -302,7 +307,10 @@ def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
-    """One whole repeat after another, each shuffled by the grid's seed, so that drift falls on every cell alike."""
+    """The trials, repeat by repeat, each repeat shuffled by the grid's seed.
+
+    A drift of the machine then affects all cells alike.
+    """
     for repeat in range(spec.repeats):
         order = [cell for cell in cells if repeat < cell.repeats]
         random.Random(f"{spec.seed}/{repeat}").shuffle(order)

@@ -1,4 +1,4 @@
-"""How the replicas of a trial are made, and on how many devices."""
+"""Form of replication of a trial, and its number of devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Replication:
     """A form of replication and the devices it computes on.
 
     `form` is empty for one replica on one device; else `grouped` (one computation with grouped batch statistics),
-    `devices` (a replica on each device) or `spmd` (one program that XLA spreads over the devices).
+    `devices` (a replica on each device) or `spmd` (one program that XLA partitions over the devices).
     """
 
     form: str = ""
@@ -24,15 +24,15 @@ class Replication:
 def resolve_replication(
     kind: str, framework: str, model: str, replicas: int, count: int, requested: str | None
 ) -> Replication | str:
-    """The form of replication that was asked for or that the hardware suggests, or in words why there is none.
+    """The requested or suitable form of replication, or the reason against it.
 
-    Replicas are real where the hardware has a device for each, and grouped on a single one. A kind that computes on
-    the host can have as many devices as are wanted, all of them on the same cores.
+    With a device for each replica, replicas are real; on a single device they are grouped. A kind that computes on the
+    host can have any number of devices, all of them on the same cores.
 
     Args:
         kind, model: the hardware.
-        count: accelerators a trial takes; on a host, the devices its cores are to be divided into.
-        requested: the form a grid names, if any.
+        count: accelerators per trial; on a host, the number of devices into which its cores are divided.
+        requested: the form that the grid sets, if any.
     """
     host = hosted(kind)
     each = KINDS[kind].devices_per_accelerator(model)
@@ -45,7 +45,7 @@ def resolve_replication(
         return Replication()
     elif requested == GROUPED or (requested is None and (total == 1 or (host and count == 1))):
         form, devices = GROUPED, 1
-    elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so that one program has to do it
+    elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so one program must use all devices
         if requested == DEVICES:
             return f"{framework} has a process an accelerator, and a {model} is {each} devices; say replication: {SPMD}"
         form, devices = SPMD, total

@@ -1,4 +1,4 @@
-"""From a point of the grid to a cell: settings resolved, an identity, a place to run."""
+"""Resolve a point of the grid to a cell: settings, identity, placement."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ResolvedCell:
     """A point of the grid, resolved.
 
     Attributes:
-        axes: the point itself: each axis and its value here.
+        axes: the point: each axis and its value.
         profile: the device profile's name.
-        content: what the identity is made of.
-        fit: where it can run; None where it cannot, and then `skip` says why.
-        request_id: the digest of what the grid file asks for, the same on machines on which its cells differ.
-        repeats: runs of it that are asked for.
-        profile_steps: further steps of its first repeat that are timed by section; 0 if `no_profile` says why not.
+        content: the content from which the identity is computed.
+        fit: its placement; None if it cannot run, and then `skip` is the reason.
+        request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
+        repeats: requested number of runs.
+        profile_steps: extra steps of its first repeat that are timed by section; 0 if `no_profile` gives a reason.
     """
 
     cell_id: str
@@ -57,7 +57,7 @@ class ResolvedCell:
 
 
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
-    """The digest of a workload's data and how many examples each split has, as far as that is known."""
+    """The digest and split sizes of a workload's data, if they are known."""
     if info.dataset is None:
         return info.data_digest(root), {}
     dataset = datasets.get(info.dataset)
@@ -70,7 +70,7 @@ FLOAT32 = ("fp32", "tf32")
 
 
 class Resolver:
-    """Turns points into cells; what does not change from point to point is looked up once."""
+    """Turns points into cells; lookups that do not depend on the point are made once."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Resolver:
         )  # fmt: skip
 
     def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> str:
-        """The digest of what the grid file asks for: the cell without what only the machine that trains it knows."""
+        """The digest of the request in the grid file: the cell without values that depend on the training machine."""
         request = {name: value for name, value in content.to_json().items() if name not in ("engine", *AFTERWARDS)}
         request["device"] = {
             "kind": profile.kind,
@@ -139,7 +139,10 @@ class Resolver:
         return digest(request)
 
     def _fit(self, need: ResourceRequest) -> Placement | str:
-        """Where a trial fits; a framework that is not installed is taken from the environment that was built for it."""
+        """The placement of a trial.
+
+        If a framework is not installed, the environment built for it is used.
+        """
         if need not in self._fits:
             result = find_placement(need, self._nodes)
             recipe = recipe_for(need.framework, need.kind)
@@ -152,12 +155,12 @@ class Resolver:
     def _cut(
         self, name: str, profile: DeviceProfile, resolved: dict[str, Any]
     ) -> tuple[DeviceProfile, dict[str, Any], dict[str, Any]]:
-        """What stands in for a cell in a smoke run: its device, its settings, and what these stand for.
+        """The scaled-down cell of a smoke run: its device, its settings, and the original values.
 
         Raises:
-            UsageError: the cell can never be trained in full.
+            UsageError: the full cell can never be trained.
         """
-        self._content(profile, resolved, None)  # whatever is wrong with it is told as it would be of a full run
+        self._content(profile, resolved, None)  # raises the same errors as a full run
         counts = self._examples(resolved, 1)
         cores = max((node.cores for node in self._nodes), default=1)
         options = list(smoke.scaled_down(profile, resolved, counts, self._info.frameworks, cores))
@@ -167,10 +170,10 @@ class Resolver:
         return *small, smoke.original_values(name, (profile, resolved), small, counts)
 
     def _memory_limit(self, name: str, kind: str, resolved: Mapping[str, Any]) -> int:
-        """Bytes that a trial's processes may take; 0 for all there are.
+        """Memory limit of a trial's processes, in bytes; 0 for none.
 
         Raises:
-            UsageError: the device has memory of its own, which this does not limit.
+            UsageError: the device has its own memory, which the limit does not cover.
         """
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
@@ -185,7 +188,7 @@ class Resolver:
         return self._profiles[name]
 
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
-        """Why the framework cannot train this, wherever it is; None where it can."""
+        """The reason why no machine can train this cell with its framework, or None."""
         framework = resolved["framework"]
         if engines.MODELS[framework] not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
@@ -228,7 +231,7 @@ class Resolver:
         stand_in: Mapping[str, Any] | None = None,
     ) -> Cell:
         framework = resolved["framework"]
-        cpus: Any = best_fit.cpus if best_fit else resolved.get("cpus")  # None where it fits nowhere
+        cpus: Any = best_fit.cpus if best_fit else resolved.get("cpus")  # None if no node fits
         device = CellDevice(
             kind=profile.kind,
             model=best_fit.hardware.model if best_fit else profile.accelerator_type,
@@ -264,10 +267,12 @@ class Resolver:
         )
 
     def _examples(self, resolved: Mapping[str, Any], devices: int) -> dict[str, int | None]:
-        """How many examples of each split are used; None for all of a number nobody knows yet.
+        """The number of examples used of each split.
+
+        None means all of a number that is not yet known.
 
         Raises:
-            UsageError: more than there are, or fewer than a batch.
+            UsageError: more than available, or fewer than a batch.
         """
         requested = {**self._info.examples, **(resolved.get("examples") or {})}
         counts = {split: requested.get(split) or self._there.get(split) for split in ("train", "val")}
@@ -290,13 +295,13 @@ class Resolver:
 
 
 def irrelevant_settings(resolved: Mapping[str, Any]) -> frozenset[str]:
-    """The settings of a cell that change nothing beside its others, and so are no part of it."""
+    """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
     full_precision = {"master_weights"} if resolved["precision"] in FLOAT32 else set()
     return engines.WITHOUT_EFFECT.get(resolved["framework"], frozenset()) | single_replica | full_precision
 
 
 def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
-    """The settings a person wrote, and no defaults."""
+    """The settings written by the user, without defaults."""
     values = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
     return {name: value for name, value in values.items() if value is not None or SETTINGS[name].nullable}

@@ -1,4 +1,4 @@
-"""The trials of a grid still to be run, from the results of its earlier executions."""
+"""The trials of a grid still to be run, given earlier results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from raybench.results.attempt import Attempt, latest
 def missing_work(
     plan: Plan, records: Iterable[Attempt], retry: Collection[str] = (), rerun: bool = False
 ) -> list[WorkItem]:
-    """List the trials still to be run, in the plan's order, with the number of their next attempt.
+    """List the trials still to be run, with their next attempt's number.
+
+    They keep the plan's order.
 
     Args:
         records: every attempt in the journal.

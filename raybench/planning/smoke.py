@@ -1,8 +1,8 @@
-"""A grid cut to what ends in a minute or two on a laptop's CPU: `raybench grid --smoke`.
+"""Scaled-down grid for a minute or two on a CPU: `raybench grid --smoke`.
 
-It answers one question: does this grid run, from its file to its report? Everything goes the way of a full run, but
-every device is the host's CPU, and every job a few steps on a few examples. A cell that was cut says in its content,
-under `smoke`, what it stands for, so that no two cells of a grid become one, and none is ever taken for a full one.
+It tests whether a grid runs, from its file to its report. All steps are those of a full run, but every device is the
+host's CPU, and every job is a few steps on a few examples. The content of a scaled-down cell has the original values
+under `smoke`, so that the cells of a grid remain distinct and none is mistaken for a full one.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from raybench.devices import frameworks, hosted
 from raybench.engines import MODELS
 
 EPOCHS = 2
-"""Of a trial, each of one step: one that is warm-up and one that is not."""
+"""Epochs of a trial, each of one step: one that is warm-up and one that is not."""
 
 REPLICAS = 2
-"""What has several replicas has as many here: a batch in one part would be another computation."""
+"""Replicas of a trial with several replicas: an undivided batch would be another computation."""
 
 EXAMPLES = 2
-"""In the smallest batch of a replica: the fewest that have a variance."""
+"""Examples per replica in the smallest batch: the fewest that have a variance."""
 
 PROFILE_STEPS = 2
-"""What is profiled, at most as many steps of."""
+"""Maximum number of profiled steps."""
 
 ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}
-"""What stands in for a precision that is an accelerator's."""
+"""CPU replacements of precisions that only accelerators have."""
 
 
 def scaled_down(
@@ -37,16 +37,16 @@ def scaled_down(
     models: Iterable[str],
     cores: int,
 ) -> Iterator[tuple[DeviceProfile, dict[str, Any]]]:
-    """What may stand in for a cell here, what is nearest to it first.
+    """The candidates that may replace a cell in a smoke run.
 
-    What computes on the host's cores stays what it is where that can be had; anything else is the CPU, in the framework
-    and environment of the cell, else in raybench's own Python, else in another framework.
+    The most similar comes first. A cell that computes on the host's cores keeps its device if possible. Any other cell
+    runs on the CPU: in its own framework and environment, else in raybench's own Python, else in another framework.
 
     Args:
         profile, resolved: the cell's device and settings, in full.
-        examples: how many of each split it uses; None for a number that nobody knows yet.
-        models: the frameworks that the workload has a model in.
-        cores: how many cores there are for a trial.
+        examples: the number of examples of each split; None for a number that is not yet known.
+        models: the frameworks for which the workload has a model.
+        cores: the number of cores available to a trial.
     """
     settings = _settings(resolved, examples, cores)
     unbound: dict[str, Any] = {"accelerator_type": None, "memory_gb": None, "resources": None}
@@ -55,7 +55,7 @@ def scaled_down(
         yield profile.model_copy(update=unbound | {"count": min(profile.count, REPLICAS)}), settings
     on_cpu = unbound | {"kind": "cpu", "count": 1}
     precision = ON_A_CPU.get(resolved["precision"], resolved["precision"])
-    # What is compiled for an accelerator says nothing of what would be for a CPU, and takes a minute.
+    # Compiling for the CPU would not test the compilation for an accelerator, and takes a minute.
     settings = settings | {"precision": precision, "compile": resolved["compile"] and hosted(profile.kind)}
     other_frameworks = [name for name in frameworks("cpu") if name != own_framework and MODELS[name] in set(models)]
     for framework, update in [
@@ -68,11 +68,11 @@ def scaled_down(
 
 
 def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], cores: int) -> dict[str, Any]:
-    """A cell's settings, with little to do."""
+    """A cell's settings, reduced to little work."""
     replicas = min(resolved["replicas"], REPLICAS)
     batch = batch_size(resolved["batch_size"], replicas)
     epochs = _epochs(resolved["epochs"])
-    example_limit = batch + 1  # the ragged rest is dropped in training and padded in evaluation, as ever
+    example_limit = batch + 1  # the incomplete batch is dropped in training and padded in evaluation, as always
     small = {
         "replicas": replicas,
         "batch_size": batch,
@@ -80,7 +80,7 @@ def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], c
         "warmup_epochs": min(resolved["warmup_epochs"], max(0, int(epochs) - 1)),
         "steps_per_epoch": resolved["steps_per_epoch"] and 1,
         "examples": {split: min(example_limit, count or example_limit) for split, count in examples.items()},
-        "threads": 1,  # so little work has no use for more, and on a busy machine several wait for each other
+        "threads": 1,  # more do not help such small jobs, and on a busy machine threads wait for each other
     }
     limits = {"steps_per_execution": 1, "cpus": cores}
     small |= {name: min(resolved[name], limit) for name, limit in limits.items() if resolved.get(name)}
@@ -88,13 +88,13 @@ def _settings(resolved: Mapping[str, Any], examples: Mapping[str, int | None], c
 
 
 def batch_size(batch: int, replicas: int = 1) -> int:
-    """A batch of a few examples, a multiple of the replicas, and another one for each doubling: 64 is 6, 128 is 8."""
+    """A small batch, a multiple of `replicas`, larger for each doubling: 64 becomes 6, 128 becomes 8."""
     small = min(batch, EXAMPLES * replicas + 2 * max(0, batch.bit_length() - 5))
     return max(1, small // replicas) * replicas
 
 
 def _epochs(epochs: Any) -> Any:
-    """At most `EPOCHS`; where they end within an epoch, they still do."""
+    """At most `EPOCHS`; a fractional part is kept, so that training still ends within an epoch."""
     fraction = round(epochs % 1, 6)
     return min(epochs, EPOCHS - 1 + fraction if fraction else EPOCHS)
 
@@ -105,7 +105,7 @@ def original_values(
     small: tuple[DeviceProfile, Mapping[str, Any]],
     examples: Mapping[str, int | None],
 ) -> dict[str, Any]:
-    """What a cell that was cut has under `smoke`: the device's name, and all that is otherwise in the full one."""
+    """The `smoke` entry of a scaled-down cell: the device's name and the full cell's values that differ."""
     replaced: dict[str, Any] = {"device": device}
     for name in ("kind", "count"):
         original = getattr(full[0], name)

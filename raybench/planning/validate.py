@@ -1,4 +1,4 @@
-"""What a grid file alone cannot tell is wrong with it, and its workload can."""
+"""Validation of a grid against its workload."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WORDS: Mapping[type, tuple[tuple[type, ...], str]] = {
     float: ((int, float), "a number"),
     str: ((str,), "a name"),
 }
-"""For an option's default what a grid may give instead, and what that is called."""
+"""Accepted types and their description, by the type of an option's default."""
 
 
 def check_defaults(info: WorkloadInfo) -> None:
-    """What a workload's recipe says has to be what a grid file may say.
+    """Check that a workload's default settings are valid grid settings.
 
     Raises:
-        WorkloadError: it is not; one line for each thing that is wrong.
+        WorkloadError: they are not; one line per problem.
     """
     problems = wrong_settings(info.defaults)
     if problems:
@@ -31,10 +31,10 @@ def check_defaults(info: WorkloadInfo) -> None:
 
 
 def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
-    """What a cell's settings and its workload say of each other.
+    """Check that a cell's settings suit its workload.
 
     Raises:
-        UsageError: they do not go together.
+        UsageError: they do not.
     """
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
@@ -45,10 +45,12 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
 
 
 def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What a grid has chosen of a workload's model, less what is the default, each in its default's type.
+    """The model options set by a grid that differ from the defaults.
+
+    Each is converted to its default's type.
 
     Raises:
-        UsageError: the workload has no such option, or not of that type.
+        UsageError: the workload has no such option, or the value has another type.
     """
     options = {}
     for name, value in chosen.items():
@@ -66,7 +68,7 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
 
 
 def place(spec: GridSpec, key: str) -> str:
-    """`file:line: ` of a key at the top of the grid's file, as far as it can be found there."""
+    """The `file:line: ` prefix of a top-level key of the grid file, as far as it can be found there."""
     if spec.source_path is None:
         return ""
     for number, line in enumerate((spec.source_text or "").splitlines(), 1):

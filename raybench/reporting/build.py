@@ -1,4 +1,4 @@
-"""Reports: what is known of a grid, just ended or on disk, is gathered here, and made into files."""
+"""Build reports from a grid's history or from results on disk."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ def from_history(
     all_cells: bool = False,
     baseline: Sequence[str] = (),
 ) -> Report:
-    """The report of a grid.
+    """Return the report of a grid.
 
     Args:
         name: of the grid.
         history: its events and attempts.
-        request: what it asked for; None where only the journal is known, and then every cell in it counts.
-        warnings: what else a person should know that is no result.
-        all_cells: every cell that the journal has, also beyond what was asked for.
-        baseline: what the others are compared with, instead of the grid's: a device, or AXIS=VALUE.
+        request: the request of its last execution; None if only the journal is known, and then every cell in it is
+            included.
+        warnings: messages for the user that are not results.
+        all_cells: whether to include every cell of the journal, also those that were not requested.
+        baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
 
     Raises:
         UsageError: no cell has such a baseline.
@@ -96,7 +97,7 @@ def from_history(
 
 
 def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
-    """The same with the baseline that the user has chosen, if any: devices, or AXIS=VALUE.
+    """Replace the baseline by the user's choice, if any: devices, or AXIS=VALUE.
 
     Raises:
         UsageError: no cell has it.
@@ -121,7 +122,10 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
 
 
 def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> dict[Key, Attempt]:
-    """The attempts with as many warm-up epochs as the grid asks for now, whatever it asked for when they ran."""
+    """Return the attempts with the warm-up epochs of the current request.
+
+    The number that was requested when they ran is ignored.
+    """
     warmup_epochs = {
         cell.cell_id: cell.content.warmup_epochs for cell in request.cells if cell.content.warmup_epochs is not MISSING
     }
@@ -134,7 +138,10 @@ def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> d
 
 
 def _everything(results: GridResults, request: GridRequest | None) -> GridResults:
-    """Every cell of a journal, with what the grid says of them: where a skipped one lies, prices, the baseline."""
+    """Return every cell of a journal, completed with the request's data.
+
+    These are the axes of skipped cells, prices and the baseline.
+    """
     if request is None:
         return results
     planned_by_id = {cell.cell_id: cell for cell in request.cells}
@@ -160,21 +167,24 @@ def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
 
 
 def files(report: Report) -> dict[str, str]:
-    """The report as files, by their names: the page, the data, and each figure as an SVG of its own."""
+    """Return the files of a report by name.
+
+    These are the page, the data, and each figure as an SVG.
+    """
     from raybench.reporting.figures import FIGURES, rendered_figures
     from raybench.reporting.html import page
 
-    # Of a smoke run's numbers none is a result, and a figure would make one of them.
+    # Numbers of a smoke run are not results, and a figure would present them as such.
     drawn, left_out = ([], {}) if report.results.smoke else rendered_figures(report.results)
     titles = {FIGURES[name].title: reason for name, reason in left_out.items()}
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     pages = {HTML: page(report, drawn, titles), **figures}
-    # `cat report.html` is a terminal, too, and XML admits no control characters.
+    # Users may print the page to a terminal (`cat report.html`), and XML does not allow control characters.
     return {**{name: printable(content) for name, content in pages.items()}, DATA: text(as_json(report, left_out))}
 
 
 def write_page(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write the report's page beside the journal, where one was made.
+    """Write the report's page next to the journal, if one was made.
 
     Raises:
         OSError: it cannot be written.
@@ -184,7 +194,10 @@ def write_page(folder: Path, contents: Mapping[str, str]) -> None:
 
 
 def page_is_current(history: GridHistory, request: GridRequest) -> bool:
-    """Whether the HTML report is newer than the journal and shows the requested cells."""
+    """Return whether the HTML report is current.
+
+    It is if it is newer than the journal and shows the requested cells.
+    """
     page = history.folder / HTML
     if not page.is_file() or page.stat().st_mtime_ns < history.path.stat().st_mtime_ns:
         return False
@@ -192,7 +205,10 @@ def page_is_current(history: GridHistory, request: GridRequest) -> bool:
 
 
 def text(data: Mapping[str, Any]) -> str:
-    """Plain data as JSON; what JSON does not know is written as people would."""
+    """Return plain data as JSON.
+
+    Values of other types are written as text.
+    """
     return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
 
 
@@ -205,20 +221,20 @@ def from_source(
     baseline: Sequence[str] = (),
     progress: mlflow_store.Progress | None = None,
 ) -> Report:
-    """The report of what is on disk, or in an MLflow store.
+    """Return the report of results on disk or in an MLflow store.
 
     Args:
-        source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal; or whatever
-            else `raybench.load` reads: an MLflow store, a CSV of epochs.
+        source: a grid file, the name of a grid in the results folder, a grid's own folder, or a journal; or any other
+            source that `raybench.load` reads: an MLflow store, a CSV of epochs.
         results: the results folder.
-        everything: every cell that the journal has, not only those that the grid asked for last.
-        smoke: of the smoke run of the grid that is named.
-        grid: which one, where the source has several.
-        baseline: what the others are compared with, instead of the grid's: a device, or AXIS=VALUE.
-        progress: gets the bytes that were fetched from a store, and all.
+        everything: whether to include every cell of the journal, not only those of the latest request.
+        smoke: whether to report the smoke run of the named grid.
+        grid: the grid to report if the source has several.
+        baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
+        progress: callback with the numbers of bytes fetched from a store and in total.
 
     Raises:
-        UsageError: there is no such thing; the message says what there is.
+        UsageError: the source does not exist; the message lists the available ones.
         StoreError: the MLflow store cannot be reached or used.
     """
     path = user_path(source)
@@ -241,13 +257,13 @@ def from_source(
 def _of_journal(
     journal: Path, source: str, grid: str, problems: Sequence[str], all_cells: bool, baseline: Sequence[str]
 ) -> Report:
-    """The report of a journal.
+    """Return the report of a journal.
 
     Args:
         journal: the journal, with the files of its executions in their folders.
-        source: what messages call it.
-        grid: the grid's name, where the events do not say it.
-        problems: what is missing in it.
+        source: its name in messages.
+        grid: the grid's name, if the events do not record it.
+        problems: descriptions of missing parts.
         all_cells, baseline: see `from_source`.
     """
     history = GridHistory.read(journal)
@@ -262,12 +278,12 @@ def _of_journal(
 
 
 def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence[str] = ()) -> Report:
-    """The report of results that are no journal: every cell they have, as far as they tell.
+    """Return the report of results without a journal, with all their cells.
 
     Args:
-        source: where they are from.
+        source: the origin of the results.
         grid_records: the rows of one grid (`raybench.sources.records`).
-        baseline: what the others are compared with: a device, or AXIS=VALUE; by default the first device.
+        baseline: the baseline: a device, or AXIS=VALUE; by default the first device.
 
     Raises:
         UsageError: they are of several grids, there are none, or none has that baseline.
@@ -291,14 +307,17 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
 
 
 def _named(record: Record) -> Attempt:
-    """A record's attempt under the name that tells its cell and its repeat, which other sources tell beside it."""
+    """Return a record's attempt, named by its cell and repeat.
+
+    Other sources store these in separate fields.
+    """
     attempt, columns = record.attempt, record.columns
     cell, repeat = columns.get("cell", attempt.cell_id), columns.get("repeat", attempt.repeat)
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
 def _journal(source: str, results: Path, smoke: bool, grid: str | None) -> Path:
-    """The journal that a person means.
+    """Return the journal that a source refers to.
 
     Raises:
         UsageError: there is none.

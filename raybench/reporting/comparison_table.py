@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 NOTHING = "–"
 WARMUP_MARK = "*"
 WORD = 12
-"""Letters of the longest word that is not broken where the page is narrow."""
+"""Length of the longest unbroken word on a narrow terminal."""
 
 WIDTH = 100
-"""Columns of a table that goes to a file."""
+"""Number of columns of a table that is written to a file."""
 
 
 Columns = list[tuple[str, str, list[str]]]
-"""Head, side (`left` or `right`) and texts, one a row, of each column."""
+"""Head, alignment (`left` or `right`) and one text per row of columns."""
 
 
 def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
-    """The columns in which something stands, and the notes below them; `render` says what they hold.
+    """Return the non-empty columns, and the notes below them (see `render`).
 
-    Cells that could not run here have no row where others have: a note counts them.
+    Cells that could not run here are left out if other cells ran: a note counts them.
     """
     skips = Counter(render_phrase("run_counts", row.counts) for row in rows if row.counts.none_ran)
     all_skipped = all(row.counts.none_ran for row in rows)
@@ -73,19 +73,20 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
         ("price/run", "right", [_price(row.total_price) for row in rows]),
         ("caveats", "left", [_marks(row, findings) for row in rows]),
     ]
-    # Notes stand apart by empty lines.
+    # Notes are separated by empty lines.
     note_texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
     notes += [" ".join(note.split()) for note in note_texts]
     return [column for column in all_columns if any(cell not in (NOTHING, "") for cell in column[2])], notes
 
 
 def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """A row a cell: axes, status, steady epoch, metric, speed-up, what bounds it, price, and its caveats.
+    """Render one row per cell, with its results and caveats.
 
-    Axes with one value in the whole grid, and columns in which nothing would stand, are left out; the former are named
-    in the caption. Where there are several runs, their least and most stand behind the middle in parentheses, and
-    behind a speed-up its 95 % interval. A * marks a time that had to be taken from a warm-up epoch. A letter in the
-    last column stands for a finding, which a line below the table tells, with its remedy.
+    The columns are axes, status, steady epoch, metric, speed-up, bottleneck, price and caveats. Axes with one value in
+    the whole grid, and empty columns, are left out; the former are named in the caption. With several runs, minimum and
+    maximum follow the mean in parentheses, and a speed-up is followed by its 95% interval. A * marks a time that had to
+    be taken from a warm-up epoch. A letter in the last column refers to a finding, which a line below the table
+    describes with its remedy.
     """
     from rich import box
     from rich.table import Table
@@ -96,17 +97,19 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
     findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
 
     def table(wide: bool, whole: bool = True) -> Table:
-        """The table; where the page is not wide, words and intervals stand below each other, and long texts wrap.
+        """Return the table.
+
+        If narrow, intervals have their own lines and long texts wrap.
 
         Args:
-            wide: everything of a cell in a line.
-            whole: no word is broken, but for those of the status.
+            wide: whether each cell is on one line.
+            whole: whether to keep words whole, except in the status.
         """
         rich_table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         column_texts: list[list[str]] = []
         for head, justify, cells in shown_columns:
             right = justify == "right"
-            # Of several columns that may wrap, rich breaks the words of the narrow ones too.
+            # If several columns may wrap, rich also breaks the words of narrow ones.
             no_wrap = right or (whole and head != "status" and all(map(_is_short, cells)))
             rich_table.add_column(
                 Text(head if wide or not whole else re.sub("([_/])", r"\1\n", head)),
@@ -127,7 +130,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
             else:
                 min_width = console.measure(table(wide=False), options=any_width).minimum
                 yield table(wide=False, whole=min_width <= options.max_width)
-            # Below the table and not its caption, which would be wrapped to the table's width.
+            # The notes are no caption, which would be wrapped to the table's width.
             yield from (Text(note, style="dim") for note in notes if note)
             yield from (Text(line, style="yellow") for line in findings)
 
@@ -135,7 +138,7 @@ def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> Re
 
 
 def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = WIDTH) -> str:
-    """The same table as plain text, without colours."""
+    """Return the same table as plain text, without colours."""
     from rich.console import Console
 
     page = StringIO()
@@ -145,7 +148,7 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
 
 
 def _stacked(cell: str) -> str:
-    """A number with its interval below it, and what held a cell up with its share below it."""
+    """Put a number's interval, or a bottleneck's share, on a second line."""
     return re.sub(r" \(| (?=[\d.]+$)", "\n", cell).removesuffix(")")
 
 
@@ -182,7 +185,7 @@ def _speedup(row: Row) -> str:
 
 
 def _marks(row: Row, findings: Sequence[FindingFact]) -> str:
-    """The letters of the findings of a cell's runs that could turn a verdict."""
+    """Return the letters of a cell's findings that could reverse a verdict."""
     return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.caveats) or NOTHING
 
 

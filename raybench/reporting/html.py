@@ -1,4 +1,7 @@
-"""The report as one HTML page that stands alone: no script, nothing from elsewhere; for a desk, a phone and paper."""
+"""The report as a single self-contained HTML page.
+
+It has no scripts and no external resources, and is laid out for desktop, phone and print.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,29 @@ if TYPE_CHECKING:
 TEMPLATE, PUBLISHED = "report.html.j2", "published_page.html.j2"
 
 COMPARISONS = 60
-"""Cells whose verdicts are all written out; of more, the data have them."""
+"""Maximum number of cells with written verdicts.
+
+The data files contain those of more cells.
+"""
 
 
 def with_code(text: str) -> Markup:
-    """Text of ours or of anybody, escaped; what stands between backticks is code."""
+    """Escape a text and mark its parts between backticks as code.
+
+    The text may come from raybench or from users' files.
+    """
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapping[str, str] | None = None) -> str:
-    """The page.
+    """Return the HTML page of a report.
 
     Args:
         report: the report.
         pictures: its figures (`raybench.reporting.figures.rendered_figures`).
-        left_out: from a figure's title to why it has nothing to show.
+        left_out: the reasons for figures without data, by title.
     """
     from markupsafe import Markup
 
@@ -52,7 +61,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             columns=head,
             notes=notes,
             rows=range(len(head[0][2]) if head else 0),
-            pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # our own drawing, escaped
+            pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # own drawing, already escaped
             left_out=left_out or {},
             caveat_count=sum(caveat.kind != NOTE for caveat in report.caveats) + len(report.troubles),
             comparisons=report.comparisons[:COMPARISONS],
@@ -63,7 +72,7 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
 
 
 def published_page(report: PublishedReport) -> str:
-    """The page of a published result."""
+    """Return the HTML page of a published result."""
 
     publication = report.publication
     return environment().get_template(PUBLISHED).render(report=report, of=publication, html=as_html)

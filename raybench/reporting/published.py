@@ -1,4 +1,4 @@
-"""The report of a published result: what follows from what its source reported, by its own rule and by others."""
+"""Reports of published results, by the source's timing rule and others."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from raybench.sources.published_results import Publication
 from raybench.sources.result_tables import cell_columns
 
 VERSION = 1
-"""Of the form of `as_json`."""
+"""Version of the format of `as_json`."""
 
 _SETTINGS = ("batch_size", "weight_decay", "precision", "compile", "input", "train_examples")
 
 
 @dataclass(frozen=True)
 class PublishedReport:
-    """What a published result comes to.
+    """The report of a published result.
 
     Attributes:
-        name: what it is called among the published results.
-        publication: the source: what it is, its protocol, what it counts, and what to keep in mind.
-        verdict: paragraphs of facts, each with what matters most first.
-        sections: tables of what it reported, and of what that gives by other rules.
+        name: its name among the published results.
+        publication: the source: description, protocol, timing rule, and caveats.
+        verdict: paragraphs of facts, each with the most important first.
+        sections: tables of the reported numbers, and of results by other rules.
     """
 
     name: str
@@ -52,10 +52,10 @@ class PublishedReport:
 
 
 def published_report(name: str, publication: Publication) -> PublishedReport:
-    """The report of a source.
+    """Return the report of a source.
 
     Args:
-        name: what it is called among the published results.
+        name: its name among the published results.
         publication: the source.
     """
     measurements = source_cells(name, publication)
@@ -66,7 +66,10 @@ def published_report(name: str, publication: Publication) -> PublishedReport:
 
 
 def as_json(report: PublishedReport) -> dict[str, Any]:
-    """The report as plain data: `v`, 1; what the source says of itself; `verdict`, sentences; `sections`; `caveats`."""
+    """Return the report as plain data.
+
+    The keys are `v`, 1; the fields of the source; `verdict`, sentences; `sections`; `caveats`.
+    """
     publication = report.publication
     return {
         "v": VERSION,
@@ -87,7 +90,7 @@ def as_json(report: PublishedReport) -> dict[str, Any]:
 
 
 def _reported(measurements: Sequence[SourceCell], publication: Publication) -> ReportTable:
-    """What the source reports: a row for each cell on each machine."""
+    """Return a table of reported numbers, one row per cell and machine."""
     columns = [cell_columns(measurement.cell) for measurement in measurements]
     varied_axes = [axis for axis in _SETTINGS if len({repr(measurement.get(axis)) for measurement in columns}) > 1]
     records = []
@@ -131,7 +134,10 @@ def _reported(measurements: Sequence[SourceCell], publication: Publication) -> R
 
 
 def _every_rule(pairs: Sequence[SourceComparison], publication: Publication) -> ReportTable:
-    """How many times as fast by each rule that the source's numbers allow; no rows where they allow no other."""
+    """Return a table of speed-ups by all rules that the source allows.
+
+    It has no rows if they allow no other rule.
+    """
     pair_ratios = [(pair, by_other_rules(pair, publication.rule)) for pair in pairs]
     clock = f"{publication.rule}{CPU}"
     rules = [rule for rule in (*OTHER_RULES, clock) if any(rule in ratios for _, ratios in pair_ratios)]

@@ -1,4 +1,7 @@
-"""What a published result lets one compare: its machines, each with its fastest cell, by its own rule and by others."""
+"""Comparisons of the machines of a published result.
+
+Each machine is represented by its fastest cell; comparisons use the source's own timing rule and others.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,36 @@ from raybench.results.attempt import Attempt
 from raybench.sources.published_results import RULES, Claim, Publication
 
 SECONDS, RATE = "reported_s", "examples_per_s"
-"""What sources compare machines by: seconds by their own rule, or examples a second."""
+"""Measures for comparing machines.
+
+These are seconds by the source's own rule, and examples per second.
+"""
 
 OTHER_RULES = ("epochs", "first")
-"""Rules by which calls are counted too; the source's own may have one for processor time."""
+"""Rules that also count individual calls.
+
+The source's own rule may have a variant for processor time.
+"""
 
 ACCURACIES = ("last_val_accuracy", "best_val_accuracy")
 
 CPU = "_cpu"
-"""The end of the name of a rule that counts the same by processor time."""
+"""Suffix of the names of rules that measure processor time."""
 
 
 @dataclass(frozen=True)
 class SourceCell:
-    """What a source tells of one cell on one machine: a number for each run, or one for several.
+    """The results of one cell on one machine, from a source.
+
+    There is one number per run, or one for several runs.
 
     Attributes:
         machine: its short name in the source's file.
-        model: what it is.
-        label: what the source calls the run; empty where it has no name.
+        model: its model.
+        label: the source's name of the run; empty if it has none.
         attempts: its runs.
-        rows: what the source says of each, by the names of columns.
-        origins: of each, whether these are the source's own numbers, or how they were computed from its data.
+        rows: reported values of each run, by column name.
+        origins: for each run, whether these are the source's own numbers, or how they were computed from its data.
     """
 
     machine: str
@@ -46,47 +57,53 @@ class SourceCell:
 
     @property
     def cell(self) -> Cell:
-        """What was run."""
+        """The cell of the runs."""
         return self.attempts[0].cell
 
     @property
     def workload(self) -> str:
-        """What was trained; empty where the source does not name it."""
+        """The workload; empty if the source does not name it."""
         return str(self.cell.workload.name or "")
 
     @property
     def form(self) -> str:
-        """Which form of the workload, where it is another than raybench's."""
+        """The variant of the workload, if it differs from raybench's."""
         return str(self.cell.workload.version or "")
 
     @property
     def work(self) -> tuple[Any, ...]:
-        """How much was done: examples, epochs and steps, as far as the source tells."""
+        """The amount of work as far as reported: examples, epochs and steps."""
         settings = self.cell.settings
         return self.cell.data.examples.train, settings.epochs, settings.steps_per_epoch
 
     def seconds(self, measure: str, rule: str | None) -> list[float]:
-        """By a measure: seconds a run, or seconds an example; none where the source does not have it by this rule."""
+        """Return seconds per run, or seconds per example, by measure.
+
+        Empty if the source does not report them by this rule.
+        """
         if measure == SECONDS:
             return [each[SECONDS] for each in self.rows if SECONDS in each and each["reported_rule"] == rule]
         return [1 / each[RATE] for each in self.rows if each.get(RATE)]
 
     @property
     def accuracy(self) -> float | None:
-        """The accuracy that the source reports, a share."""
+        """The accuracy that the source reports, as a fraction."""
         return next(filter(None, map(self.first, ACCURACIES)), None)
 
     def first(self, column: str) -> Any:
-        """What the source says of the first run that it says it of; None where of none."""
+        """Return the first reported value of a column.
+
+        None if there is none.
+        """
         return next((each[column] for each in self.rows if each.get(column) is not None), None)
 
 
 @dataclass(frozen=True)
 class SourceComparison:
-    """Two machines by one measure.
+    """A comparison of two machines by one measure.
 
     Attributes:
-        claims: what the source states of them, or its data say.
+        claims: statements of the source about them, or of its data.
     """
 
     other: SourceCell
@@ -97,7 +114,10 @@ class SourceComparison:
 
 
 def source_cells(name: str, publication: Publication) -> list[SourceCell]:
-    """A record for each cell of each machine, repeats together, in the order of the file."""
+    """Return one record per cell and machine, in file order.
+
+    Repeats are combined.
+    """
     measurements: dict[str, SourceCell] = {}
     for run, record in zip(publication.runs, publication.records(name), strict=True):
         model = str(record.attempt.cell.device.model or run.machine)
@@ -109,9 +129,10 @@ def source_cells(name: str, publication: Publication) -> list[SourceCell]:
 
 
 def pairs_of(measurements: Sequence[SourceCell], publication: Publication) -> Iterator[SourceComparison]:
-    """What is compared: what the source itself compares or, where it does not, each machine with the slowest.
+    """Yield the source's own comparisons, or each machine with the slowest.
 
-    Seconds are compared of the same work, and rates where there are no seconds, or where the source compares them.
+    Seconds are compared if the work is the same; rates are compared if there are no seconds, or if the source compares
+    rates.
     """
     timed = [each for each in measurements if each.seconds(SECONDS, publication.rule)]
     for work in dict.fromkeys(each.work for each in timed):
@@ -121,7 +142,7 @@ def pairs_of(measurements: Sequence[SourceCell], publication: Publication) -> It
 
 
 def _among(measurements: Sequence[SourceCell], measure: str, publication: Publication) -> Iterator[SourceComparison]:
-    # A machine stands with its fastest cell; another form of a network is another workload.
+    # A machine is represented by its fastest cell; a variant of a network is a different workload.
     best: dict[str, SourceCell] = {}
     means = {id(each): fmean(each.seconds(measure, publication.rule)) for each in measurements}
     for each in sorted((each for each in measurements if not each.form), key=lambda each: means[id(each)]):
@@ -139,7 +160,10 @@ def _among(measurements: Sequence[SourceCell], measure: str, publication: Public
 
 
 def by_other_rules(pair: SourceComparison, own_rule: str | None) -> dict[str, float]:
-    """By rule, the ratio of the same runs, where the source tells of each call."""
+    """Return the ratio of the same runs by each other rule.
+
+    Empty if the source does not report individual calls.
+    """
     ratios = {}
     for rule in (*OTHER_RULES, f"{own_rule}{CPU}"):
         if rule in RULES and any(attempt.epochs for attempt in pair.other.attempts):

@@ -1,4 +1,4 @@
-"""What a published result shows, by the numbers that its source reports, as facts."""
+"""Results of a published source, from its reported numbers, as facts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from raybench.sources.published_results import Claim, Publication
 
 @dataclass(frozen=True)
 class Reported:
-    """A number that a source reports of a machine: the mean of its runs.
+    """A number reported for a machine: the mean of its runs.
 
     Attributes:
         unit: "s" or "examples/s".
-        runs: how many numbers there are.
-        label: what the source calls the run; may be empty.
+        runs: number of averaged numbers.
+        label: the source's name of the run; may be empty.
     """
 
     value: float
@@ -42,13 +42,13 @@ class Reported:
 
 @dataclass(frozen=True)
 class PublishedSpeedupFact(Fact):
-    """How many times as fast one machine is as another, by the source's own rule.
+    """The speed-up of one machine over another, by the source's own rule.
 
     Attributes:
         workload: empty if the source does not name it.
-        decimals: of the ratio, as many as the source states; 0 for three digits.
-        low, high: the 95 % interval of the ratio; None without repeats.
-        one_run_each: whether each number is of one run, as the source says.
+        decimals: of the ratio, as many as the source states; 0 for three significant digits.
+        low, high: the 95% interval of the ratio; None without repeats.
+        one_run_each: whether each number is of one run, according to the source.
     """
 
     other: str
@@ -65,14 +65,14 @@ class PublishedSpeedupFact(Fact):
 
 @dataclass(frozen=True)
 class ClaimFact(Fact):
-    """A ratio that a source states, or that its data give."""
+    """A ratio that a source states, or that follows from its data."""
 
     claim: Claim
 
 
 @dataclass(frozen=True)
 class OpenClaimFact(Fact):
-    """A ratio that does not follow from the numbers that the source reports."""
+    """A stated ratio that does not follow from the source's reported numbers."""
 
     claim: Claim
     other: str
@@ -81,7 +81,7 @@ class OpenClaimFact(Fact):
 
 @dataclass(frozen=True)
 class RunPriceFact(Fact):
-    """What a whole run costs on each machine."""
+    """The price of a whole run on each machine."""
 
     other: str
     baseline: str
@@ -105,11 +105,11 @@ class ProcessorTimeFact(Fact):
 
 @dataclass(frozen=True)
 class PublishedTargetFact(Fact):
-    """How many runs reached the target, and what a success takes if the others are repeated.
+    """Success rate and expected time to target with restarts.
 
     Attributes:
-        seconds: that a successful run took.
-        expected: seconds with restarts, with their 95 % interval; None if no run missed.
+        seconds: time to target of a successful run.
+        expected: seconds with restarts, with their 95% interval; None if no run missed.
     """
 
     name: str
@@ -126,7 +126,11 @@ class PublishedTargetFact(Fact):
 
 @dataclass(frozen=True)
 class PublishedTimeFact(Fact):
-    """How long a machine took that is compared with none; `accuracy` is a share, None if not reported."""
+    """The time of a machine that is not compared with another.
+
+    Attributes:
+        accuracy: a fraction; None if not reported.
+    """
 
     name: str
     workload: str
@@ -137,7 +141,10 @@ class PublishedTimeFact(Fact):
 
 @dataclass(frozen=True)
 class PublishedAccuraciesFact(Fact):
-    """The accuracies of a source that reports no times: each a share, with its machine and the run's label."""
+    """The accuracies of a source without times.
+
+    Each is a fraction, with its machine and the run's label.
+    """
 
     accuracies: tuple[tuple[float, str, str], ...]
 
@@ -145,11 +152,11 @@ class PublishedAccuraciesFact(Fact):
 def published_verdict(
     measurements: Sequence[SourceCell], pairs: Sequence[SourceComparison], publication: Publication
 ) -> list[list[Fact]]:
-    """Paragraphs of facts, each with what matters most first.
+    """Return paragraphs of facts, each with the most important first.
 
     Args:
-        measurements: what the source reports, by cell and machine.
-        pairs: what is compared.
+        measurements: reported results by cell and machine.
+        pairs: the comparisons.
         publication: the source.
     """
     verdict = [_comparison(pair, publication) for pair in pairs]
@@ -200,7 +207,10 @@ def _reported(side: SourceCell, measure: str) -> Reported:
 
 
 def _target(measurement: SourceCell) -> PublishedTargetFact | None:
-    """What a success takes if some runs miss their target; None if the source does not tell."""
+    """Return the cost of a success if some runs miss their target.
+
+    None if the source does not report it.
+    """
     runs, hits, seconds = (measurement.first(column) for column in ("runs", "target_runs", "time_to_target_s"))
     if not runs or not seconds or hits is None or runs == 1:
         return None
@@ -217,7 +227,7 @@ def _target(measurement: SourceCell) -> PublishedTargetFact | None:
 
 
 def _without_comparison(measurements: Sequence[SourceCell], publication: Publication) -> list[list[Fact]]:
-    """What each machine took or, if the source reports no time, how well it learned."""
+    """Return each machine's time or, if no times are reported, its accuracy."""
     time_facts: list[Fact] = [
         PublishedTimeFact(
             each.model, each.label or each.workload, _reported(each, SECONDS), each.first("runs"), each.accuracy

@@ -1,4 +1,7 @@
-"""What others have reported of a grid's workload, beside the grid's own numbers by the same rule."""
+"""Published results for a grid's workload, next to the grid's own numbers.
+
+Both use the source's timing rule.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +18,27 @@ from raybench.sources import result_tables
 from raybench.sources.published_results import RULES, SHIPPED, Publication, PublishedRun, load_named
 
 PROTOCOL = ("data.examples.train", "settings.batch_size", "settings.steps_per_epoch", "settings.compile")
-"""What a cell of the grid has to share with a source, where that tells it, for its number to stand beside."""
+"""Settings that must match those of a source, as far as reported."""
 
 WHOLE_RUN = "settings.epochs"
-"""And that too, where the number is of a whole run and not of an epoch or a step."""
+"""A further setting that must match for numbers of whole runs.
+
+Numbers of an epoch or a step do not depend on it.
+"""
 
 SECONDS, THROUGHPUT, ACCURACY = "reported_s", "examples_per_s", "val/accuracy"
 ACCURACIES = {"last_val_accuracy": "after the last epoch", "best_val_accuracy": "after the best epoch"}
 
 
 class ReportedNumber(NamedTuple):
-    """Something that a source reports, and how one's own is had.
+    """A number reported by a source, with its timing rule.
 
     Attributes:
-        name: of the rule, as raybench calls it; None where it has none.
+        name: raybench's name of the rule; None if it has none.
         unit: of the number.
-        counts: what it counts.
-        rule: from an attempt to the number.
-        value: what the source reports; None where it ran out of memory.
+        counts: the period that the rule counts.
+        rule: function from an attempt to the number.
+        value: the reported number; None if the run was out of memory.
         of_whole_run: whether it is of a whole run.
     """
 
@@ -45,26 +51,30 @@ class ReportedNumber(NamedTuple):
 
     @property
     def more_is_better(self) -> bool:
-        """Whether the best is the highest."""
+        """Whether higher values are better."""
         return self.unit in (PUBLISHED["tutorial_throughput"].unit, ACCURACY)
 
     @property
     def place(self) -> tuple[bool, bool, float]:
-        """Where it stands: times first, the fastest first; then what is better the higher it is; then what is none."""
+        """Sort key of a number.
+
+        Times come first (fastest first), then numbers for which higher is better, then missing ones.
+        """
         value = self.value or 0.0
         return self.value is None, self.more_is_better, -value if self.more_is_better else value
 
 
 def reported_numbers(results: GridResults) -> list[Record]:
-    """A record for each number that a published source reports of a setting on a machine.
+    """Return one record per published number for this grid's workload.
 
-    Of the sources that trained the same workload, or one of which nobody says what it was and that a reader would take
-    for it. `mine` and `cell` are the same by the source's rule, median over runs, and the label of the grid's best cell
-    that keeps to the source's protocol; both are missing where there is none, or where raybench has no such rule.
+    A number is of one setting on one machine. The sources are those that trained the same workload, or one that does
+    not name its workload and that a reader would take for it. `mine` is the same number by the source's rule (median
+    over runs) of the grid's best cell with the source's protocol, and `cell` is the label of that cell; both are
+    missing if there is no such cell, or if raybench has no such rule.
     """
     records = []
     for file in sorted(SHIPPED.iterdir(), key=lambda file: file.name):
-        # Most sources are about something else, and need not be read as a whole.
+        # Most sources are about other workloads and need not be parsed.
         if file.name.endswith(".yaml") and results.workload in file.read_text(encoding="utf-8"):
             name = file.name.removesuffix(".yaml")
             records += _of(results, name, load_named(name))
@@ -101,7 +111,10 @@ def _of(results: GridResults, name: str, source: Publication) -> list[Record]:
 def _reported(
     source: Publication, group: Sequence[tuple[PublishedRun, result_tables.Record]]
 ) -> Iterator[ReportedNumber]:
-    """What a source reports of the runs of one setting on one machine; of several, their median."""
+    """Yield a source's numbers for one setting on one machine.
+
+    Several runs are represented by their median.
+    """
 
     def middle(column: str) -> float:
         return float(median(row.columns[column] for _, row in group))
@@ -125,7 +138,7 @@ def _reported(
 
 
 def _accuracy(column: str) -> Callable[[Attempt], float | None]:
-    """The rule by which the table of trials has an accuracy."""
+    """Return the rule for an accuracy column of the trials table."""
 
     def rule(attempt: Attempt) -> float | None:
         accuracies = [epoch.metrics[ACCURACY] for epoch in attempt.epochs if ACCURACY in epoch.metrics]
@@ -135,14 +148,17 @@ def _accuracy(column: str) -> Callable[[Attempt], float | None]:
 
 
 def _machine(run: PublishedRun, cell: Mapping[str, Any]) -> str:
-    """What it ran on, and what tells the run from others there."""
+    """Return the machine of a run, with labels that distinguish runs there."""
     batch = f"batch {run.settings['batch_size']}" if "batch_size" in run.settings else ""
     parts = (cell.get("device.model") or run.machine, run.label or cell.get("workload.version"), batch)
     return ", ".join(str(part) for part in parts if part)
 
 
 def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[str, Any]) -> tuple[float, str] | None:
-    """The number and the label of the grid's best cell by a rule, of those with the same protocol."""
+    """Return the grid's best number by a rule, and its cell's label.
+
+    Only cells with the same protocol are considered.
+    """
     names = (*PROTOCOL, WHOLE_RUN) if quantity.of_whole_run else PROTOCOL
     protocol = {name: source_cell[name] for name in names if source_cell.get(name) is not None}
     numbers = []
@@ -159,6 +175,6 @@ def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[s
 
 
 def _protocol(run: Attempt) -> dict[str, Any]:
-    """What is told of a run's cell, with the steps of an epoch as they were taken."""
+    """Return a run's known protocol, with its actual steps per epoch."""
     steps = {"settings.steps_per_epoch": run.epochs[0].steps} if run.epochs else {}
     return run.cell.leaves() | steps

@@ -1,6 +1,6 @@
-"""The report of a grid: the verdict first, then the evidence, then the caveats, then what was run on what.
+"""The report of a grid: verdict, evidence, caveats, then runs and machines.
 
-A `Report` is data; `raybench.reporting.html` makes a page of it, `as_json` a file that programs read.
+A `Report` is data; `raybench.reporting.html` renders it as a page, `as_json` as a machine-readable file.
 """
 
 from __future__ import annotations
@@ -26,26 +26,29 @@ from raybench.reporting.tables import Record, ReportTable, published, sections
 from raybench.results.attempt import Attempt
 
 VERSION = 1
-"""Of the form of `as_json`; raised when a field changes its meaning. New fields may come at any time."""
+"""Version of the format of `as_json`.
+
+It is raised if a field changes its meaning. New fields may be added at any time.
+"""
 
 
 FINDING, NOTE = "finding", "note"
-"""Kinds of caveats that are shown in their own way."""
+"""Kinds of caveats with a presentation of their own."""
 
 NOTES = (PerExampleCellsFact, OtherTrialsFact, FurtherRepeatsFact)
-"""Caveats that change no verdict."""
+"""Caveats that do not change a verdict."""
 
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something that the numbers have to be read with.
+    """A caveat about the numbers of a report.
 
     Attributes:
-        kind: `smoke`, how cells were cut; `finding`, about runs; `warning` or `drift`; `note`, which changes no
+        kind: `smoke`, how cells were reduced; `finding`, about runs; `warning` or `drift`; `note`, which changes no
             verdict; or `caveat`, any other.
-        says: what was seen, in the worst run where it was in several.
-        remedy: what to do about it; empty where nothing is known.
-        runs: of how many completed runs; None where it is not about runs.
+        says: the observation, in the worst of several runs.
+        remedy: the recommended action; empty if none is known.
+        runs: number of affected completed runs; None if it is not about runs.
     """
 
     kind: str
@@ -56,16 +59,16 @@ class Caveat:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """What is known of a grid beside its results; all of it may be missing.
+    """Information about a grid besides its results; all of it is optional.
 
     Attributes:
-        description: what the grid is for, in its own words.
+        description: the grid's own description.
         text: the grid file.
-        warnings: what a person should know that is no result, such as a decay proof that failed.
-        drifts: devices that were not the same all the time, and the trials which that touches.
-        notes: what a person should know that changes no verdict, such as what was left out.
-        published: what others reported of the same workload (`raybench.reporting.tables.published`).
-        made: when the report was made, UTC.
+        warnings: messages for the user that are not results, such as a failed decay proof.
+        drifts: devices whose speed changed, and the affected trials.
+        notes: messages for the user that change no verdict, such as parts that were left out.
+        published: published results for the same workload (`raybench.reporting.tables.published`).
+        made: the time of the report, UTC.
     """
 
     description: str = ""
@@ -83,15 +86,15 @@ class Report:
 
     Attributes:
         results: the grid, and its rows.
-        context: what is known beside its results.
+        context: information besides its results.
         verdict: paragraphs of facts, the most important first in each.
         comparisons: label and facts of each cell.
-        deciding: what decides how well it learns: the device, a setting or luck; empty where it cannot be told.
+        deciding: effects on accuracy: of the device, a setting or noise; empty if they cannot be determined.
         sections: tables of evidence.
-        caveats: those that touch verdicts first.
-        troubles: trials that did not complete: label, status, error in a line.
-        machines: what it ran on: a record for each kind of device on each host.
-        versions: from a program to its versions, most often used first.
+        caveats: those that affect verdicts first.
+        troubles: trials that did not complete: label, status, error in one line.
+        machines: the hardware: a record for each kind of device on each host.
+        versions: versions by program, the most frequent first.
     """
 
     results: GridResults
@@ -107,9 +110,9 @@ class Report:
 
 
 def make_report(results: GridResults, context: ReportContext | None = None) -> Report:
-    """The report of a grid as it stands; nothing is read and nothing is drawn."""
+    """Return the report of a grid, without reading files or drawing figures."""
     context = context or ReportContext()
-    # The target of the file as it is now, whatever runs were told when they began.
+    # Use the file's current target, not the one that runs were started with.
     latest_runs = {name: replace(run, target=results.target) for name, run in results.latest.items()}
     cell_pairs = pairs(results.cells, latest_runs, results.compared_with, results.metric, results.findings)
     cell_pairs = [replace(each, workload=results.workload) if each.workload == UNKNOWN else each for each in cell_pairs]
@@ -138,12 +141,12 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
 
 
 def with_warnings(report: Report, later: Sequence[str], behind: int) -> Report:
-    """The report with warnings that came after it was made.
+    """Add warnings that were raised after the report was made.
 
     Args:
         report: the report.
         later: the warnings.
-        behind: how many of its own warnings come before them.
+        behind: number of its own warnings that precede them.
     """
     warnings, own_caveats = report.context.warnings, report.caveats
     start = next((i for i, each in enumerate(own_caveats) if each.kind not in ("smoke", FINDING)), len(own_caveats))
@@ -161,7 +164,7 @@ def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[
     findings = finding_facts(results.rows)
     yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
     yield from (Caveat("warning", warning) for warning in context.warnings)
-    # What touches a run of the table is among its findings.
+    # Drifts that affect runs of the table are among the findings already.
     touched_keys = {
         results.latest[trial].key
         for row in results.rows
@@ -188,7 +191,7 @@ def _trouble(run: Attempt) -> Record:
 
 
 def _machines(runs: Sequence[Attempt]) -> list[Record]:
-    """A record for each device on each host, with how many runs it had."""
+    """Return one record per device and host, with its number of runs."""
     counts: Counter[tuple[tuple[str, Any], ...]] = Counter()
     for run in runs:
         device = run.cell.device
@@ -219,22 +222,22 @@ def _versions(runs: Sequence[Attempt]) -> dict[str, list[str]]:
 
 
 def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The report as plain data, for programs.
+    """Return the report as plain data, for programs.
 
-    - `v`: the version of this form, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`, `target`,
-      `synthetic_data` (the name of the data set, or none)
+    - `v`: the version of this format, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`,
+      `target`, `synthetic_data` (the name of the data set, or none)
     - `verdict`: sentences, in order; `comparisons`: a `cell` and its `sentences` each
-    - `deciding`: sentences on what decides the accuracy
-    - `cells`: the comparison, a row a cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
-      `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds an epoch: `value`, `low`, `high`,
-      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95 %), `bound`, `findings`, prices
-    - `sections`: from a table's name to its `title`, `says` and `records`; seconds and shares are numbers
+    - `deciding`: sentences on the effects on accuracy
+    - `cells`: the comparison, one row per cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
+      `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds per epoch: `value`, `low`, `high`,
+      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices
+    - `sections`: by table name: `title`, `says` and `records`; seconds and shares are numbers
     - `caveats` (`kind`, `says`, `remedy`, `runs`), `troubles`, `machines`, `versions`, `grid_file`
-    - `figures_left_out`: from a figure's name to the reason
+    - `figures_left_out`: the reasons by figure name
 
     Args:
         report: the report.
-        left_out: figures that had nothing to show (`raybench.reporting.figures.rendered_figures`).
+        left_out: figures without data (`raybench.reporting.figures.rendered_figures`).
     """
     results, context = report.results, report.context
     labels = {cell.cell_id: results.label(cell) for cell in results.cells}

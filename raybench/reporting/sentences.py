@@ -1,7 +1,8 @@
-"""Facts as sentences, for a terminal, Markdown and HTML, and numbers as people write them.
+"""Rendering of facts as sentences, and formatting of numbers.
 
-The English of a fact is the macro of its class's name in one of the `SENTENCES`. A macro writes HTML: `<em>` for
-names from users' files, `<code>` for words of a grid file, `<strong>` for what matters most. Values are escaped.
+Output formats are terminal text, Markdown and HTML. The English text of a fact is the macro of its class's name in one
+of the `SENTENCES`. A macro writes HTML: `<em>` for names from users' files, `<code>` for words of a grid file,
+`<strong>` for the main result. Values are escaped.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ SENTENCES = (
 NAME, CODE, STRONG = "em", "code", "strong"
 
 LEAST, MOST = 0.001, 9999
-"""Ends of an interval of a ratio that are written out."""
+"""Range in which the ends of a ratio's interval are printed."""
 
 ROUNDING = 1e-9
-"""Seconds, ratios and points below this are what rounding of binary numbers leaves."""
+"""Seconds, ratios and points below this are floating-point rounding errors."""
 
 _TAGS = re.compile(r"<(/?)(em|code|strong)>")
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
@@ -43,7 +44,10 @@ _SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 @cache
 def environment() -> Environment:
-    """The templates of reports; everything in them is escaped, because names come from users' files."""
+    """Return the templates of reports.
+
+    Everything in them is escaped, because names come from users' files.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from raybench.core.memory import size
@@ -68,12 +72,15 @@ def _macros() -> dict[str, Callable[[Fact], Markup]]:
 
 
 def as_html(fact: Fact) -> Markup:
-    """A fact as a sentence in HTML, everything escaped."""
+    """Render a fact as a sentence in HTML, everything escaped."""
     return _written(_macros()[type(fact).__name__], fact)
 
 
 def remedy(fact: Fact) -> str:
-    """What to do about a caveat, in plain text; empty if nothing is known."""
+    """Return the remedy of a caveat in plain text.
+
+    Empty if none is known.
+    """
     macro = _macros().get(type(fact).__name__.removesuffix("Fact") + "Remedy")
     return _written(macro, fact).unescape() if macro else ""
 
@@ -81,16 +88,19 @@ def remedy(fact: Fact) -> str:
 def _written(macro: Callable[[Fact], Markup], fact: Fact) -> Markup:
     from markupsafe import Markup
 
-    # A line of a template ends where a space stands in the sentence.
+    # Lines of a template end at spaces of the sentence.
     return Markup(re.sub(r"\s*\n\s*", " ", macro(fact)).strip())
 
 
 def spans(fact: Fact) -> list[tuple[str, str]]:
-    """A fact as a sentence: each part with its mark, which is empty for plain words."""
+    """Split a fact's sentence into parts, each with its markup.
+
+    The markup is empty for plain words.
+    """
     from html import unescape
 
     text, *pieces = _TAGS.split(as_html(fact))
-    # Of each tag: whether it closes, its name, and the text behind it.
+    # For each tag: whether it closes, its name, and the text after it.
     parts = [
         ("", text),
         *(("" if closing else tag, text) for closing, tag, text in zip(*[iter(pieces)] * 3, strict=True)),
@@ -99,12 +109,15 @@ def spans(fact: Fact) -> list[tuple[str, str]]:
 
 
 def plain(fact: Fact) -> str:
-    """A fact as a sentence in plain text."""
+    """Render a fact as a sentence in plain text."""
     return "".join(text for text, _ in spans(fact))
 
 
 def markdown(fact: Fact) -> str:
-    """A fact as a sentence in Markdown: names in italics, code between backticks, what matters most in bold."""
+    """Render a fact as a sentence in Markdown.
+
+    Names are in italics, code is between backticks, and the main result is in bold.
+    """
     return "".join(_markdown(text, mark) for text, mark in spans(fact))
 
 
@@ -118,31 +131,37 @@ def _markdown(text: str, mark: str) -> str:
 
 
 def render_phrase(name: str, *args: object, of: str = "phrases.html.j2") -> str:
-    """A macro of a template in plain text, with its lines."""
+    """Render a macro of a template as plain text, keeping its lines."""
     from markupsafe import Markup
 
     return Markup(getattr(environment().get_template(of).module, name)(*args)).unescape()
 
 
 def digits(value: float, count: int = 3) -> str:
-    """A number with so many significant digits, as people write it: 3.92, 0.0178; all digits before the point: 2331."""
+    """Format a number with this many significant digits: 3.92, 0.0178.
+
+    All digits before the decimal point are kept: 2331.
+    """
     if abs(value) >= 10**count:
         return f"{value:.0f}"
     return f"{Decimal(f'{value:.{count - 1}e}'):f}" if abs(value) > ROUNDING else "0"
 
 
 def end(value: float) -> str:
-    """An end of an interval: two runs far apart leave it nearly open, and then its digits say nothing."""
+    """Format an end of an interval.
+
+    Two very different runs leave an interval nearly open; its digits are then meaningless and are not shown.
+    """
     if value < LEAST:
         return f"<{LEAST:g}"
     return f">{MOST:g}" if value > MOST else digits(value)
 
 
 def times(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio as it stands in a table, with its 95 % interval where it has one."""
+    """Format a ratio for a table, with its 95% interval if present."""
     return f"{digits(ratio)} ×" + ("" if low is None or high is None else f" ({end(low)}–{end(high)})")
 
 
 def plural(count: float, noun: str) -> str:
-    """A number of things: "1 run", "3 runs"."""
+    """Format a count with its noun: "1 run", "3 runs"."""
     return f"{count:g} {noun}" if count == 1 else f"{count:g} {noun}s"

@@ -1,4 +1,4 @@
-"""The evidence behind a verdict, as tables of data: each knows its columns, how to write them and how to read it."""
+"""Tables of evidence for a verdict, as data with columns and captions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Record = Mapping[str, Any]
 NOTHING = "–"
 
 EPOCHS = 100
-"""The length of the job that every device is asked about."""
+"""Job length in epochs for the comparison of devices."""
 
 
 EXACT = 10_000
-"""From here on a published number is written without digits after the point."""
+"""Published numbers from this size on are written without decimals."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the name of its value in a record, its head with its unit, and how a value is written."""
+    """A column: key of its value, head with unit, and number format."""
 
     key: str
     head: str
@@ -45,9 +45,9 @@ class ReportTable:
     """A table of the report.
 
     Attributes:
-        name: what data calls it; the macro `…_table` of this name has its title, and says how to read it.
-        columns: of which those without any value are left out.
-        records: a row each, plain values by the columns' keys and what else belongs to it.
+        name: its name in the data; the macro `…_table` of this name has its title and caption.
+        columns: those without any value are left out.
+        records: one per row, with plain values by the columns' keys, and further data.
         arguments: arguments of the macro.
     """
 
@@ -58,12 +58,12 @@ class ReportTable:
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """The heading."""
         return self._lines[0]
 
     @property
     def says(self) -> str:
-        """How to read it."""
+        """The caption: how to read the table."""
         return " ".join(self._lines[1:])
 
     @property
@@ -73,17 +73,17 @@ class ReportTable:
 
     @property
     def shown(self) -> list[Column]:
-        """The columns in which something stands."""
+        """The columns with at least one value."""
         return [column for column in self.columns if any(record.get(column.key) is not None for record in self.records)]
 
     def cells(self, record: Record) -> list[tuple[Column, str]]:
-        """A row as people read it."""
+        """Format a row for display."""
         values = ((column, record.get(column.key)) for column in self.shown)
         return [(column, NOTHING if value is None else column.show(value)) for column, value in values]
 
 
 def sections(results: GridResults, pairs: Sequence[Comparison]) -> list[ReportTable]:
-    """Every table that the grid has something for, in the order of a report."""
+    """Return every table that the grid has data for, in report order."""
     all_sections = (
         to_target(results, pairs),
         job_lengths(results, pairs),
@@ -95,7 +95,7 @@ def sections(results: GridResults, pairs: Sequence[Comparison]) -> list[ReportTa
 
 
 def between(ends: tuple[float | None, float | None] | None) -> str:
-    """The ends of an interval as they stand in a column of their own."""
+    """Format the ends of an interval for a column of their own."""
     low, high = ends or (None, None)
     return NOTHING if low is None or high is None else f"{end(low)}–{end(high)}"
 
@@ -105,12 +105,15 @@ def _share(value: float) -> str:
 
 
 def _as_told(value: float) -> str:
-    """A number with no more digits than publications have: 74, 0.9942, 39868."""
+    """Format a number with the precision of publications: 74, 0.9942, 39868."""
     return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
 
 def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable | None:
-    """Which settings reach the target on which device, and what that takes; None without a target."""
+    """Return success rates and times to target of settings by device.
+
+    None without a target.
+    """
     target = results.target
     if target is None:
         return None
@@ -156,7 +159,7 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
 
 
 def _on_average(pair: Comparison) -> Record:
-    """Whether the mean accuracy over runs is shown to reach the target."""
+    """Return the check of a cell's mean accuracy against the target."""
     accuracy = mean_accuracy(pair)
     if accuracy is None:
         return {}
@@ -170,7 +173,10 @@ def _on_average(pair: Comparison) -> Record:
 
 
 def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
-    """What a job of many epochs would take and cost on each device, framework and precision, at its fastest setting."""
+    """Return time and cost of a long job.
+
+    There is one row per device, framework and precision. Each is at its fastest setting.
+    """
     fastest: dict[str, tuple[float, Record]] = {}
     for cell, pair in zip(results.cells, pairs, strict=True):
         steps = results.steps(cell)
@@ -204,7 +210,10 @@ def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
 
 
 def best(results: GridResults) -> ReportTable:
-    """For each device, framework and precision the setting that learned best, and the one that was fastest."""
+    """Return the most accurate and the fastest setting of each device.
+
+    Frameworks and precisions of a device have rows of their own.
+    """
     devices: dict[str, list[PlannedCell]] = {}
     for cell in results.cells:
         if not cell.aa_of:
@@ -213,7 +222,7 @@ def best(results: GridResults) -> ReportTable:
     records: list[Record] = []
     sign = -1 if results.less_is_better else 1
     for device, cells in devices.items():
-        # Runs that stop at their target have learned enough, and not what they could.
+        # Runs that stop at their target do not show the accuracy that they could reach.
         full_cells = [cell for cell in cells if not any(run.stops for run in results.completed(cell))]
         cell_means = [(fmean(values), cell) for cell in full_cells if (values := results.values(cell))]
         cell_times = [(row.steady.value, cell) for cell in cells if (row := rows[cell.cell_id]).steady]
@@ -243,7 +252,7 @@ def best(results: GridResults) -> ReportTable:
 
 
 def steps(results: GridResults) -> ReportTable:
-    """Milliseconds of a training step by section, of the cells that were profiled."""
+    """Return milliseconds per section of a training step for profiled cells."""
     records = [
         {"cell": results.label(cell), **row.step_profile, "whole": sum(row.step_profile.values())}
         for cell, row in zip(results.cells, results.rows, strict=True)
@@ -261,11 +270,11 @@ def steps(results: GridResults) -> ReportTable:
 
 
 def published(results: GridResults, reports: Iterable[Record]) -> ReportTable | None:
-    """What others have reported of the same workload; None where nobody has.
+    """Return published results for the same workload; None if there are none.
 
     Args:
         results: the grid.
-        reports: source, machine, the number, its unit and rule, and what is said of them (`raybench.sources`).
+        reports: source, machine, the number, its unit and rule, and the caveats (`raybench.sources`).
     """
     records = list(reports)
     if not records:
@@ -294,14 +303,17 @@ def _price(cell: PlannedCell, seconds: float | None) -> float | None:
 
 
 JOB_LENGTHS = (1, 10, 100)
-"""Epochs of the jobs that the table of job lengths has, besides a single step and the long run."""
+"""Job lengths of the table of job lengths, in epochs.
+
+The table also has a single step and the long run.
+"""
 
 
 def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
-    """The speed-up of each comparison for jobs of several lengths, with what is paid once.
+    """Return speed-ups for jobs of several lengths, with one-time costs.
 
-    An epoch has on each side as many steps as its batch needs, and is compared where it has as many examples. A single
-    step, and the number of steps from which on the verdict holds, are told where a step is the same work on both.
+    An epoch has on each side as many steps as its batch size requires, and is compared if both have equally many
+    examples. A single step, and the break-even number of steps, are given if a step is the same work on both sides.
     """
     records: list[Record] = []
     for cell, pair, origin in zip(
@@ -343,7 +355,10 @@ def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTabl
 
 
 def _in_epochs(processes: Sequence[RunCost], steps: int | None) -> list[RunCost]:
-    """Processes that repeat epochs instead of optimiser steps; none where nobody told how many an epoch has."""
+    """Convert processes from steps to epochs.
+
+    Empty if the number of steps per epoch is not recorded.
+    """
     return [replace(each, steady=each.steady * steps) for each in processes] if steps else []
 
 

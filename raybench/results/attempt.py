@@ -1,4 +1,4 @@
-"""From events to what they tell: one record for every attempt at a trial."""
+"""Build one record per attempt at a trial from journal events."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from raybench.results.parsing import (
 )
 
 Key = tuple[str, int]
-"""What names an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
+"""Key of an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
-"""What a trial may be called in a journal: that becomes the name of a folder."""
+"""Valid trial names in a journal; they become folder names."""
 
 _OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
@@ -38,37 +38,37 @@ _ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
 
 @dataclass
 class Attempt:
-    """One try at a trial, as far as its events tell.
+    """One attempt at a trial, as recorded in its events.
 
-    A field that no event has told keeps its empty value: an attempt whose start was lost still has its epochs.
+    A field that occurs in no event keeps its empty value: an attempt whose start was lost still has its epochs.
 
     Attributes:
-        attempt: from 1; 0 where the trial was skipped and never ran.
-        cell: everything that can change the result; false if it is not known.
+        attempt: from 1; 0 if the trial was skipped and never ran.
+        cell: everything that can change the result; falsy if it is not known.
         run: a UUID, so that the same repeat on two machines is two attempts; None if it is not known.
-        label: what a person calls it.
-        grid: the grid it was run for.
+        label: display name.
+        grid: the grid for which it ran.
         profile: the device profile's name.
-        machine: `cores`: how many the node has for trials, of which this one may have had a part.
-        target: the quality to reach, where one was asked for.
-        decay_check: what the proof of its weight decay came to (`raybench.checks.weight_decay.schedule`); empty where
-            none was made.
-        roofline: what its device and its model were found to do and to need (`raybench.checks.roofline.schedule`);
-            empty likewise.
-        started, ended: when, UTC, as in the journal.
-        status: how it ended; None while it runs, or where nobody told.
+        machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
+        target: the target metric value, if one was set.
+        decay_check: result of the weight-decay check (`raybench.checks.weight_decay.schedule`); empty if there was
+            none.
+        roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline.schedule`); empty if
+            there was no measurement.
+        started, ended: times in UTC, as in the journal.
+        status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
         cpu: processor seconds of all its threads in each section.
         wall: seconds from the start of the process to its end.
-        template_import: seconds that loading the framework took before the process began.
-        hardware: `memory_bytes` of its device, and `driver` where it has one.
-        precision: the types that its weights have and its model computes in, as its epochs tell them.
-        audit: what the conditions around it came to (`raybench.monitoring`); None where nobody looked.
+        template_import: seconds spent loading the framework before the process began.
+        hardware: `memory_bytes` of its device, and `driver` if it has one.
+        precision: the types of its weights and of its model's computation, as recorded by its epochs.
+        audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
         step_profile: seconds of each section of a training step (`raybench.core.ledger.STEP_SECTIONS`), measured
             after training; empty if the run was not profiled.
-        profile_steps: over how many steps.
-        gaps: the epochs after each of which another process went on, from a checkpoint.
-        error: type, message and, where there is one, traceback; for a skipped trial the reason as its message.
+        profile_steps: number of profiled steps.
+        gaps: the epochs after which another process resumed training from a checkpoint.
+        error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
     """
 
     trial: str
@@ -105,33 +105,33 @@ class Attempt:
 
     @property
     def key(self) -> Key:
-        """What names it."""
+        """Trial id and attempt number."""
         return self.trial, self.attempt
 
     @property
     def cell_id(self) -> str:
-        """The identity of its cell, read off the trial's."""
+        """The identity of its cell, taken from the trial's id."""
         return self.trial.rpartition("-r")[0] or self.trial
 
     @property
     def repeat(self) -> int:
-        """The repeat (from 0), read off the trial's identity."""
+        """The repeat (from 0), taken from the trial's id."""
         number = self.trial.rpartition("-r")[2]
         return int(number) if number.isdecimal() else 0
 
     @property
     def epochs(self) -> list[Epoch]:
-        """Its epochs, in order; one that was told twice counts once, as told last."""
+        """Its epochs, in order; of repeated events for one epoch, the last counts."""
         return [self._epochs[number] for number in sorted(self._epochs)]
 
     @property
     def warmup_epochs(self) -> int:
-        """How many epochs at the beginning do not count as steady."""
+        """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
     @property
     def steady(self) -> list[Epoch]:
-        """Its steady epochs: whole, after the warm-up and, where another process went on, after its own."""
+        """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
         warmup = self.warmup_epochs
         cold_epochs = max(1, warmup)
         return [
@@ -142,13 +142,16 @@ class Attempt:
 
     @property
     def full_epochs(self) -> list[Epoch]:
-        """Its epochs without the last of a run whose epochs are no whole number, such as 9.9, which is shorter."""
+        """Its epochs without the shorter last one of a fractional number of epochs."""
         epochs = self.cell.settings.epochs
         return [epoch for epoch in self.epochs if epoch.epoch <= epochs] if epochs and epochs % 1 else self.epochs
 
     @property
     def stops(self) -> bool:
-        """Whether it ends where it reaches its target, so that its last accuracy says only that it got there."""
+        """Return whether it stops at its target.
+
+        Its last accuracy then only confirms the target.
+        """
         return bool(self.cell.stop_at_target)
 
     def metric(self, name: str) -> float | None:
@@ -161,11 +164,11 @@ class Attempt:
         return max(values, default=None)
 
     def copy(self) -> Attempt:
-        """The same as it is now, which no later event changes."""
+        """A copy that later events do not change."""
         return replace(self, _epochs=dict(self._epochs))
 
     def take(self, event: Event) -> None:
-        """Take in one of its events; what this version does not know is left aside."""
+        """Apply one of its events; unknown events are ignored."""
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)
@@ -219,7 +222,7 @@ class Attempt:
 
 
 def key_of(event: Event) -> Key | None:
-    """The attempt that an event belongs to; None for an event of another kind, which changes none."""
+    """The attempt of an event; None for an event that concerns no attempt."""
     kind, trial = event.get("event"), event.get("trial")
     number = 0 if kind == "trial_skipped" else whole_in(event.get("attempt")) or 0
     known_kind = kind == "trial_skipped" or (number > 0 and kind in _OF_AN_ATTEMPT)
@@ -227,7 +230,7 @@ def key_of(event: Event) -> Key | None:
 
 
 def apply_event(records: dict[Key, Attempt], event: Event) -> None:
-    """Take one event into the records."""
+    """Apply one event to the records."""
     key = key_of(event)
     if key is not None:
         if key not in records:
@@ -236,10 +239,10 @@ def apply_event(records: dict[Key, Attempt], event: Event) -> None:
 
 
 def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
-    """Every attempt that events tell of, in the order in which it is first named.
+    """Build the attempts of events, in the order of their first event.
 
-    Events and fields this version does not know are left aside, and so is a value of the wrong type: a journal that
-    a newer version wrote, or that lost a line, is read as far as it goes.
+    Unknown events and fields are ignored, and so is a value of the wrong type: a journal that was written by a newer
+    version, or that lost a line, is read as far as possible.
     """
     records: dict[Key, Attempt] = {}
     for event in events:
@@ -248,11 +251,11 @@ def attempts(events: Iterable[Event]) -> dict[Key, Attempt]:
 
 
 def main_metric(names: Collection[str], target: Target | None = None) -> str | None:
-    """The metric of quality: `val/accuracy`, or the target's, or another of validation, the loss last of these.
+    """The quality metric: `val/accuracy`, else the target's, else another validation metric, with a loss last.
 
     Args:
-        names: of the metrics there are.
-        target: the quality to reach, if one was asked for.
+        names: the available metrics.
+        target: the target, if one was set.
     """
     by_quality = sorted(names, key=lambda name: (not name.startswith("val/"), name.endswith("/loss"), name))
     preferred = ["val/accuracy", *([target.metric] if target else []), *by_quality]
@@ -260,9 +263,9 @@ def main_metric(names: Collection[str], target: Target | None = None) -> str | N
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
-    """The attempt that stands for each trial: the last that came to an end of its own, or else the last of all.
+    """The attempt that counts for each trial: the last one that ended by itself, else the last of all.
 
-    So a second try that was killed or lost hides no result. That a trial was skipped counts only where it never ran.
+    So a second attempt that was killed or lost does not hide a result. A skip counts only if the trial never ran.
     """
     by_trial: dict[str, Attempt] = {}
     for record in records:
@@ -272,6 +275,6 @@ def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:
 
 
 def precedence(record: Attempt) -> tuple[bool, int]:
-    """By what attempts at a trial are ordered: the highest stands for it."""
+    """Sort key of attempts at a trial; the highest one counts."""
     status = TrialStatus.parse(record.status)
     return record.status is not None and not (status and status.is_rerun), record.attempt

@@ -1,7 +1,7 @@
-"""The columns of the tables that `raybench.load` gives: name, type, unit and meaning, each said here and nowhere else.
+"""Columns of the tables of `raybench.load`: the only declaration of name, type, unit and meaning.
 
-Where nothing is known a column has no value: NaN in a column of float64, <NA> in any other. Nothing is ever filled in
-with a 0. Seconds are wall time unless a column says otherwise.
+Unknown values are missing values: NaN in a column of float64, <NA> in any other. They are never filled in with 0.
+Seconds are wall time unless a column says otherwise.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Column(NamedTuple):
 
     Attributes:
         dtype: pandas' name of its type.
-        unit: of its numbers; empty where they have none.
-        meaning: what it says, in a line.
-        leaf: where in a cell it stands, by its dotted name; empty for what is no part of a cell.
+        unit: unit of its numbers; empty if they have none.
+        meaning: one-line description.
+        leaf: dotted path of its value in a cell; empty if it is not part of a cell.
     """
 
     name: str
@@ -50,11 +50,14 @@ _IDENTITY = [
 ]
 
 MODEL = "model"
-"""The setting of which each part has a column of its own: options have names and types by their workload."""
+"""The setting with a column per option: the names and types of options depend on the workload."""
 
 
 def _setting_column(setting: Setting) -> Column:
-    """The column of a setting; one that is no number, name or yes and no is JSON."""
+    """The column of a setting.
+
+    A value that is not a number, a name or a boolean is JSON.
+    """
     kinds = [TEXT if kind is None else kind for kind in map(_KINDS.get, setting.types)]
     kind = NUMBER if NUMBER in kinds else kinds[0]
     return Column(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))
@@ -92,7 +95,7 @@ def _column(quantity: Quantity) -> Column:
 
 
 def _total(quantity: Quantity) -> Column:
-    """The column of all epochs of a run together."""
+    """The column that combines all epochs of a run."""
     is_max = quantity.over_epochs is Combine.MAX
     meaning = f"{quantity.meaning}{': the highest of its epochs' if is_max else ', over all its epochs'}"
     return _column(quantity)._replace(name=quantity.total, meaning=meaning)
@@ -119,7 +122,7 @@ _RULES = {
     "dawnbench": "As DAWNBench counts: preparing the data, then train + input_wait of every epoch; no evaluation",
     "mlperf": "As MLPerf counts: the wall time less setup, build and compile, of which at most 1,200 s are left out",
 }
-"""Each rule in a line: docstrings are not there under `python -OO`."""
+"""One-line description of each rule; not taken from docstrings, which `python -OO` removes."""
 
 _TIMES = [Column(f"{name}_s", NUMBER, "s", f"by the rule {name}. {_RULES[name]}") for name in timing.RULES]
 
@@ -158,7 +161,7 @@ _RESULTS = [
 ]
 
 TRIALS = (*_IDENTITY, *_CELL, *_SECTIONS, *_TIMES, *_RESULTS)
-"""A row for each trial. Whatever else is in a cell has a column too, by its dotted name, with text as JSON has it."""
+"""Columns of the table of trials. Other values of a cell have columns by their dotted names, with text as JSON."""
 
 EPOCHS = (
     Column("grid", TEXT, "", "as in the table of trials"),
@@ -172,4 +175,4 @@ EPOCHS = (
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
     *(_column(quantity) for quantity in QUANTITIES if not quantity.key or quantity.missing is None),
 )
-"""A row for each epoch. Its metrics have columns by their own names, such as `val/accuracy`, of float64."""
+"""Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64."""

@@ -1,7 +1,7 @@
-"""One epoch of an attempt, with the only declaration of each of its measured fields.
+"""Epoch record of an attempt, with the declaration of each measured field.
 
-A field of `Epoch` that is made by `measured` is read from events, combined over ranks, and shown in tables and MLflow
-as its declaration says. A new measurement is one more field here, and its value in the event (`raybench.trial.run`).
+A field of `Epoch` made by `measured` is read from events, combined over ranks, and shown in tables and MLflow as
+declared. To add a measurement, add one field here and its value to the event (`raybench.trial.run`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raybench.results.parsing import number_in, numbers_in, seconds_in, sequence
 
 
 class Combine(Enum):
-    """How several values of one field become one."""
+    """Rule to combine several values of one field into one."""
 
     FIRST = "the first"
     SUM = "the sum"
@@ -25,7 +25,7 @@ class Combine(Enum):
     MEAN = "the mean"
 
     def __call__(self, values: Sequence[Any]) -> Any:
-        """The combined value; None if all are."""
+        """The combined value; None if all values are None."""
         present = [value for value in values if value is not None]
         if not present or self is Combine.FIRST:
             return present[0] if present else None
@@ -36,7 +36,7 @@ class Combine(Enum):
 
 
 class Kind(Enum):
-    """The type of a field in an event. Of a damaged value nothing is kept."""
+    """The type of a field in an event. A damaged value is dropped."""
 
     WHOLE = "a whole number"
     COUNT = "a whole number; 0 if not known"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
     @property
     def is_map(self) -> bool:
-        """Whether it has numbers by their names."""
+        """Return whether its value maps names to numbers."""
         return self in (Kind.NUMBERS, Kind.SECONDS)
 
 
@@ -73,15 +73,15 @@ class Quantity:
 
     Attributes:
         column: its column in the table of epochs.
-        unit: of the number; empty if it has none.
-        meaning: what it says, in a line.
-        key: its name in a field that is a map.
+        unit: unit of the number; empty if it has none.
+        meaning: one-line description.
+        key: its key, if the field is a map.
         missing: its value if the map lacks it.
         metric: its metric in MLflow; empty if it has none.
-        over_epochs: how those of a run become one number of the table of trials; None if that has no such column.
+        over_epochs: rule to combine a run's epochs for the table of trials; None if that table has no such column.
         total: the name of that column.
-        field: the field of `Epoch` that has it.
-        dtype: of its columns.
+        field: the field of `Epoch` that holds it.
+        dtype: type of its columns.
     """
 
     column: str
@@ -108,9 +108,9 @@ class EpochField:
     """The declaration of a measured field.
 
     Attributes:
-        name: in the event and of the attribute.
-        meaning: what it says.
-        over_ranks: how the values of a trial's ranks become one.
+        name: name in the event and of the attribute.
+        meaning: description.
+        over_ranks: rule to combine the values of a trial's ranks.
         quantities: the numbers in it that tables and MLflow show.
     """
 
@@ -121,7 +121,7 @@ class EpochField:
     quantities: tuple[Quantity, ...]
 
     def combine(self, values: Sequence[Any]) -> Any:
-        """One value of those of all ranks; of a map, by its names."""
+        """Combine the values of all ranks; for a map, per key."""
         if not self.kind.is_map or self.over_ranks is Combine.FIRST:
             return self.over_ranks(values)
         return {name: self.over_ranks([value.get(name) for value in values]) for name in values[0]}
@@ -134,7 +134,7 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
 
 
 def _section(name: str, meaning: str, metric: bool = True) -> Quantity:
-    """A section of the ledger; one that an epoch's ledger lacks took no time."""
+    """A section of the ledger; its time is 0 if an epoch's ledger lacks it."""
     return Quantity(
         column=f"{name}_s",
         unit="s",
@@ -148,7 +148,7 @@ def _section(name: str, meaning: str, metric: bool = True) -> Quantity:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch of an attempt, as its `epoch_ended` event has it.
+    """One epoch of an attempt, read from its `epoch_ended` event.
 
     Attributes:
         epoch: its number, from 1.
@@ -161,7 +161,7 @@ class Epoch:
     examples: int = measured(
         Kind.COUNT,
         "examples trained on",
-        # MLflow has it as the throughput.
+        # MLflow has it as a throughput.
         Quantity("examples", "examples", "trained on", over_epochs=Combine.SUM, total="examples_done"),
     )
     ledger: Mapping[str, float] = measured(
@@ -243,18 +243,21 @@ EPOCH_FIELDS = _fields()
 """Every measured field of an epoch."""
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
-"""Every number of an epoch that tables and MLflow show, besides its own metrics and what is computed from these."""
+"""Every number of an epoch that tables and MLflow show, except metrics and values derived from these numbers."""
 
 _READERS = tuple((each.name, _PARSERS[each.kind]) for each in EPOCH_FIELDS)
 
 
 def epoch_of(number: int, event: Event) -> Epoch:
-    """The epoch of that number from its event."""
+    """Build an epoch from its number and its event."""
     return Epoch(number, text_in(event.get("t")), **{name: parse(event.get(name)) for name, parse in _READERS})
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs; columns with a slash in their names are its metrics."""
+    """An epoch from a row of the table of epochs.
+
+    Columns with a slash in their names are its metrics.
+    """
     values: dict[str, Any] = {"metrics": {name: row[name] for name in row if "/" in name and row[name] is not None}}
     for quantity in QUANTITIES:
         value = row.get(quantity.column)
@@ -266,7 +269,7 @@ def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoc
 
 
 def over_ranks(events: Sequence[Event]) -> Event:
-    """One event of those of all ranks: rank 0's, with the measured fields of all of them combined."""
+    """Combine the events of all ranks into one: rank 0's, with the measured fields of all ranks combined."""
     combined = {
         entry.name: entry.combine([event[entry.name] for event in events])
         for entry in EPOCH_FIELDS

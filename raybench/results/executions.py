@@ -1,4 +1,4 @@
-"""What one execution of a grid leaves beside its trials: the grid file, the plan and the comparison, on disk first."""
+"""Files of one execution of a grid: grid file, plan and comparison, written before MLflow is updated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raybench.errors import JournalError
 from raybench.results.journal import Journal, is_own
 
 EFFECTIVE, PLAN = "grid.json", "plan.json"
-"""What an execution leaves of its grid beside the file: every setting as it held, and the cells that it asked for."""
+"""Files of an execution in addition to the grid file: the effective settings, and the requested cells."""
 
 FOLDER = "executions"
 ENDED = "grid_ended"
@@ -28,13 +28,13 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True)
 class Summary:
-    """What one execution of a grid comes to, as a run of its own.
+    """Summary of one execution of a grid, logged as a separate MLflow run.
 
     Attributes:
-        execution: names the execution; the same one is written once.
-        files: from a file's name to its text: the grid file, the plan, the comparison.
-        counts: from a status to how many trials ended so.
-        started, ended: when, UTC, as in the journal.
+        execution: name of the execution; its key, so that it is logged only once.
+        files: text of each file by its name: the grid file, the plan, the comparison.
+        counts: number of trials by status.
+        started, ended: times in UTC, as in the journal.
         interrupted: whether the user stopped it.
     """
 
@@ -47,12 +47,12 @@ class Summary:
 
 
 def execution_name(start: str) -> str:
-    """The name of this process's execution that began then, UTC."""
+    """The name of this process's execution, given its start (UTC)."""
     return f"{start} {platform.node()} {os.getpid()}"
 
 
 def start_of(execution: str) -> str:
-    """The time at which an execution began, with which its name begins."""
+    """The start time of an execution, taken from its name."""
     return execution.partition(" ")[0]
 
 
@@ -62,13 +62,13 @@ def folder_of(execution: str) -> str:
 
 
 def write_execution(journal: Journal, summary: Summary) -> Event:
-    """Write a summary's files into a folder of their own beside the journal, and an event that names it.
+    """Write a summary's files next to the journal, and a referring event.
 
     Returns:
-        The event, as the journal has it.
+        The event as written to the journal.
 
     Raises:
-        JournalError: they cannot be written, and then none of them is.
+        JournalError: the files cannot be written; none of them is kept.
     """
     name = folder_of(summary.execution)
     folder = journal.path.parent / FOLDER / name
@@ -94,12 +94,12 @@ def write_execution(journal: Journal, summary: Summary) -> Event:
 
 
 def read_execution(grid_folder: Path, event: Event) -> Summary | None:
-    """The summary that an event names; None where it is no such event, or what it says makes no sense.
+    """The summary of a `grid_ended` event; None for any other event or invalid values.
 
-    Its files are read when they are asked for.
+    Its files are read lazily.
     """
     name, execution, counts = event.get("folder"), event.get("execution"), event.get("counts")
-    # A quote would end the search for its run.
+    # A quote would end the filter string that searches for its MLflow run.
     is_valid = isinstance(name, str) and re.fullmatch(r"[\w-]+", name) and re.fullmatch(r"[^'\\]+", str(execution))
     if event.get("event") != ENDED or not is_valid or not isinstance(counts, Mapping):
         return None
@@ -111,7 +111,7 @@ def read_execution(grid_folder: Path, event: Event) -> Summary | None:
 
 
 class _Files(Mapping[str, str]):
-    """The files of an execution, each read when it is asked for; without others' files, links and damaged text."""
+    """The files of an execution, read lazily; unknown files, links and damaged text are left out."""
 
     def __init__(self, folder: Path, grid_folder: Path) -> None:
         self._folder, self._grid_folder = folder, grid_folder

@@ -1,4 +1,4 @@
-"""A grid's events and the attempts that they make, for one command: read once, and followed while the grid runs."""
+"""Events and attempts of a grid, read once and updated during a run."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
 
 
 class GridHistory:
-    """Every event of a grid so far, and its attempts; each event is taken into its attempt once, by `take`.
+    """Every event of a grid so far, and its attempts.
 
-    One thread takes events; others may look at attempts with `snapshot`.
+    `take` applies each event to its attempt once.
+
+    One thread adds events; other threads may read attempts with `snapshot`.
 
     Args:
-        path: the grid's journal, with the trials' folders beside it; it need not be there.
+        path: the grid's journal, next to the folders of its trials; it may be missing.
         told: events that are known already.
 
     Attributes:
-        events: all of them, in order.
-        attempts: the attempts of those events, in the order in which they are first named.
-        damaged_lines: the numbers (from 1) of the journal's lines that were left out.
+        events: all events, in order.
+        attempts: the attempts of those events, in the order of their first event.
+        damaged_lines: the numbers (from 1) of the journal's damaged lines, which are skipped.
         warnings: about damage of the journal that no earlier command has reported.
     """
 
@@ -54,15 +56,15 @@ class GridHistory:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The events of a journal and, behind them, those that only the trials' own records have; nothing is written.
+        """Read a journal and, from the trials' own records, its missing events.
 
-        An attempt without an end gets none, as it may still be running.
+        Nothing is written. An attempt without an end stays open, as it may still be running.
 
         Args:
             path: the journal, which may be missing.
 
         Raises:
-            UsageError: it is no file, or cannot be read.
+            UsageError: it is not a regular file, or cannot be read.
         """
         history = cls(path)
         history._read()
@@ -74,22 +76,23 @@ class GridHistory:
 
     @classmethod
     def recover(cls, path: Path) -> Self:
-        """The same, with what the journal lacks written to it, so that nothing looks as if it were still running.
+        """Read the history and write its missing events to the journal.
 
-        A trial writes its events where it runs before anyone else hears of them: what the driver did not live to write
-        comes from there, and so does an attempt of which it wrote nothing. Where that record has no end either, the
-        attempt was lost. Call it while holding the lock of the results folder (`raybench.results.lock`), when nothing
-        can be running. Nothing is written if nothing is missing.
+        A trial writes its events to its own record before it sends them. Events that the driver could not write before
+        it died are taken from there, also for attempts that the journal does not mention. An attempt whose own record
+        has no end either is marked as lost. Call it while holding the lock of the results folder
+        (`raybench.results.lock`), when nothing can be running; afterwards no attempt seems to be running. Nothing is
+        written if nothing is missing.
 
         Raises:
-            UsageError: the journal is no file, or cannot be read.
+            UsageError: the journal is not a regular file, or cannot be read.
             JournalError: it cannot be written.
         """
         check_journal(path)
         history = cls(path)
         if not path.is_file() and not any(attempts_in(path.parent)):
             return history
-        with Journal(path) as journal:  # ends a last line that a crash tore: nobody writes it any more
+        with Journal(path) as journal:  # terminates an incomplete last line after a crash
             history._read()
             new_damage = sorted(set(history.damaged_lines) - reported_damage(history.events))
             for key, missing in list(history._missing()):
@@ -109,7 +112,7 @@ class GridHistory:
         return self.path.parent
 
     def take(self, event: Event) -> None:
-        """Add an event, as the journal has it (`raybench.results.journal.Journal.append`)."""
+        """Add an event as returned by `raybench.results.journal.Journal.append`."""
         with self._lock:
             self.events.append(event)
             apply_event(self.attempts, event)
@@ -119,7 +122,7 @@ class GridHistory:
         return [event for event in self.events if event.get("event") == kind]
 
     def snapshot(self, key: Key) -> Attempt:
-        """A copy of an attempt as it is now, which no later event changes."""
+        """A copy of an attempt that later events do not change."""
         with self._lock:
             return self.attempts[key].copy()
 
@@ -133,7 +136,7 @@ class GridHistory:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
     def _missing(self) -> Iterator[tuple[Key, list[Event]]]:
-        """The attempts without an end in the journal, each with the events that only its own record has."""
+        """The open attempts, each with the events only in its own record."""
         for attempt in self.attempts.values():
             if attempt.status is None:
                 yield attempt.key, _missing(attempt, _own(self.folder, attempt.key))
@@ -143,10 +146,10 @@ class GridHistory:
 
 
 def check_journal(journal: Path) -> None:
-    """Refuse what cannot be a journal.
+    """Check that a path can be a journal.
 
     Raises:
-        UsageError: a folder or a device is in its place.
+        UsageError: the path is a folder or a device.
     """
     if journal.exists() and not journal.is_file():
         kind = "a folder" if journal.is_dir() else "not a regular file"
@@ -167,7 +170,7 @@ def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:
 
 
 def _own(grid: Path, key: Key) -> list[Event]:
-    """What an attempt has told of itself."""
+    """The events in an attempt's own record."""
     record = attempt_folder(grid, *key) / EVENTS
     return list(_of(record, key)) if is_own(record, grid) else []
 

@@ -1,4 +1,4 @@
-"""The journal: every event of a grid, one JSON object a line, the truth that everything else is made from."""
+"""The journal: every event of a grid as a JSON line; the source of all other results."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from raybench.errors import JournalError
 log = logging.getLogger("raybench")
 
 JOURNAL = "journal.jsonl"
-"""What a grid's journal is called in the grid's own folder."""
+"""File name of a grid's journal."""
 
 ON_DISK_AT_ONCE = frozenset({"trial_started", "trial_ended", "grid_ended"})
-"""Events after which the journal is flushed to the disk itself: a power failure loses no result, and no run that MLflow
-shows as running is without its attempt here. Other events may be repeated."""
+"""Events that are flushed to the disk (fsync), so that a power failure loses no result and every run that MLflow shows
+as running has its attempt in the journal. Other events may be repeated."""
 
 
 RESULTS = Path("raybench-results")
-"""The results folder, where a person names none."""
+"""The default results folder."""
 
 
 def grid_folder(results: Path, name: str) -> Path:
-    """Where everything of one grid is kept."""
+    """The folder of a grid."""
     return results.absolute() / name
 
 
 def attempt_folder(grid_folder: Path, trial: str, attempt: int) -> Path:
-    """Where, beside a grid's journal, an attempt keeps its own events, its output and its traceback."""
+    """The folder of an attempt, for its own events, output and traceback."""
     return grid_folder / "trials" / trial / f"attempt-{attempt}"
 
 
 def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
-    """The attempts, each as its trial and its number, that have a folder beside a grid's journal."""
+    """The attempts, as trial and number, that have a folder."""
     for folder in sorted(grid_folder.glob("trials/*/attempt-*")):
         number = folder.name.removeprefix("attempt-")
         if number.isdecimal() and int(number):
@@ -50,16 +50,17 @@ def attempts_in(grid_folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def is_own(path: Path, grid_folder: Path) -> bool:
-    """Whether a path below a grid's folder is a regular file without a link on the way.
+    """Return whether a path is a regular file without symbolic links.
 
-    raybench makes no links there: those in a folder from somebody else may lead to private files of this user.
+    raybench creates no links below a grid's folder; those in a folder received from another user may point to private
+    files.
     """
     parts = [level for level in (path, *path.parents) if level != grid_folder and level.is_relative_to(grid_folder)]
     return path.is_file() and not any(part.is_symlink() for part in parts)
 
 
 def has_journal(folder: Path) -> bool:
-    """Whether a folder is a grid's: it has a journal or, if that was removed, attempts of which one can be made."""
+    """Return whether a folder is a grid's: it has a journal or attempts from which one can be rebuilt."""
     return (folder / JOURNAL).exists() or any(attempts_in(folder))
 
 
@@ -69,10 +70,10 @@ def grids_in(results: Path) -> list[str]:
 
 
 class Journal:
-    """A journal, open to be appended to, by any thread.
+    """A journal opened for appending by any thread.
 
-    A line that a crash left torn is closed with a newline: it is damaged, and what follows is not. A line that finds no
-    room on the disk is not there at all.
+    An incomplete line left by a crash is terminated with a newline, so that only this line is damaged. A line that does
+    not fit on the disk is not written at all.
 
     Raises:
         JournalError: the file cannot be written; so does `append`.
@@ -83,7 +84,7 @@ class Journal:
         self._lock = Lock()
         with self._telling():
             path.parent.mkdir(parents=True, exist_ok=True)
-            # A link in a results folder from somebody else may lead anywhere.
+            # A link in a results folder received from another user may point anywhere.
             self._file = open(path, "a+b", buffering=0, opener=_without_links)  # noqa: SIM115
             fd = self._file.fileno()
             size = os.fstat(fd).st_size
@@ -91,20 +92,20 @@ class Journal:
                 append(fd, b"\n")
 
     def append(self, event: Event) -> Event:
-        """Write one event to the system, and events of `ON_DISK_AT_ONCE` to the disk.
+        """Write one event; events of `ON_DISK_AT_ONCE` are flushed to disk.
 
         Returns:
-            The event as whoever reads the journal gets it: a tuple is a list there.
+            The event as read back from the journal: a tuple becomes a list.
 
         Raises:
-            JournalError: it cannot be written, or the journal has been taken away.
-            ValueError: it holds a number that is not finite, or the journal is closed.
-            TypeError: it holds something JSON cannot say.
+            JournalError: it cannot be written, or the journal was removed.
+            ValueError: it contains a number that is not finite, or the journal is closed.
+            TypeError: it contains a value that JSON cannot represent.
         """
         text = to_line(event).encode("utf-8", errors="replace")
         with self._lock, self._telling():
             fd = self._file.fileno()
-            # A file that was removed still takes everything in, and keeps nothing.
+            # Writing to a removed file succeeds but keeps nothing.
             path_stat = self.path.stat()
             if (path_stat.st_dev, path_stat.st_ino) != (os.fstat(fd).st_dev, os.fstat(fd).st_ino):
                 raise FileNotFoundError(errno.ENOENT, "it was taken away, and another put in its place")
@@ -122,7 +123,7 @@ class Journal:
             raise JournalError(f"{self.path}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Close it; more than once is no harm."""
+        """Close it; repeated calls are allowed."""
         with self._lock:
             self._file.close()
 
@@ -138,17 +139,17 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
-    """Every event of a journal, in order.
+    """Read the events of a journal, in order.
 
-    A last line without its newline is what somebody is writing right now, or was when he died: it counts where it is
-    whole. Any other line that is no JSON object is left out and reported. Nothing in a journal is ever run.
+    A last line without a newline is being written, or its writer died: it is read if it is complete. Any other line
+    that is not a JSON object is skipped and reported. Nothing in a journal is ever executed.
 
     Args:
         path: the journal.
-        damaged: gets the numbers (from 1) of the lines left out; without it they are logged as a warning.
+        damaged: gets the numbers (from 1) of the skipped lines; without it they are logged as a warning.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
+        OSError: the file is missing or cannot be read.
     """
     lines: list[int] = [] if damaged is None else damaged
     with path.open("rb") as file:
@@ -163,13 +164,13 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
 
 
 def damage(path: Path, lines: Sequence[int]) -> str:
-    """What a person is told of a journal's damaged lines."""
+    """The message to the user about a journal's damaged lines."""
     numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
     return f"{path}: left out {len(lines)} damaged line{'s' if len(lines) > 1 else ''} ({numbers})"
 
 
 def reported_damage(events: Iterable[Event]) -> set[int]:
-    """The damaged lines that were reported before."""
+    """The damaged lines that were already reported."""
     notes = (event.get("lines") for event in events if event.get("event") == "journal_damaged")
     return {line for lines in notes if isinstance(lines, list) for line in lines if isinstance(line, int)}
 
@@ -177,7 +178,7 @@ def reported_damage(events: Iterable[Event]) -> set[int]:
 def _event(text: bytes) -> Event | None:
     try:
         value = json.loads(text)
-    # ValueError: no JSON, no UTF-8, or a number too long; RecursionError: brackets without end.
+    # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

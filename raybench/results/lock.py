@@ -15,7 +15,7 @@ from raybench.errors import ResultsLockedError, UsageError
 
 LOCK = ".lock"
 HOLDER = ".lock-holder"
-"""A text file that says who holds the lock; only read for the message to a driver that is refused."""
+"""A text file with a description of the holder; only used in the message to a driver that is refused."""
 
 REMEDY = "wait for it, or name another folder with --results"
 
@@ -42,7 +42,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise ResultsLockedError(f"{folder}: {_description(holder)}; {REMEDY}") from None
-    # NotImplementedError: filelock's own on a file system without flock.
+    # filelock raises NotImplementedError on a file system without flock.
     except (OSError, NotImplementedError) as error:
         raise UsageError(f"{folder}: cannot keep results there: {getattr(error, 'strerror', None) or error}") from None
     try:

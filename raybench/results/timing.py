@@ -1,9 +1,9 @@
-"""From an attempt's ledgers to a time: one function for each rule by which training times are published.
+"""Timing rules: compute a time from an attempt's ledgers, one function per published rule.
 
-Every rule takes an `Attempt` and returns seconds, or None if the attempt does not have what the rule counts. Rules in
+Every rule takes an `Attempt` and returns seconds, or None if the attempt lacks the required values. Rules in
 `PUBLISHED`, by which others reported their results, may have another unit, which the table names. Rules over epochs
-also count the epochs of an attempt that did not finish. Ledgers are kept to the microsecond; results are rounded to the
-nanosecond, so that sums carry no noise of binary floats.
+also count the epochs of an attempt that did not finish. Ledgers have a resolution of a microsecond; results are rounded
+to the nanosecond, so that sums contain no floating-point noise.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from raybench.results.epoch import Epoch
 Rule = Callable[[Attempt], float | None]
 
 MLPERF_LEFT_OUT = 1200.0
-"""Seconds of preparation and compilation that MLPerf's training rules leave out at most: twenty minutes."""
+"""Maximum of the seconds of preparation and compilation that MLPerf's training rules exclude: twenty minutes."""
 
 
 def epoch_seconds(epoch: Epoch) -> float:
-    """What an epoch of training takes: compile + train + input_wait."""
-    get = epoch.ledger.get  # written out: a long journal has hundreds of thousands of epochs
+    """Seconds of an epoch of training: compile + train + input_wait."""
+    get = epoch.ledger.get  # no loop, for speed: a long journal has hundreds of thousands of epochs
     return _clean(get("compile", 0.0) + get("train", 0.0) + get("input_wait", 0.0))
 
 
 def steady_seconds(epoch: Epoch) -> float:
-    """The same without compilation: train + input_wait."""
+    """Seconds of an epoch without compilation: train + input_wait."""
     return _clean(epoch.ledger.get("train", 0.0) + epoch.ledger.get("input_wait", 0.0))
 
 
 def steady_epochs(attempt: Attempt) -> list[Epoch]:
-    """The epochs after the warm-up or, where none comes after it, the last one.
+    """The epochs after the warm-up or, without any, the last one.
 
-    Where the epochs asked for are no whole number, such as 9.9, the last one is shorter than the others, and its time
-    is no epoch's: it does not count, unless there is no other.
+    If the number of epochs is fractional, such as 9.9, the last epoch is shorter than the others and does not count,
+    unless it is the only one.
     """
     return attempt.steady or attempt.full_epochs[-1:] or attempt.epochs[-1:]
 
@@ -45,7 +45,7 @@ def steady_epochs(attempt: Attempt) -> list[Epoch]:
 def steady(attempt: Attempt) -> float | None:
     """The headline: the median of train + input_wait over the epochs after the warm-up, a time for one epoch.
 
-    Where no epoch comes after the warm-up it is the last epoch's, and `steady_from_warmup` says so.
+    If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
     epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
     return _clean(median(epochs_s)) if epochs_s else None
@@ -58,7 +58,7 @@ def mean_steady(attempt: Attempt) -> float | None:
 
 
 def steady_from_warmup(attempt: Attempt) -> bool:
-    """Whether `steady` had to be taken from a warm-up epoch, for want of any other."""
+    """Return whether `steady` uses a warm-up epoch because there is no other."""
     return bool(attempt.epochs) and not attempt.steady
 
 
@@ -107,20 +107,21 @@ RULES: dict[str, Rule] = {
 
 
 RESNET63_CALLS = (3, 4)
-"""The calls of which that protocol takes the mean; the first two are its warm-up."""
+"""The calls that the protocol averages; the first two are its warm-up."""
 
 
 def resnet63(attempt: Attempt) -> float | None:
-    """Seconds of a call, the mean of calls 3 and 4, where each call is one training step (`steps_per_epoch: 1`).
+    """Mean seconds of calls 3 and 4, each of one training step.
 
-    Each call is timed alone by the wall clock, with whatever it still compiles; evaluation is no part of it.
+    Each call (`steps_per_epoch: 1`) is timed separately by wall time, including any compilation; evaluation is
+    excluded.
     """
     calls = _resnet63_calls(attempt)
     return _clean(fmean(map(epoch_seconds, calls))) if calls else None
 
 
 def resnet63_cpu(attempt: Attempt) -> float | None:
-    """The same calls by the processor time of all threads of the process: what its second clock showed."""
+    """Processor time of the same calls, over all threads of the process: the protocol's second clock."""
     calls = [epoch.cpu for epoch in _resnet63_calls(attempt) if epoch.cpu]
     if len(calls) < len(RESNET63_CALLS):
         return None
@@ -128,49 +129,52 @@ def resnet63_cpu(attempt: Attempt) -> float | None:
 
 
 def _resnet63_calls(attempt: Attempt) -> list[Epoch]:
-    """Calls 3 and 4; none where one of them is missing or is more than one step."""
+    """Calls 3 and 4.
+
+    Empty if one of them is missing or has more than one step.
+    """
     calls = [epoch for epoch in attempt.epochs if epoch.epoch in RESNET63_CALLS and epoch.steps == 1]
     return calls if len(calls) == len(RESNET63_CALLS) else []
 
 
 def with_validation(epoch: Epoch) -> float:
-    """Seconds of an epoch with validation inside: compile + train + input_wait + evaluate + compile_evaluate."""
+    """Seconds of an epoch with validation: compile + train + input_wait + evaluate + compile_evaluate."""
     evaluation = (epoch.ledger.get(name, 0.0) for name in ("evaluate", "compile_evaluate"))
     return _sum((epoch_seconds(epoch), *evaluation))
 
 
 def katnoria_cnn(attempt: Attempt) -> float | None:
-    """Seconds of all epochs, the first one's compilation and every validation inside; no loading, no building."""
+    """Seconds of all epochs, including compilation and validation; without loading and building."""
     return _sum(map(with_validation, attempt.epochs)) if attempt.epochs else None
 
 
 def keras_epoch(attempt: Attempt) -> float | None:
-    """Seconds of an epoch as Keras's progress line has them: its clock stops when validation is over; the median line.
+    """Median seconds of an epoch as in Keras's progress line.
 
-    Waiting for input is in it, and compilation in the first line.
+    The clock of that line stops after validation. This includes waiting for input and, in the first line, compilation.
     """
     return _median(with_validation(epoch) for epoch in attempt.epochs)
 
 
 def keras_step(attempt: Attempt) -> float | None:
-    """The same for one step: the epoch's seconds over its steps."""
+    """`keras_epoch` per step: the epoch's seconds divided by its steps."""
     return _median(with_validation(epoch) / epoch.steps for epoch in attempt.epochs if epoch.steps)
 
 
 def keras_example(attempt: Attempt) -> float | None:
-    """The same for one example: what older Keras printed as a step."""
+    """`keras_epoch` per example, which older Keras versions printed as a step."""
     return _median(with_validation(epoch) / epoch.examples for epoch in attempt.epochs if epoch.examples)
 
 
 def tutorial_throughput(attempt: Attempt) -> float | None:
-    """Examples a second, steady: those of the epochs after the warm-up over their train + input_wait."""
+    """Steady examples per second: examples of the epochs after the warm-up divided by their train + input_wait."""
     epochs = steady_epochs(attempt)
     seconds = sum(map(steady_seconds, epochs))
     return _clean(sum(epoch.examples for epoch in epochs) / seconds) if seconds else None
 
 
 def tutorial_end_to_end(attempt: Attempt) -> float | None:
-    """Examples a second end to end: all that were trained on over `total`, with loading, compiling and evaluating."""
+    """End-to-end examples per second: all training examples over `total`, with loading, compilation and evaluation."""
     seconds = total(attempt)
     return _clean(sum(epoch.examples for epoch in attempt.epochs) / seconds) if seconds and attempt.epochs else None
 
@@ -179,9 +183,9 @@ class Published(NamedTuple):
     """A rule by which others reported a result.
 
     Attributes:
-        rule: from an attempt to the number.
-        counts: what it counts, in a few words.
-        unit: of the number.
+        rule: the function that computes the number from an attempt.
+        counts: short description of the included time.
+        unit: unit of the number.
     """
 
     rule: Rule
@@ -206,17 +210,18 @@ PUBLISHED: dict[str, Published] = {
         tutorial_throughput, "examples over train + input_wait after the warm-up", "examples/s"
     ),
 }
-"""The rules of the seeds' protocols and of the public contests, by name.
+"""Timing rules of the reproduced benchmarks and of public contests, by name.
 
-`keras_epoch` and the two after it are those of the IMDB examples; `tutorial_throughput` and `tutorial_end_to_end` those
-of the tutorial with MNIST and DavidNet on a TPU and a GPU; `davidnet`'s 79 s, 24 epochs, are DAWNBench's.
+`keras_epoch`, `keras_example` and `keras_step` belong to the IMDB examples; `tutorial_throughput` and
+`tutorial_end_to_end` to the tutorial with MNIST and DavidNet on a TPU and a GPU; the 79 s of `davidnet`, for 24 epochs,
+are DAWNBench's.
 """
 
 
 def time_to_target(attempt: Attempt, target: Target) -> float | None:
     """Training time until the target: compile + train + input_wait up to the end of the first epoch that reaches it.
 
-    Evaluation is left out, for how often one looks is no part of the training. None if the target is never reached.
+    Evaluation is excluded, because its frequency is not part of the training. None if the target is never reached.
     """
     epochs_s: list[float] = []
     for epoch in attempt.epochs:

@@ -1,4 +1,4 @@
-"""Results from wherever they are, as the same tidy tables (`raybench.results.columns`)."""
+"""Load results from any supported source as tidy tables (`raybench.results.columns`)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ Attempts = Literal["latest", "all"]
 
 
 def load(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> Results:
-    """Results as two tables: `trials`, a row a trial, and `epochs`, a row an epoch; `columns` says what stands in them.
+    """Load results as two tables, one of trials and one of epochs.
+
+    `trials` has one row per trial and `epochs` one per epoch; `columns` describes their columns.
 
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); `published:NAME`, a published result that raybench ships (`published()`), or a
-            file of one's own in that form (`….yaml`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`).
-        grid: only this grid, which is the experiment's name in MLflow; by default all there are.
-        attempts: `latest`, of each trial the last attempt that came to an end of its own (the last of all where none
-            did), or `all`; where several people ran the same trial on one store, `latest` is one of theirs.
+            file of the user's in the same format (`….yaml`); a CSV of epochs (`….csv`, see
+            `raybench.sources.epochs_csv`).
+        grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
+        attempts: `latest`, the last attempt of each trial that ended by itself (the last of all if none did), or `all`;
+            if several users ran the same trial on one store, `latest` is one of theirs.
 
     Raises:
-        UsageError: there is no such source, or it cannot be read as what it is; the message says where and why.
+        UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.
         StoreError: the MLflow store cannot be reached or used.
     """
     from raybench.sources.result_tables import tables
@@ -42,16 +45,17 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
 
 
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
-    """The same as records, of which the tables are made."""
+    """Load results as records, from which the tables are made."""
     if attempts not in ("latest", "all"):
         raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
     return _chosen(_of_grid(_records(str(source), grid), grid, str(source)), attempts)
 
 
 def published() -> dict[str, Publication]:
-    """Every published result that raybench ships, by the name that `load("published:NAME")` takes.
+    """Return all published results that raybench ships, by name.
 
-    Each says what the source is, how it was run and timed, which seconds it counts, and what to keep in mind.
+    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
+    caveats.
     """
     from raybench.sources import published_results as publications
 
@@ -60,7 +64,10 @@ def published() -> dict[str, Publication]:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Looking for cycles among millions of new objects, of which none is in one, takes a quarter of the time."""
+    """Disable garbage collection.
+
+    The search for cycles among millions of new objects, none of which is in a cycle, takes a quarter of the time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -71,7 +78,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Record]:
-    """The records of the grid that is asked for.
+    """Return the records of the requested grid.
 
     Raises:
         UsageError: there are none.
@@ -86,7 +93,10 @@ def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Recor
 
 
 def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
-    """The records that are wanted: of each trial of each grid all attempts or the one that stands for it, as told."""
+    """Return the requested attempts of each trial of each grid.
+
+    These are all attempts or the latest one (see `load`).
+    """
     if attempts == "all":
         return records
     from raybench.results.attempt import precedence

@@ -1,22 +1,24 @@
-"""A plain CSV of epochs: a line for each epoch of each trial, from whatever wrote it.
+"""A plain CSV of epochs, with one line per epoch and trial.
 
-The first line names the columns, by the names they have in the tables (`raybench.results.columns`):
+Any program may write it. The first line names the columns, by the names they have in the tables
+(`raybench.results.columns`):
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
-- further of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`, `device_train_s`,
-  `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any metric by a name with a
-  slash in it, such as `val/accuracy` (a fraction);
-- of a trial, the same on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`, `device`, `seed`,
-  `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and
-  every setting, such as `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`.
+- optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
+  `device_train_s`, `device_evaluate_s`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`, and any
+  metric by a name with a slash in it, such as `val/accuracy` (a fraction);
+- optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
+  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
+  `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
+  `weight_decay`.
 
-Values are separated by commas, semicolons or tabs; with the latter two a decimal comma is read too. Without the column
-`trial`, the file is one trial. Epochs count from 1, or from 0 as Keras's `CSVLogger` counts them; its names `accuracy`,
-`acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
+Values are separated by commas, semicolons or tabs; with the latter two a decimal comma is accepted too. Without the
+column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its names
+`accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
 
 Other columns of the table of epochs are computed from these and ignored here. An empty field is a missing value. Trials
-with the same settings on the same device are repeats of one cell, in their order or by the column `repeat`; several
-attempts at one trial are one repeat, of which the last counts.
+with the same settings on the same device are repeats of one cell, numbered by their order or by the column `repeat`;
+several attempts at one trial are one repeat, and the last one counts.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ from raybench.results.parsing import LARGEST
 from raybench.sources.result_tables import LEAVES, Record, cell_of
 
 SHOWN = 10
-"""Problems of one file that are printed; of more, their number."""
+"""Maximum number of problems of a file that are printed.
+
+If there are more, their number is printed.
+"""
 
 _CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
@@ -49,16 +54,16 @@ _TRIAL = ("grid", "trial", "attempt", "repeat", "status", "label", "host", "devi
 _OF_TRIALS = {*_CELL, *_TARGET, *_TRIAL, "wall_s", "template_import_s", *(f"{name}_s" for name in _LEDGER)}
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
-"""The name of a trial of raybench's own, which gives its cell and its repeat."""
+"""Format of raybench's own trial names, which contain cell and repeat."""
 
 KNOWN: Mapping[str, Column] = {
     column.name: column for column in (*TRIALS, *EPOCHS) if column.name in _OF_TRIALS | _OF_EPOCHS
 }
 TIMES = ("train_s", "epoch_s", "elapsed_s")
-"""Columns that give the time of an epoch, the best first."""
+"""Columns for the time of an epoch, in order of preference."""
 
 SIGNED = {"target_at_least", "target_at_most", "seed"}
-"""Numbers that may be negative, besides metrics."""
+"""Columns that may be negative, besides metrics."""
 
 KERAS = {
     "accuracy": "train/accuracy",
@@ -68,7 +73,7 @@ KERAS = {
     "val_acc": "val/accuracy",
     "val_loss": "val/loss",
 }
-"""Names of Keras's `CSVLogger`, and the metrics that they are."""
+"""Column names of Keras's `CSVLogger`, with the corresponding metrics."""
 
 SECONDS = "rename it to epoch_s if it holds the seconds of each epoch, to elapsed_s if the seconds since training began"
 RENAMED = {
@@ -79,7 +84,7 @@ RENAMED = {
     **dict.fromkeys(("lr",), "rename it to learning_rate if it is the same in every epoch, else to train/lr"),
     **dict.fromkeys(("price", "cost", "cost_per_hour"), "rename it to price_per_hour"),
 }
-"""Names that other programs use for a column, and what to do with each."""
+"""Column names of other programs, with advice for the user."""
 
 STATUSES = sorted(TrialStatus)
 MEANT = {
@@ -91,7 +96,7 @@ MEANT = {
     **dict.fromkeys(("nan", "inf"), TrialStatus.DIVERGED),
     **dict.fromkeys(("cancelled", "canceled", "stopped", "aborted"), TrialStatus.KILLED),
 }
-"""Statuses of other programs, and what they are called here."""
+"""Statuses of other programs, with the corresponding status of raybench."""
 
 
 @dataclass
@@ -103,10 +108,10 @@ class _Trial:
 
 
 def load_csv(path: Path) -> list[Record]:
-    """Every trial of a CSV of epochs.
+    """Load every trial of a CSV of epochs.
 
     Raises:
-        FileError: with everything that is wrong with it, each with its line and column.
+        FileError: it is invalid; the message lists all problems, each with line and column.
         OSError: it cannot be read.
     """
     reader = _Reader(path)
@@ -120,7 +125,7 @@ def load_csv(path: Path) -> list[Record]:
 
 
 class _Reader:
-    """One file, and what is wrong with it."""
+    """Parser of one file, which collects its problems."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -130,7 +135,7 @@ class _Reader:
         self._time = ""
 
     def problem(self, line: int, name: str, message: str) -> None:
-        """Add what is wrong in a column of a line."""
+        """Add a problem in a column of a line."""
         column = self._head.index(name) + 1 if name in self._head else 1
         self.problems.append(Problem(str(self.path), line, column, _cut(name), message))
 
@@ -187,7 +192,7 @@ class _Reader:
             self._take(row, line)
 
     def _take(self, row: dict[str, Any], line: int) -> None:
-        """Take in the values of one line."""
+        """Add the values of one line."""
         of_trial = {name: value for name, value in row.items() if name in _OF_TRIALS}
         trial = self.trials.setdefault((row.get("grid"), row["trial"], row.get("attempt")), _Trial(line, of_trial))
         for name, value in of_trial.items():
@@ -203,7 +208,7 @@ class _Reader:
         trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
 
     def _check_trials(self) -> None:
-        """Check what lines say of each other."""
+        """Check the consistency of lines."""
         trials = self.trials.values()
         from_zero = [trial for trial in trials if 0 in trial.epochs]
         if len(from_zero) == len(trials):
@@ -244,7 +249,10 @@ class _Reader:
                 self.problem(trial.line, name, str(error))
 
     def _subtract(self, trial: _Trial) -> None:
-        """Reduce the times of epochs to those of training alone, as far as the file has the parts."""
+        """Reduce the times of epochs to training alone.
+
+        Other parts are subtracted as far as the file has them.
+        """
         before_s = 0.0
         for number in sorted(trial.epochs):
             epoch = trial.epochs[number]
@@ -260,7 +268,10 @@ class _Reader:
             trial.epochs[number] = replace(epoch, ledger=ledger)
 
     def records(self) -> Iterator[Record]:
-        """The trials as records; adds a problem for each repeat that two trials of a cell claim."""
+        """Return the trials as records.
+
+        Adds a problem for each repeat that two trials of a cell claim.
+        """
         trials = self.trials.values()
         numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
         cells: dict[str, dict[int, _Trial]] = {}
@@ -275,7 +286,7 @@ class _Reader:
             yield Record(attempt, None, columns)
 
     def _repeat(self, trial: _Trial, repeats: dict[int, _Trial], numbers: list[int]) -> int:
-        """The number of a trial among those of its cell."""
+        """Return the repeat number of a trial in its cell."""
         name, repeat = trial.values["trial"], trial.values.get("repeat")
         own_numbers = (number for number, other in repeats.items() if other.values["trial"] == name)
         number = next(own_numbers, len(repeats)) if repeat is None else numbers.index(repeat)
@@ -308,10 +319,10 @@ def _attempt(trial: _Trial, grid: str) -> Attempt:
 
 
 def _value(name: str, text: str, decimal: str) -> Any:
-    """A value in its column's type; None if it is unknown.
+    """Convert a value to its column's type; None if it is unknown.
 
     Raises:
-        ValueError: it cannot stand in that column; the message says why.
+        ValueError: it is invalid for that column; the message gives the reason.
     """
     dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
     quoted = _cut(repr(text))
@@ -332,7 +343,7 @@ def _value(name: str, text: str, decimal: str) -> Any:
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
         raise ValueError(f"{quoted} is no whole number")
     if not math.isfinite(number):
-        return None  # NaN is how many programs write that nothing is known
+        return None  # many programs write NaN for unknown values
     if number < 0 and name in KNOWN and name not in SIGNED:
         raise ValueError(f"{quoted} is negative")
     if name.endswith("/accuracy"):
@@ -349,7 +360,10 @@ def _status(text: str) -> str:
 
 
 def _separator(head: str) -> str:
-    """What separates the names in the first line: whatever gives the most columns that are known."""
+    """Return the separator that gives the most known column names.
+
+    Only the first line is used.
+    """
 
     def known(separator: str) -> tuple[int, int]:
         names = [name.strip().strip('"') for name in head.rstrip("\r\n").split(separator)]
@@ -359,7 +373,7 @@ def _separator(head: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    """What to do with a column that is not known."""
+    """Return advice for an unknown column."""
     if not name:
         return "a column without a name; give it one"
     hint = RENAMED.get(name.lower()) or close(name, KNOWN)

@@ -1,4 +1,4 @@
-"""A results folder, a grid's folder or a journal, as records."""
+"""Load a results folder, a grid's folder or a journal as records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from raybench.tracking.mapping import read_json, requested_repeats
 
 
 def load_folder(folder: Path, grid: str | None) -> list[Record]:
-    """The trials of a grid's folder, or of one grid or all grids of a results folder.
+    """Load the trials of a grid's folder or a results folder.
+
+    Args:
+        folder: the folder.
+        grid: load only this grid of a results folder; None for all.
 
     Raises:
         UsageError: there is no journal in it.
@@ -32,15 +36,17 @@ def load_folder(folder: Path, grid: str | None) -> list[Record]:
 
 
 def load_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
-    """Every attempt in a journal, with what the last execution beside it says of prices and of what was asked for.
+    """Load every attempt in a journal, with prices and requests if known.
+
+    Prices and requested trials are read from the files of the last execution, next to the journal.
 
     Args:
         path: the journal.
-        grid: the grid's name, where the events do not say it; by default the folder's.
-        source: what a message calls the journal; by default its path.
+        grid: the grid's name, if the events do not record it; by default the folder's.
+        source: the journal's name in messages; by default its path.
 
     Raises:
-        UsageError: nothing in it is an event, it is no file, or cannot be read.
+        UsageError: it contains no events, is not a file, or cannot be read.
     """
     name = grid or path.absolute().parent.name
     history = GridHistory.read(path)
@@ -53,7 +59,10 @@ def load_journal(path: Path, grid: str | None = None, source: str | None = None)
 
 
 def _last_files(history: GridHistory) -> dict[str, Any]:
-    """The data that the last execution of a grid left, by file; empty if there is none that can be read."""
+    """Return the data of a grid's last readable execution, by file name.
+
+    Empty if there is none.
+    """
     for event in reversed(history.of_kind(ENDED)):
         summary = read_execution(history.folder, event)
         if summary and any(summary.files):
@@ -62,17 +71,17 @@ def _last_files(history: GridHistory) -> dict[str, Any]:
 
 
 class LastExecution:
-    """What the files of a grid's last execution say of its trials.
+    """Data about trials from the files of a grid's last execution.
 
     Args:
-        files: from a file's name to its data; empty if there was no execution.
+        files: data by file name; empty if there was no execution.
     """
 
     def __init__(self, files: Mapping[str, Any]) -> None:
         self._prices, self._repeats = prices(files.get(EFFECTIVE)), requested_repeats(files.get(PLAN))
 
     def columns(self, attempt: Attempt) -> dict[str, Any]:
-        """The price of an attempt's device and whether the grid asks for the trial, as far as they are known."""
+        """Return an attempt's price and whether its trial is requested, if known."""
         values: dict[str, Any] = {}
         if attempt.profile in self._prices:
             values["price_per_hour"] = self._prices[attempt.profile]
@@ -82,7 +91,7 @@ class LastExecution:
 
 
 def prices(grid: Any) -> dict[str | None, float]:
-    """What an hour of each device of an effective grid costs, where it says so."""
+    """Return known prices per hour by device of an effective grid."""
     devices = grid.get("devices") if isinstance(grid, Mapping) else None
     device_prices: dict[str | None, float] = {}
     for name, profile in (devices if isinstance(devices, Mapping) else {}).items():

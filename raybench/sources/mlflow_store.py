@@ -1,4 +1,7 @@
-"""The journals of an MLflow store, laid out as in a results folder, and their records."""
+"""Load the journals of an MLflow store as records.
+
+They are copied to a temporary folder with the layout of a results folder.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class StoredJournal:
-    """The journal of a grid, as a store has it.
+    """A grid's journal from a store.
 
     Attributes:
         grid: the experiment's name.
         path: a temporary copy, with the files of the last execution in their folder.
-        problems: a line for each thing that is damaged or missing.
+        problems: a line for each part that is damaged or missing.
     """
 
     grid: str
@@ -42,21 +45,29 @@ class StoredJournal:
 
 
 def is_store(source: str) -> bool:
-    """Whether a source is an MLflow store: its URI or its database's file."""
+    """Return whether a source is an MLflow store.
+
+    It is if it is a URI or a database file.
+    """
     return is_uri(source) or Path(source).suffix in DATABASES
 
 
 def store_of(source: str, path: Path) -> Store:
-    """The store of a source (`is_store`), of which `path` is the file if it is no URI."""
+    """Return the store of a source (`is_store`).
+
+    Args:
+        source: a URI or a database file.
+        path: the file, if the source is not a URI.
+    """
     return store_from_uri(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
 
 
 def load_store(store: Store, grid: str | None) -> list[Record]:
-    """Every trial in the journals of a store.
+    """Load every trial in the journals of a store.
 
     Raises:
         UsageError: it has no results of raybench, or none of the grid.
-        StoreError: it cannot be reached, or is no store of MLflow.
+        StoreError: it cannot be reached, or is not an MLflow store.
     """
     with journals_of(store, grid) as journals:
         for each in journals:
@@ -67,18 +78,18 @@ def load_store(store: Store, grid: str | None) -> list[Record]:
 
 @contextmanager
 def journals_of(store: Store, grid: str | None, progress: Progress | None = None) -> Iterator[list[StoredJournal]]:
-    """The journal of one grid of a store or of all, until the block ends.
+    """Context manager with the journals of one or all grids.
 
-    The journals of several results folders of a grid are one.
+    Journals of several results folders of a grid are merged.
 
     Args:
         store: the MLflow store.
         grid: its name; None for all.
-        progress: gets the bytes that were fetched and all of the grid that is being fetched.
+        progress: callback with the bytes fetched and the total bytes of the grid that is being fetched.
 
     Raises:
         UsageError: it has no results of raybench, or none of the grid.
-        StoreError: it cannot be reached, or is no store of MLflow.
+        StoreError: it cannot be reached, or is not an MLflow store.
     """
     with redacted_errors(store):
         from raybench.tracking.mlflow import grids_of, read_grid

@@ -1,4 +1,7 @@
-"""Published results as data: a file for each source, with what it reported, on what, and by which protocol and rule."""
+"""Published results as data, one file per source.
+
+A file has the reported numbers, the machines, the protocol and the timing rule.
+"""
 
 from __future__ import annotations
 
@@ -48,23 +51,23 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Strict(BaseModel):
-    """A part of a file; what it does not know is an error."""
+    """A part of a file; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PublishedRun(Strict):
-    """One run, or what is told of several: a row of the table of trials.
+    """One run or a summary of several, a row of the trials.
 
     Attributes:
-        machine: which of the machines.
-        label: what it is called.
-        settings: what its cell has beyond the source's settings and the machine's, by the names of columns.
-        says: what the source reports of it, by the names of columns; `reported_s` is its time by the source's rule, and
-            `runs` how many runs it is of, where the source says so.
+        machine: one of the source's machines.
+        label: its name.
+        settings: settings of its cell in addition to the source's and the machine's, by column name.
+        says: reported values by column name; `reported_s` is its time by the source's rule, and `runs` the number of
+            summarized runs, if reported.
         derived: how the numbers in `says` were computed from the source's data; None if the source states them.
-        examples: how many examples `reported_s` was for.
-        calls: processor seconds and wall seconds of each call of a process, where the source has them.
+        examples: number of examples of `reported_s`.
+        calls: processor seconds and wall seconds of each call of a process, if reported.
     """
 
     machine: Text
@@ -77,10 +80,12 @@ class PublishedRun(Strict):
 
 
 class Claim(Strict):
-    """How many times as fast a machine is as another, as the source claims or as its data say.
+    """The speed-up of a machine over another.
+
+    It is stated by the source or derived from its data.
 
     Attributes:
-        what: what is compared.
+        what: the compared quantity.
         claimed: the source's own words.
         derived: instead of them, how the ratio was computed from the source's data.
         measure: the column that it follows from, each machine with its fastest cell; None if there is none here.
@@ -102,29 +107,29 @@ class Claim(Strict):
 
     @property
     def origin(self) -> str:
-        """Whether the source claims it, or how it was computed."""
+        """Origin of the ratio: a claim of the source, or its computation."""
         return origin(self.derived)
 
 
 def origin(derived: str | None) -> str:
-    """What tables say of where a number is from: `claimed`, or `derived: HOW`."""
+    """Return the origin of a number for tables: `claimed`, or `derived: HOW`."""
     return f"derived: {derived}" if derived else "claimed"
 
 
 class Publication(Strict):
-    """One source.
+    """A published source.
 
     Attributes:
-        source: what it is, in words.
-        workload: what was trained, in words.
+        source: a description of it.
+        workload: a description of the workload.
         protocol: how it was run and timed.
-        counts: which seconds it counts.
-        rule: raybench's rule that counts the same, of those in `raybench.results.timing`; None where none does. A run
-            that was not timed by it says `reported_rule` itself.
-        caveats: what to keep in mind.
-        like: the workload that a reader would take it for, where the source does not say what it trained.
-        settings: what all its cells have in common, by the names of columns.
-        machines: what it ran on, by a short name, by the names of columns.
+        counts: the period that its times count.
+        rule: the equivalent rule of raybench, of those in `raybench.results.timing`; None if there is none. A run that
+            was not timed by it has its own `reported_rule`.
+        caveats: of its numbers.
+        like: the workload that a reader would assume, if the source does not name its workload.
+        settings: the common settings of all its cells, by column name.
+        machines: values of each machine by column name, by its short name.
     """
 
     source: Text
@@ -140,10 +145,10 @@ class Publication(Strict):
     claims: list[Claim] = []
 
     def model_post_init(self, context: Any, /) -> None:
-        """What no single field can see: names that have to be known.
+        """Check the names of machines and rules, across fields.
 
         Raises:
-            ValueError: a machine or a rule is not.
+            ValueError: a machine or a rule is not known.
         """
         for name in (*(run.machine for run in self.runs), *(n for c in self.claims for n in (c.machine, c.over))):
             if name not in self.machines:
@@ -153,14 +158,14 @@ class Publication(Strict):
                 raise ValueError(f"rule: {rule} is no rule; {nearest(rule, RULES)}")
 
     def origin(self, run: PublishedRun) -> str:
-        """Whether a run's numbers are the source's own, or how they were computed from its data."""
+        """Return whether a run's numbers are the source's own, or their computation."""
         return origin(run.derived or (f"{self.counts[:1].lower()}{self.counts[1:]}".rstrip(".") if run.calls else None))
 
     def records(self, name: str) -> list[Record]:
-        """Its rows, repeats of one cell numbered in their order.
+        """Return the runs as records; repeats of a cell are numbered in order.
 
         Args:
-            name: what it is called: the `grid` of its rows.
+            name: the name of the result, which is the `grid` of its rows.
         """
         repeats: dict[str, int] = {}
         records = []
@@ -197,21 +202,24 @@ class Publication(Strict):
 
 
 def _call(number: int, cpu_s: float, wall_s: float, examples: int | None) -> Epoch:
-    """A call of a single step, as an epoch of one step."""
+    """Return a call of a single step as an epoch."""
     return Epoch(number, None, 1, examples or 0, {"train": wall_s}, cpu_s, {}, None, None, {"train": cpu_s})
 
 
 def published() -> dict[str, Publication]:
-    """Every published result that raybench ships, by the name that `load("published:NAME")` takes."""
+    """Return all published results that raybench ships, by name.
+
+    The names are those of `load("published:NAME")`.
+    """
     names = sorted(file.name.removesuffix(".yaml") for file in SHIPPED.iterdir() if file.name.endswith(".yaml"))
     return {name: load_named(name) for name in names}
 
 
 def load_named(name: str) -> Publication:
-    """A published result that raybench ships, or one in a file of one's own (`….yaml`).
+    """Load a published result that raybench ships, or a user's file (`….yaml`).
 
     Raises:
-        UsageError: there is none of that name, or it cannot be read as one.
+        UsageError: there is none of that name, or it is invalid.
     """
     own_file = user_path(name)
     if own_file.suffix in (".yaml", ".yml") and own_file.is_file():
@@ -224,20 +232,20 @@ def load_named(name: str) -> Publication:
 
 
 def load_file(path: Path) -> Publication:
-    """A published result in a file of one's own, in the form of those that raybench ships.
+    """Load a published result from a user's file in raybench's format.
 
     Raises:
-        UsageError: it cannot be read as one; the message says where and why.
-        OSError: it cannot be read at all.
+        UsageError: it is invalid; the message gives the place and the reason.
+        OSError: it cannot be read.
     """
     return parse(path.read_text(encoding="utf-8-sig", errors="replace"), str(path))
 
 
 def parse(text: str, file: str) -> Publication:
-    """A published result from the text of its file.
+    """Parse a published result from the text of its file.
 
     Raises:
-        UsageError: with every problem, each with its line.
+        UsageError: it is invalid; the message lists every problem with its line.
     """
     document: Document = read_yaml(text, file)
     if document.problems:

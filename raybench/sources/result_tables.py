@@ -1,4 +1,7 @@
-"""Tidy tables of results: a row for each trial, and a row for each epoch (`raybench.results.columns`)."""
+"""Tidy tables of results: one row per trial or per epoch.
+
+See `raybench.results.columns`.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,21 @@ LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
 _AFTER_ALL = {f"settings.{name}": setting.default for name, setting in TRAINING.items() if setting.optional}
 _TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
 _MAPS = ("settings.stop_at_target.", *(f"settings.{name}." for name in TRAINING if name not in (c.MODEL, "optimizer")))
-"""What columns of their own tell, and leaves below."""
+"""Prefixes of a cell's fields that have no columns of their own.
+
+The columns of their parents contain them.
+"""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One row of the table of trials, with its epochs: an attempt, and what is known of it beside its events.
+    """A row of the table of trials, with its epochs.
+
+    It is an attempt, and information about it besides its events.
 
     Attributes:
-        grid: what its grid is called, where its own events do not say so.
-        columns: values of columns that its events do not give, or give less well.
+        grid: the grid's name, if its own events do not record it.
+        columns: values of columns that its events do not have, or have less accurately.
     """
 
     attempt: Attempt
@@ -47,8 +55,8 @@ class Results:
     """Results as tables.
 
     Attributes:
-        trials: a row for each trial.
-        epochs: a row for each epoch; `grid`, `trial` and `attempt` say whose.
+        trials: one row per trial.
+        epochs: one row per epoch; `grid`, `trial` and `attempt` identify the trial.
     """
 
     trials: DataFrame
@@ -56,7 +64,7 @@ class Results:
 
     @property
     def columns(self) -> DataFrame:
-        """What every column means: table, name, dtype, unit, meaning."""
+        """Description of every column: table, name, dtype, unit, meaning."""
         from pandas import DataFrame
 
         table_columns = [("trials", column) for column in c.TRIALS] + [("epochs", column) for column in c.EPOCHS]
@@ -78,7 +86,7 @@ class Results:
 
 
 def tables(records: Iterable[Record]) -> Results:
-    """Both tables, in the order of the records."""
+    """Return both tables, in the order of the records."""
     epochs = []
     records = list(records)
     rows = [_trial(record) for record in records]
@@ -93,7 +101,7 @@ def tables(records: Iterable[Record]) -> Results:
 
 
 def _make_labels_distinct(rows: Sequence[dict[str, Any]], records: Sequence[Record]) -> None:
-    """Put what differs into labels that several cells of a grid share."""
+    """Add distinguishing settings to labels that several cells of a grid share."""
     grids: dict[str | None, list[int]] = {}
     for number, row in enumerate(rows):
         grids.setdefault(row["grid"], []).append(number)
@@ -147,7 +155,7 @@ def _trial(record: Record) -> dict[str, Any]:
 
 
 def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
-    """What only an attempt with epochs has."""
+    """Return the values that only an attempt with epochs has."""
     totals: dict[str, Any] = {
         quantity.total: quantity.over_epochs([quantity.of(epoch) for epoch in epochs])
         for quantity in QUANTITIES
@@ -204,9 +212,9 @@ def _error(attempt: Attempt) -> str | None:
 
 
 def cell_columns(cell: Cell) -> dict[str, Any]:
-    """The columns of a cell: those there are, and whatever else it holds by its dotted name.
+    """Return a cell's columns, with other fields by their dotted names.
 
-    A setting that came later and is not in the cell has the value that cells without it always had.
+    A setting that was introduced later and is missing in the cell has the value that such cells always had.
     """
     cell_leaves = cell.leaves()
     row = {
@@ -223,10 +231,10 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
 
 
 def cell_of(columns: Mapping[str, Any]) -> Cell:
-    """The cell that has these columns: the other way of `cell_columns`.
+    """Return the cell with these columns; the inverse of `cell_columns`.
 
     Raises:
-        LookupError: one of them is no column of a cell.
+        LookupError: one of them is not a column of a cell.
     """
     leaf = {column.name: column.leaf for column in LEAVES.values()}
     tree: dict[str, Any] = {}
@@ -244,7 +252,7 @@ def _plain(value: Any) -> bool:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON, keys sorted, with the spaces that people write."""
+    """Return a value as JSON, with sorted keys and readable spacing."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -264,7 +272,7 @@ def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -
 
 
 def _frame(rows: list[dict[str, Any]], described: Iterable[c.Column]) -> DataFrame:
-    """A frame with every described column, of its type, and behind them whatever else the rows have."""
+    """Return a frame with every described column, typed, then all other columns."""
     from pandas import DataFrame
 
     types = {column.name: column.dtype for column in described}
@@ -274,7 +282,10 @@ def _frame(rows: list[dict[str, Any]], described: Iterable[c.Column]) -> DataFra
 
 
 def _series(values: list[Any], dtype: str) -> Series:
-    """A column; what is not of its type, as in a journal that somebody has changed, is as good as missing."""
+    """Return a typed column; values of other types become missing.
+
+    A journal that was edited by hand may have such values.
+    """
     from pandas import Series, to_datetime, to_numeric
 
     series = Series(values, dtype=object)

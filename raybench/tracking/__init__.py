@@ -1,1 +1,1 @@
-"""What is kept of a grid: the journal, and its projection in MLflow."""
+"""Copy of a grid's journal in MLflow, as runs."""

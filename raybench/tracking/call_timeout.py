@@ -1,4 +1,4 @@
-"""Calls that end in time, also those that wait for a server which sends a byte a second."""
+"""Calls with a timeout, also for servers that answer very slowly."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 REQUEST = 60.0
-"""Seconds for a whole request. MLflow's own limit is for each single read, which a server can satisfy for ever."""
+"""Timeout of a whole request, in seconds. MLflow's own limit is per read, so a slow server may never reach it."""
 
 TRANSFER = 600.0
-"""Seconds for files of a run, to the server or from it."""
+"""Timeout of the transfer of a run's files in either direction, in seconds."""
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """The result of a call, made in a thread of its own.
+    """Run a call in its own thread and return its result.
 
-    A thread cannot be ended: one that is late goes on, and ends with the process.
+    A thread cannot be terminated: a late one continues until the process ends.
 
     Raises:
         TimeoutError: the call takes longer.
-        BaseException: whatever the call raises.
+        BaseException: any error of the call.
     """
     results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
@@ -46,7 +46,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 class Bounded:
-    """A client of a server with a deadline for each of its methods."""
+    """A client of a server with a deadline for each method."""
 
     def __init__(self, client: Any) -> None:
         self._bounded = client

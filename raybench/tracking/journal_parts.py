@@ -1,7 +1,7 @@
-"""Parts of a grid's journal, as an MLflow store keeps them: ranges of whole lines, which make up the journal again.
+"""Parts of a grid's journal in an MLflow store: ranges of whole lines, from which the journal can be rebuilt.
 
-A part is named for its range of bytes and its digest: `000000000000-000000057344-1f2e3d4c5b6a7980.jsonl`. So the names
-alone say what a store lacks, also if one results folder was copied and both copies went on.
+A part is named after its range of bytes and its digest: `000000000000-000000057344-1f2e3d4c5b6a7980.jsonl`. The names
+alone therefore show what a store lacks, even if a results folder was copied and both copies were continued.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = "journal"
 """The folder of the parts among the artifacts of a run."""
 
 LONGEST = 16 * 2**20
-"""Bytes of a part, at most by one line more: each is one upload, which has a deadline."""
+"""Bytes per part, exceeded by at most one line: each part is one upload, which has a timeout."""
 
 BLOCK = 2**16
 
@@ -31,7 +31,7 @@ Range = tuple[int, int]
 
 
 class Part(NamedTuple):
-    """A range of bytes of a journal, from the start of a line to the end of one, and the digest of its content."""
+    """A range of whole lines of a journal in bytes, and their digest."""
 
     start: int
     end: int
@@ -45,12 +45,12 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class JoinedJournal:
-    """A journal put together from its parts.
+    """A journal joined from its parts.
 
     Attributes:
-        text: its lines, without those of parts that are not there.
-        damaged: number of parts that are not as they were written; their sound lines are in the text.
-        missing: number of bytes that no part has.
+        text: its lines, without those of missing parts.
+        damaged: number of parts whose content has changed; their valid lines are in the text.
+        missing: number of bytes that no part covers.
     """
 
     text: bytes
@@ -74,7 +74,7 @@ def journal_id(journal: Path) -> str | None:
 
 
 def end_of_lines(journal: Path) -> int:
-    """The position behind the last whole line of a journal; the line behind it may be half written."""
+    """The end of the last whole line of a journal; an incomplete line may follow."""
     with journal.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
@@ -88,11 +88,11 @@ def end_of_lines(journal: Path) -> int:
 
 
 def missing_parts(journal: Path, stored: Iterable[Part], start: int, end: int) -> Iterator[tuple[Part, bytes]]:
-    """Yield what a store lacks of a range of whole lines of a journal: parts with their content.
+    """Yield the missing parts of a range of a journal, with their content.
 
     Args:
-        journal: the journal, to which somebody may be writing.
-        stored: the parts that the store has; those with another content than this journal's do not count.
+        journal: the journal, which another process may be writing.
+        stored: the parts in the store; those whose content differs from this journal's are ignored.
         start, end: the range.
     """
     with journal.open("rb") as file:
@@ -105,25 +105,25 @@ def missing_parts(journal: Path, stored: Iterable[Part], start: int, end: int) -
                 text = file.read(min(LONGEST, last - first))
                 if not text.endswith(b"\n"):
                     text += file.readline()
-                if not text:  # somebody has cut it off
+                if not text:  # it was truncated
                     return
                 yield Part(first, first + len(text), _digest(text)), text
                 first += len(text)
 
 
 def join(parts: Iterable[tuple[Part, bytes]], size: int) -> JoinedJournal:
-    """Put a journal together; a line that several parts have counts once.
+    """Join a journal from its parts; a line that is in several parts counts once.
 
     Args:
-        parts: each with its content as it was read.
-        size: bytes that the journal should have.
+        parts: the parts, each with its content as read.
+        size: size of the complete journal in bytes.
     """
     intact: list[tuple[Part, bytes]] = []
     broken: list[tuple[Part, bytes]] = []
     for part, text in sorted(parts):
         (intact if _digest(text) == part.digest else broken).append((part, text))
     ranges = [(part.start, part.end) for part, _ in intact]
-    # Of a part that is there twice, one may be sound.
+    # A part may exist twice, once damaged and once intact.
     gaps = _gaps(ranges, max([size, *(part.end for part, _ in broken)]))
     damaged = [
         (part, text) for part, text in broken if any(part.start < end and start < part.end for start, end in gaps)
@@ -136,9 +136,11 @@ def join(parts: Iterable[tuple[Part, bytes]], size: int) -> JoinedJournal:
 
 
 def merged(journals: Sequence[bytes]) -> bytes:
-    """One journal of those of several results folders, the one with the latest event last.
+    """Merge the journals of several results folders into one.
 
-    Attempts at the same trial are numbered on from journal to journal: each stays an attempt of its own.
+    The one with the latest event comes last.
+
+    Attempts at the same trial are renumbered across journals, so that each remains a separate attempt.
     """
     if len(journals) == 1:
         return journals[0]
@@ -165,7 +167,7 @@ def _renumbered(event: Mapping[str, Any], offset: int) -> dict[str, Any]:
 def _event(line: bytes) -> Mapping[str, Any]:
     try:
         value = json.loads(line)
-    except (ValueError, RecursionError):  # damaged: left to whoever reads the journal
+    except (ValueError, RecursionError):  # damaged: reported when the journal is read
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -1,5 +1,7 @@
-"""What a grid looks like as an MLflow experiment, and one attempt as one run of it: names, parameters, metrics, tags,
-status. It needs no MLflow."""
+"""Mapping of a grid to an MLflow experiment and of attempts to runs.
+
+It covers names, parameters, metrics, tags and status, and does not need MLflow.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ BOTTLENECK, DECAY_CHECK = "raybench.bottleneck", "raybench.decay_check"
 RESUMED = "raybench.resumed_after"
 
 ATTEMPT_ID = "raybench.attempt_id"
-"""The attempt of a run (`attempt_id`). Two results folders of one grid have trials of the same name, and their own
-runs."""
+"""Tag with the id of a run's attempt (`attempt_id`). Two results folders of one grid have trials of the same name but
+separate runs."""
 
 EPOCH_TIME = "time/epoch_s"
-"""Every epoch that is in MLflow has this metric."""
+"""A metric of every epoch that is in MLflow."""
 
 THROUGHPUT = "throughput/examples_per_s"
 METRICS = tuple(quantity for quantity in QUANTITIES if quantity.metric)
@@ -42,17 +44,17 @@ TIMES = tuple(quantity.key for quantity in METRICS if quantity.field == "ledger"
 """Ledger sections of an epoch that are metrics, as `time/NAME_s`."""
 MEMORY = next(quantity.metric for quantity in METRICS if quantity.field == "memory_peak_bytes")
 STEP_PROFILE = "step_profile/"
-"""The beginning of the names of the metrics of a step profile."""
+"""Prefix of the names of the metrics of a step profile."""
 PROFILE_STEPS = f"{STEP_PROFILE}steps"
 
 EFFECTIVE, PLAN = "grid.json", "plan.json"
-"""What an execution leaves of its grid beside the file: every setting as it held, and the cells that it asked for."""
+"""Files of an execution in addition to the grid file: the effective settings, and the requested cells."""
 
 JOURNAL, JOURNAL_BYTES = "raybench.journal", "raybench.journal_bytes"
-"""Tags of the run of an execution: the id of the journal whose parts it has, and where the last of them ends."""
+"""Tags of an execution's run: the id of the journal whose parts it stores, and the end of the last part."""
 
 REQUESTED = "raybench.requested"
-"""Whether the grid as it was run last asks for a run's trial: "true" or "false"."""
+"""Tag: whether the latest execution of the grid requests the run's trial, "true" or "false"."""
 
 RUNNING = "running"
 
@@ -96,7 +98,7 @@ step, the median over `step_profile/steps` steps after training, with the device
 - the tag `raybench.findings` names the caveats of a run; the run's description says it, with remedies, and \
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
 """
-"""The description of an experiment, in Markdown; its page shows the first paragraph until a person unfolds it."""
+"""The description of an experiment, in Markdown; MLflow shows only the first paragraph until the user expands it."""
 
 SMOKE_NOTE = """**Smoke runs**: the grid {grid}, cut to a few steps on a CPU to see that it runs; no run of it \
 says how fast or how well anything learns. The parameters `smoke.*` of a run say what it stands for.
@@ -111,19 +113,19 @@ VIEW_METRICS = ("summary/steady_epoch_s", "summary/best_val_accuracy", "summary/
 
 
 def experiment_tags(grid: str, now: int) -> dict[str, str]:
-    """What makes MLflow's pages fit a grid: a description, training runs as what to open on, and a saved view.
+    """Tags that configure MLflow's pages for a grid: description, view of training runs, saved view of the table.
 
-    The table of runs shows no parameters and no metrics unless it is told to, which the view does: fastest first, what
-    most grids vary, and what came of it. It is in the list of views, and opens with `?viewStateShareKey=raybench`.
+    By default the table of runs shows no parameters or metrics. The saved view shows the parameters that most grids
+    vary and the results, fastest first. It is in the list of views, and opens with `?viewStateShareKey=raybench`.
 
     Args:
         grid: the grid's name.
-        now: milliseconds since 1970, when the view is made.
+        now: creation time of the view, in milliseconds since 1970.
     """
     names = {f"params.`{name}`": name for name in VIEW_PARAMETERS} | {
         f"metrics.`{name}`": name for name in VIEW_METRICS
     }
-    # Pixels for whole names: by default what tells the runs of a grid apart is cut off.
+    # Pixels, wide enough for whole names: by default the part that distinguishes a grid's runs is cut off.
     widths = {"attributes.`Run Name`": 270, "runDateAndNestInfo": 130}
     widths |= {column: 12 + 7 * len(name) for column, name in names.items()}
     state = {
@@ -143,7 +145,7 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
 
 
 def _metric_lines() -> str:
-    """What the metrics of `METRICS` are, a line each."""
+    """Descriptions of the metrics in `METRICS`, one per line."""
     return "\n".join(
         f"- `{quantity.metric}`{f' ({quantity.unit})' if quantity.unit else ''}: {quantity.meaning}"
         for quantity in METRICS
@@ -151,12 +153,15 @@ def _metric_lines() -> str:
 
 
 def smoke_tags(grid: str) -> dict[str, str]:
-    """What marks the experiment and every run of a grid that was cut to see that it runs."""
+    """Tags of the experiment and of every run of a smoke grid."""
     return {SMOKE_RUN: "true"} if is_smoke(grid) else {}
 
 
 def run_name(attempt: Attempt) -> str:
-    """`katnoria_cnn cpu torch b256 wd5e-4 r0`, or the label the driver gave it; `a2` behind it is a second attempt."""
+    """Run name: the driver's label, or `katnoria_cnn cpu torch b256 wd5e-4 r0`.
+
+    A second attempt ends in `a2`.
+    """
     suffix = f" a{attempt.attempt}" if attempt.attempt > 1 else ""
     if attempt.label or not attempt.cell:
         return (attempt.label or attempt.trial) + suffix
@@ -175,8 +180,8 @@ def run_name(attempt: Attempt) -> str:
 def attempt_id(attempt: Attempt) -> str:
     """Globally unique id of an attempt: 16 hex digits.
 
-    It is a digest of its trial, its number, its first event's time and its process: the same from each reading of its
-    journal, and another one in another results folder.
+    It is a digest of its trial, its number, its first event's time and its process: always the same for one journal,
+    and different in another results folder.
     """
     process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
     identity = json.dumps([*attempt.key, _first_time(attempt), *process], default=str)
@@ -184,9 +189,9 @@ def attempt_id(attempt: Attempt) -> str:
 
 
 def is_identifiable(attempt: Attempt) -> bool:
-    """Whether an attempt's `attempt_id` is final.
+    """Return whether an attempt's `attempt_id` is final.
 
-    An attempt that was killed before it had started has only an end, which its audit may precede.
+    An attempt that was killed before its start event has only an end event, and perhaps an audit event before it.
     """
     return attempt.status is not None or _first_time(attempt) is not None
 
@@ -196,7 +201,10 @@ def _first_time(attempt: Attempt) -> str | None:
 
 
 def parameters(attempt: Attempt) -> dict[str, str]:
-    """Every leaf of the cell by its dotted name, the device's name, the repeat and the seed; all but texts as JSON."""
+    """Every leaf of the cell by dotted name, device name, repeat and seed.
+
+    All values are JSON except for texts.
+    """
     values: dict[str, Any] = {**attempt.cell.leaves(), "repeat": attempt.repeat}
     if name := attempt.profile or values.get("device.kind"):
         values[DEVICE_NAME] = name
@@ -217,7 +225,7 @@ def epoch_metrics(epoch: Epoch) -> dict[str, float]:
 
 
 def summary_metrics(attempt: Attempt) -> dict[str, float]:
-    """What an ended attempt comes to; what it did not live to see is left out."""
+    """Summary metrics of an ended attempt; those that it did not reach are left out."""
     metrics = {
         "summary/steady_epoch_s": timing.steady(attempt),
         "summary/total_s": timing.total(attempt),
@@ -234,7 +242,7 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
 
 
 def roofline_metrics(attempt: Attempt) -> dict[str, float]:
-    """What an attempt asked of its device and what it got; nothing where that is not known."""
+    """Roofline metrics of an attempt; empty if they are not known."""
     figures = roofline(attempt)
     if figures is None:
         return {}
@@ -250,7 +258,7 @@ def roofline_metrics(attempt: Attempt) -> dict[str, float]:
 
 
 def tags(attempt: Attempt, grid: str) -> dict[str, str]:
-    """What runs are found by."""
+    """Tags of a run, used to search for it."""
     cell = attempt.cell.leaves()
     required = {
         GRID: attempt.grid or grid,
@@ -276,7 +284,7 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
 
 
 def description(caveats: Sequence[Finding]) -> str:
-    """Findings in Markdown, as the run's page shows them."""
+    """Findings in Markdown, for the run's page."""
     return "\n".join(
         f"- {'note' if is_caution(finding.code) else 'caveat'}: **{finding.name}**: {finding.says}; {finding.remedy}"
         for finding in caveats
@@ -284,20 +292,20 @@ def description(caveats: Sequence[Finding]) -> str:
 
 
 def state(status: str) -> str:
-    """MLflow's own status of a run that ended so; FAILED for a word of another program."""
+    """MLflow's run status for a trial status; FAILED for an unknown one."""
     parsed = TrialStatus.parse(status)
     return parsed.mlflow_status if parsed else "FAILED"
 
 
 def data_set(attempt: Attempt) -> tuple[str, str] | None:
-    """Name and digest of what it trained on; None where its start was lost."""
+    """Name and digest of its data set; None if its start event was lost."""
     cell = attempt.cell.leaves()
     name = cell.get("data.name")
     return (str(name)[:NAME_LENGTH], str(cell.get("data.digest") or "unknown")[:DIGEST_LENGTH]) if name else None
 
 
 def read_json(text: str | None) -> Any:
-    """The value of a JSON text; None if it is none."""
+    """The value of a JSON text; None if it is invalid."""
     try:
         return json.loads(text or "")
     except ValueError:
@@ -305,7 +313,10 @@ def read_json(text: str | None) -> Any:
 
 
 def requested_repeats(plan: Any) -> dict[str, int] | None:
-    """From the id of each cell that an execution asked for to its repeats; None if its plan does not say."""
+    """The number of repeats of each requested cell by its id.
+
+    None if the plan does not contain it.
+    """
     try:
         return {str(cell["cell_id"]): int(cell["repeats"]) for cell in plan["wanted"]["cells"]}
     except (LookupError, TypeError, ValueError):
@@ -313,7 +324,7 @@ def requested_repeats(plan: Any) -> dict[str, int] | None:
 
 
 def milliseconds(*times: str | None) -> int | None:
-    """The first of these times of a journal that is one, in milliseconds since 1970; None where none is."""
+    """The first valid journal time, in milliseconds since 1970; None if there is none."""
     for text in times:
         try:
             return round(datetime.fromisoformat(text or "").timestamp() * 1000)
@@ -323,6 +334,6 @@ def milliseconds(*times: str | None) -> int | None:
 
 
 def _name(name: str) -> str:
-    """A name MLflow takes: what it does not allow becomes `_`, and what a path would make of it is gone."""
+    """A valid MLflow name: invalid characters become `_`, and path components such as `..` are removed."""
     parts = re.sub(r"[^\w.\- /]", "_", name).split("/")
     return "/".join(part for part in parts if part not in ("", ".", ".."))[:NAME_LENGTH] or "_"

@@ -1,7 +1,8 @@
 """MLflow runs of a grid: the only module that imports MLflow and the only place where runs are written.
 
 Import it lazily: it takes seconds and sets how MLflow behaves in this process. MLflow then sends no telemetry, prints
-no URLs, and gives up after seconds on a server that does not answer. The user's own environment variables win.
+no URLs, and gives up after seconds on a server that does not answer. The user's own environment variables take
+precedence.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ PARAMETERS_A_BATCH = 100
 PAGE = 1000
 
 GONE = "FAILED"
-"""MLflow's status of a grid whose driver went away, as of a trial that was lost."""
+"""MLflow's status of a grid whose driver died, as of a lost trial."""
 
 FETCHES = 8
-"""Artifacts that are fetched at once."""
+"""Number of artifacts fetched in parallel."""
 
 CREATION = 60.0
 """Maximum seconds to wait for another command that creates the same database."""
@@ -82,10 +83,10 @@ class StoredRun:
     """State in MLflow of the run of one attempt.
 
     Attributes:
-        epochs: the epochs whose metrics are there.
-        described: whether parameters and data set are there.
+        epochs: the epochs whose metrics are stored.
+        described: whether parameters and data set are stored.
         ended: whether it has its final status, which is written last.
-        duplicates: ids of further runs of the same attempt, from requests that were repeated on the way.
+        duplicates: ids of further runs of the same attempt, created by repeated requests.
     """
 
     run_id: str
@@ -110,12 +111,12 @@ class Listing:
 
 @dataclass
 class _JournalRun:
-    """State in MLflow of a journal, and the run that gets its next parts.
+    """MLflow's state of a journal, and the run for its next parts.
 
     Attributes:
-        parts: the parts that are there, in this and other runs.
-        end: where the last part that this run was given ends.
-        position: up to where the journal is there.
+        parts: the stored parts, in this and other runs.
+        end: the end of the last part uploaded to this run.
+        position: the position in the journal up to which it is stored.
     """
 
     run_id: str
@@ -125,12 +126,12 @@ class _JournalRun:
 
 
 class Runs:
-    """The runs of one grid in an experiment, which is created if missing.
+    """The runs of one grid in an experiment, created if missing.
 
     Args:
         store: the MLflow store.
         grid: the grid's name.
-        journal: the grid's journal, which the runs of its executions get.
+        journal: the grid's journal, which is attached to the runs of its executions.
 
     Use it from one thread at a time.
 
@@ -155,7 +156,7 @@ class Runs:
                 tags = p.experiment_tags(self._grid, _now_ms())
                 return str(self._client.create_experiment(self._grid, artifact_location=location, tags=tags))
             except MlflowException:
-                # Another driver, on another results folder, may have created it meanwhile.
+                # Another driver, on another results folder, may have created it in the meantime.
                 stored = self._client.get_experiment_by_name(self._grid)
                 if stored is None:
                     raise
@@ -217,7 +218,7 @@ class Runs:
         with redacted_errors(self._store):
             run = run or self._create_attempt(attempt)
             while run.duplicates:
-                self._client.delete_run(run.duplicates[-1])  # MLflow's trash keeps it
+                self._client.delete_run(run.duplicates[-1])  # it remains in MLflow's trash
                 run.duplicates.pop()
             if run.ended:
                 return run
@@ -249,13 +250,13 @@ class Runs:
             return run
 
     def open_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> None:
-        """Find out what the store has of the journal, and which run gets the next parts, unless that is known.
+        """Look up the stored parts of the journal and the next parts' run.
 
-        Runs of this journal's executions that were left open by a driver that went away are ended.
+        Known values are not looked up again. Open runs of this journal's executions are ended if their driver is gone.
 
         Args:
-            execution: the one under way, whose run is created if missing; without one, the last run of the journal gets
-                the parts.
+            execution: the current execution, whose run is created if missing; without one, the last run of the journal
+                gets the parts.
             ending: executions whose summary will be written.
         """
         name = journal_parts.journal_id(self._journal) if self._journal else None
@@ -264,7 +265,7 @@ class Runs:
                 self._journal_run = self._find_journal(name, execution, ending)
 
     def add_journal(self, execution: str | None = None, ending: Collection[str] = ()) -> Iterator[Part]:
-        """Attach the parts of the journal that the store lacks, and yield each that is there now (`open_journal`)."""
+        """Attach missing parts of the journal, and yield all stored parts (`open_journal`)."""
         self.open_journal(execution, ending)
         run = self._journal_run
         if run is None or self._journal is None:
@@ -294,7 +295,7 @@ class Runs:
             if not _is_ended(run) and run.data.tags.get(p.SUMMARY) not in {execution, *ending}:
                 self._client.set_terminated(run.info.run_id, GONE)
         if own_run is not None and own_run.data.tags.get(p.JOURNAL, name) != name:
-            own_run = execution = None  # its first line was lost since
+            own_run = execution = None  # the journal's first line has been lost
         if execution is None:
             own_run = stored[-1] if stored else None
         if own_run is not None:
@@ -304,11 +305,11 @@ class Runs:
         elif execution is not None:
             started = p.milliseconds(executions.start_of(execution))
             run_id = self._create(f"grid {self._grid}", started, {p.SUMMARY: execution, **self._grid_tags()})
-        else:  # its driver went away before the store had a run
+        else:  # its driver died before it had created a run
             run_id = self._create(f"grid {self._grid}", None, self._grid_tags())
             self._client.set_terminated(run_id, GONE)
         parts = [part_entry for run in stored for part_entry in _parts(self._client, run.info.run_id)]
-        # One that was cut off is uploaded again.
+        # An incomplete upload is repeated.
         complete = [part for part, size in parts if size in (None, part.end - part.start)]
         return _JournalRun(run_id, complete, _journal_bytes(own_run) if own_run else 0)
 
@@ -339,7 +340,7 @@ class Runs:
             self._client.set_terminated(run_id, "KILLED" if summary.interrupted else "FINISHED", _later(started, ended))
 
     def _run_of(self, execution: str) -> Any:
-        """The run of an execution, if any; duplicates, of requests that were repeated on the way, are deleted."""
+        """The run of an execution, if any; duplicates created by repeated requests are deleted."""
         stored = self._client.search_runs([self._experiment], f"tags.`{p.SUMMARY}` = '{execution}'")
         ordered = sorted(stored, key=lambda run: (_is_ended(run), _journal_bytes(run)), reverse=True)
         for duplicate in ordered[1:]:
@@ -351,7 +352,7 @@ class Runs:
         return {p.GRID: self._grid, **({p.JOURNAL: name} if name else {})}
 
     def _mark_requested(self, repeats: Mapping[str, int] | None) -> None:
-        """Change the tag of each run that an execution asks for, or no longer does."""
+        """Update the tag of each run whose trial is newly requested or unrequested."""
         token: str | None = None
         while repeats is not None:
             page = self._client.search_runs([self._experiment], max_results=PAGE, page_token=token)
@@ -393,17 +394,17 @@ class Runs:
         files = [folder / name for name in names if is_own(folder / name, folder.parents[2])] if folder else []
         for path in files:
             self._client.log_artifact(run_id, str(path))
-        # The files of a trial on another machine may have stayed there; its traceback came with its events.
+        # The files of a trial on another machine may not be here; its traceback was part of its events.
         trace = (attempt.error or {}).get("traceback")
         if isinstance(trace, str) and ERROR not in {path.name for path in files}:
             self._client.log_text(run_id, trace, ERROR)
 
 
 def _create(database: Path) -> None:
-    """Make a new sqlite database beside its place and move it there when it is complete.
+    """Create a new sqlite database, moved into place when it is complete.
 
-    Creating one takes seconds. MLflow refuses for good a database that was left half made, by a process that was
-    killed, and one that another process is about to make.
+    Creating one takes seconds. MLflow permanently refuses an incomplete database, whether its creator was killed or is
+    still working.
     """
     lock, new = (database.with_name(f"{database.name}.{end}") for end in ("lock", "new"))
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -416,7 +417,7 @@ def _create(database: Path) -> None:
 
 
 def client_of(store: Store) -> Any:
-    """MLflow's own client of a store; of a server, with a deadline for each request."""
+    """MLflow's own client of a store; for a server, with a timeout per request."""
     client = MlflowClient(store.uri)
     return Bounded(client) if is_server(store.uri) else client
 
@@ -426,9 +427,9 @@ class StoredGrid:
     """A grid of a store.
 
     Attributes:
-        name: the experiment's.
-        journals: by id, the journals of its results folders, without the part that the store lacks.
-        files: by execution, the last that left any, the files asked for.
+        name: the experiment's name.
+        journals: by id, the journals of its results folders, without missing parts.
+        files: by execution, for the last one that stored any, the requested files.
     """
 
     name: str
@@ -437,10 +438,10 @@ class StoredGrid:
 
 
 def grids_of(store: Store) -> dict[str, list[Any]]:
-    """The runs that have parts of a journal, by experiment and in the order in which they began.
+    """The runs that have parts of a journal, by experiment and start.
 
     Raises:
-        StoreError: the store cannot be reached, or is none of MLflow.
+        StoreError: the store cannot be reached, or is not an MLflow store.
     """
     _check_database(store)
     with redacted_errors(store):
@@ -467,7 +468,7 @@ def read_grid(
         name: the grid's name.
         runs: its runs that have parts (`grids_of`).
         files: names of the files.
-        progress: gets the bytes of parts that were fetched, and of all.
+        progress: gets the number of bytes fetched and the total.
 
     Raises:
         StoreError: the store cannot be reached, or a part in it cannot be read.
@@ -510,7 +511,7 @@ def read_grid(
 
 
 def _parts(client: Any, run_id: str) -> list[tuple[Part, int | None]]:
-    """The parts among the artifacts of a run, each with its size there."""
+    """The parts among a run's artifacts, each with its stored size."""
     artifacts = client.list_artifacts(run_id, journal_parts.FOLDER)
     sized_parts = [(journal_parts.part_named(artifact.path), artifact.file_size) for artifact in artifacts]
     return [(part, size) for part, size in sized_parts if part]
@@ -537,10 +538,10 @@ def _pages(query: Callable[[str | None], Any]) -> Iterator[Any]:
 
 
 def _check_database(store: Store) -> None:
-    """Check that a sqlite file is MLflow's, which would otherwise make its tables in it.
+    """Check that a sqlite file is MLflow's; otherwise MLflow would create its tables in it.
 
     Raises:
-        StoreError: it is missing, or something else.
+        StoreError: it is missing, or not a database of MLflow.
     """
     if store.path is None:
         return
@@ -556,12 +557,12 @@ def _is_ended(stored: Any) -> bool:
 
 
 def _started(attempt: Attempt) -> int | None:
-    """When an attempt started or, if nobody knows, the first that is known of it."""
+    """When an attempt started, or else the time of its first event."""
     return p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
 
 
 def _later(*times: int | None) -> int | None:
-    """The later of start and end: a clock that was set back in between would let a run end before it starts."""
+    """The later of start and end: with a clock that was set back in between, a run would end before it starts."""
     return max((time for time in times if time is not None), default=None)
 
 
@@ -572,7 +573,7 @@ def _now_ms() -> int:
 def _origin() -> dict[str, str]:
     """Tags that MLflow's pages show as a run's source and user."""
     tags = {"mlflow.source.name": "raybench", "mlflow.source.type": "LOCAL"}
-    # The user of a container may have no name.
+    # The user of a container may not have a name.
     with suppress(KeyError, OSError, ImportError):
         tags["mlflow.user"] = getpass.getuser()
     return tags

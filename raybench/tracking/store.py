@@ -1,4 +1,4 @@
-"""Which MLflow store: one absolute URI, decided once, and never shown with what is secret in it."""
+"""Selection of the MLflow store: one absolute URI, resolved once; its secrets are never displayed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ UNAUTHORIZED = (
 )
 
 MESSAGE_LENGTH = 250
-"""Of another library's message in ours."""
+"""Maximum length of another library's message within raybench's."""
 
 
 class StoreError(RaybenchError):
-    """The MLflow store cannot be reached or used; the message holds nothing secret of its URI."""
+    """The MLflow store cannot be reached or used; the message contains no secrets of its URI."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Store:
     """An MLflow tracking store.
 
     Attributes:
-        uri: absolute, with its credentials: not for eyes; `str()` of a store has it redacted.
-        path: the database's file, where it is one.
-        artifacts: the URI under which new experiments keep their artifacts; None where a server decides.
+        uri: absolute, with its credentials: not for display; `str()` of a store has it redacted.
+        path: the database's file, if it is a file.
+        artifacts: the URI under which new experiments keep their artifacts; None if a server decides.
     """
 
     uri: str = field(repr=False)
@@ -57,10 +57,10 @@ class Store:
 def resolve(results: Path, argument: str | None = None, grid_file: str | None = None) -> Store:
     """The store: the argument, else the grid file's, else MLFLOW_TRACKING_URI, else sqlite in the results folder.
 
-    Nothing is opened or made. A relative path of a sqlite store is meant from the working folder.
+    Nothing is opened or created. A relative path of a sqlite store is relative to the working folder.
 
     Raises:
-        UsageError: it is no URI of a database or a server, or names no file; the message says where it comes from.
+        UsageError: it is not a URI of a database or a server, or has no file name; the message names its origin.
     """
     candidates = [
         ("--tracking-uri", argument),
@@ -77,39 +77,44 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
 
 
 def cli_flags(store: Store, results: Path) -> str:
-    """How a person names a store and a results folder to raybench: nothing where it finds both by itself."""
+    """Command-line flags that select a store and a results folder; empty if both are the defaults."""
     flag = "" if results.absolute() == RESULTS.absolute() else f" --results {quote(str(results))}"
     try:
         is_default = resolve(results) == store
-    except UsageError:  # MLFLOW_TRACKING_URI is none, and --tracking-uri took its place
+    except UsageError:  # MLFLOW_TRACKING_URI is invalid, and --tracking-uri replaced it
         is_default = False
     return flag + ("" if is_default else f" --tracking-uri {quote(str(store))}")
 
 
 def store_from_uri(uri: str) -> Store:
-    """The store that a URI names; a relative path of a sqlite store is meant from the working folder.
+    """The store of a URI.
+
+    A relative path of a sqlite store is relative to the working folder.
 
     Raises:
-        UsageError: it is no URI of a database or a server.
+        UsageError: it is not a URI of a database or a server.
     """
     return _store(uri.strip(), "the MLflow store", Path.cwd())
 
 
 def is_uri(text: str) -> bool:
-    """Whether a text is meant as the URI of a store, right or wrong, and not as a path."""
+    """Return whether a text is meant as a URI, not a path."""
     return "://" in text or text == "databricks"
 
 
 def is_server(uri: str) -> bool:
-    """Whether a URI names an MLflow server, which has a UI and artifacts of its own, and no database."""
+    """Return whether a URI names an MLflow server rather than a database.
+
+    A server has its own UI and artifacts.
+    """
     return _scheme(uri) in SERVERS
 
 
 def redact_text(text: str, uri: str) -> str:
-    """A text, such as another library's message, without anything secret of a store's URI or of MLflow's variables."""
+    """Redact the secrets of a store's URI and of MLflow's variables."""
     text = text.replace(uri, redact(uri))
     for secret in sorted(_secrets(uri), key=len, reverse=True):
-        # Short ones only as whole words: a password of one letter would take the text apart.
+        # Short ones only as whole words: a password of one letter would match everywhere.
         pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
         text = re.sub(pattern, HIDDEN, text)
     return redact(text)
@@ -117,7 +122,7 @@ def redact_text(text: str, uri: str) -> str:
 
 @contextmanager
 def redacted_errors(store: Store) -> Iterator[None]:
-    """Whatever MLflow, a database or a connection raises, as one line without a credential."""
+    """Convert errors of MLflow, databases and connections to credential-free lines."""
     try:
         yield
     except StoreError:
@@ -126,19 +131,19 @@ def redacted_errors(store: Store) -> Iterator[None]:
         if _http_status(error) == HTTPStatus.UNAUTHORIZED:
             raise StoreError(f"MLflow store {store}: {UNAUTHORIZED}") from None
         message = (str(error).strip() or type(error).__name__).splitlines()[0] + remedy(error)
-        # Shortened last: a secret cut in two would not be found.
+        # Shortened last, because a truncated secret would not be found.
         text = shorten(redact_text(message, store.uri), MESSAGE_LENGTH, placeholder=" …")
         raise StoreError(f"MLflow store {store}: {text}") from None
 
 
 def remedy(error: Exception) -> str:
-    """What to install where a database's driver is missing, to be added to a message; else nothing."""
+    """Installation hint to append if a database's driver is missing, else empty."""
     missing = isinstance(error, ImportError) and (error.name or "").startswith("psycopg")
     return ": pip install psycopg2-binary 'psycopg[binary]'" if missing else ""
 
 
 def _http_status(error: Exception) -> int | None:
-    """The status that a server answered with, as MLflow's exceptions tell it, and those of what it asks with."""
+    """The HTTP status in an exception of MLflow or its HTTP library."""
     getter = getattr(error, "get_http_status_code", None)
     status = getter() if getter else getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
@@ -172,14 +177,16 @@ def _store(uri: str, source: str, results: Path) -> Store:
 
 
 def _check_file(path: Path, source: str) -> None:
-    """Check that a sqlite store is a file, or can become one: MLflow would wait for a named pipe for ever.
+    """Check that a sqlite store is a file, or can become one.
+
+    On a named pipe MLflow would wait forever.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: it is not.
     """
     try:
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):  # which may change
+    except (FileNotFoundError, NotADirectoryError):  # it may be created later
         return
     except OSError as error:
         raise UsageError(f"{source}: {path}: {error.strerror}: name another file") from None
@@ -199,7 +206,7 @@ def _secrets(uri: str) -> set[str]:
         parts = user.group()[:-1].split(":", 1)
         secrets |= {*parts, *map(unquote, parts)}
     values = [match.group()[len(match.group(1)) :] for match in QUERY.finditer(uri)]
-    # repr of a secret with a quote or a backslash is how an exception shows it.
+    # An exception shows a secret with a quote or a backslash as its repr.
     secrets |= {*values, *map(unquote, values)}
     secrets |= {repr(secret)[1:-1] for secret in secrets}
     return secrets - {""}

@@ -1,8 +1,8 @@
-"""From the journal to MLflow on request: what is missing is written, the rest is left alone.
+"""Sync of the journal to MLflow: missing data is written, existing data is not changed.
 
-A file in the grid's folder says that MLflow may lack something of the grid, from before a driver first writes until all
-is written. A killed driver leaves it there. If the next command has trials to run, its writer catches up; if it has
-none, MLflow is loaded for that alone, and only if the file is there.
+A marker file in the grid's folder indicates that MLflow may lack data of the grid. It exists from before a driver first
+writes until everything is written, so a killed driver leaves it there. If the next command has trials to run, its
+writer catches up; otherwise MLflow is only loaded if the file exists.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class SyncReport:
     """Result of a sync, in runs.
 
     Attributes:
-        created: were not in MLflow.
-        updated: were there but not complete.
-        unchanged: were complete.
+        created: runs that were not in MLflow.
+        updated: runs that were incomplete.
+        unchanged: runs that were complete.
         parts: parts of the journal that were not in MLflow.
         damaged: the numbers of the journal's lines that cannot be read.
     """
@@ -48,19 +48,19 @@ class SyncReport:
 
 
 def mark_incomplete(folder: Path) -> None:
-    """Note that the store may lack something of the grid in a folder."""
-    with suppress(OSError):  # a full disk: the journal reports it
+    """Mark the store as possibly incomplete for the grid in a folder."""
+    with suppress(OSError):  # full disk: the journal reports it
         (folder / INCOMPLETE).touch()
 
 
 def mark_complete(folder: Path) -> None:
-    """Note that the store has all of the grid in a folder."""
+    """Mark the store as complete for the grid in a folder."""
     with suppress(OSError):
         (folder / INCOMPLETE).unlink(missing_ok=True)
 
 
 def catch_up(history: GridHistory, store: Store, grid: str, warn: Callable[[str], None]) -> None:
-    """Sync a grid if an earlier driver did not write all of it.
+    """Sync a grid if an earlier driver did not write everything.
 
     Args:
         warn: gets one line if the store cannot be used.
@@ -79,18 +79,18 @@ def sync(
 ) -> SyncReport:
     """Bring a grid's runs up to date with its journal.
 
-    A run with a final status is complete and stays as it is, so a second sync changes nothing. A run that is not
-    complete gets the epochs it lacks and, if its trial has ended, its end. A skipped trial never ran and has no run.
-    The run of each execution of the grid is written too, with the parts of the journal that the store lacks.
+    A run with a final status is complete and is not changed, so a second sync changes nothing. An incomplete run gets
+    its missing epochs and, if its trial has ended, its end. A skipped trial never ran and has no run. The run of each
+    execution of the grid is written too, with the missing parts of the journal.
 
     Args:
-        history: of the grid; the trials' files are beside its journal.
+        history: the grid's history; the trials' files are next to its journal.
         store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        progress: gets the number of attempts that are done and of all.
+        progress: gets the number of attempts done and the total.
 
     Raises:
-        StoreError: the store cannot be reached or used; what was written until then stays.
+        StoreError: the store cannot be reached or used; data written before the error is kept.
     """
     report = SyncReport(damaged=history.damaged_lines)
     summaries = [summary for event in history.of_kind(ENDED) if (summary := read_execution(history.folder, event))]

@@ -1,4 +1,4 @@
-"""A trial's samples as time series in its MLflow run: what went on around it while it ran."""
+"""Time series of a trial's system metrics for its MLflow run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raybench.results.journal import read
 from raybench.tracking.mapping import milliseconds
 
 MOST = 200
-"""Points of one series: of more samples, neighbours are averaged. A page could not show them, and a store keeps all."""
+"""Maximum points of one series; neighbouring samples are averaged, because pages and stores cannot handle more."""
 
 OF_GPUS = ("clock_mhz", "power_w", "temperature_c")
 
@@ -26,10 +26,10 @@ class Point(NamedTuple):
 
 
 def points(folder: Path) -> list[Point]:
-    """The series of the samples in an attempt's folder; none where there are none, or nothing that can be read.
+    """The series of the samples in an attempt's folder; empty if there are no readable samples.
 
-    `system/own_cpu` and `system/other_cpu` are in cores: 1.5 is one core and a half. MLflow shows what begins with
-    `system/` on a page of its own.
+    `system/own_cpu` and `system/other_cpu` are in cores: 1.5 is one core and a half. MLflow shows metrics with the
+    prefix `system/` on a separate page.
     """
     try:
         samples = [sample for sample in read(folder / SAMPLES, []) if _usable(sample)]
@@ -50,7 +50,7 @@ def _usable(sample: Mapping[str, Any]) -> bool:
 
 
 def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    """The mean over time of each quantity that every sample of a block has."""
+    """The time-weighted mean of each quantity that all samples of a block have."""
     own_rate, busy_rate = _rate(block, "own_cpu_s"), _rate(block, "busy_s")
     if own_rate is not None:
         yield "own_cpu", own_rate
@@ -70,7 +70,7 @@ def _values(block: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
 
 
 def _rate(block: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    """Processor seconds a second."""
+    """Processor seconds per second."""
     if not all(name in sample for sample in block):
         return None
     return float(sum(sample[name] for sample in block) / sum(sample["seconds"] for sample in block))

@@ -1,7 +1,7 @@
-"""Where a grid's runs are shown besides the journal: MLflow, memory or nowhere.
+"""Trackers, which show a grid's runs in addition to the journal: in MLflow, in memory or nowhere.
 
-The journal is the only truth. A tracker receives every event of a grid and keeps a copy for people to browse; it may
-lag behind or fail, and a grid goes on without it.
+The journal is the only source of truth. A tracker receives every event of a grid and keeps a copy for browsing; it may
+be late or fail without affecting the grid.
 """
 
 from __future__ import annotations
@@ -25,42 +25,45 @@ Tell = Callable[[str], None]
 
 
 class Writer(Protocol):
-    """Receives the events of one execution of a grid. Only `wait_open` and `close` may wait; nothing raises."""
+    """Receives the events of one execution of a grid.
+
+    Only `wait_open` and `close` may block; nothing raises.
+    """
 
     def wait_open(self) -> object:
         """Wait until writing no longer takes processor time from a trial."""
 
     def put(self, event: Event) -> None:
-        """Take an event that the grid's history has now."""
+        """Receive an event that the grid's history already contains."""
 
     def put_summary(self, summary: Summary) -> None:
-        """Take the summary of the execution."""
+        """Receive the summary of the execution."""
 
     def close(self, *, progress: Progress) -> object:
-        """Write what is left; `progress` gets the number of runs left, a few times a second."""
+        """Write the remaining data; `progress` gets the number of runs left, a few times per second."""
 
 
 class Tracker(Protocol):
-    """Makes a writer for each execution of a grid."""
+    """Creates a writer for each execution of a grid."""
 
     def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Start writing.
 
         Args:
-            grid: its name.
-            history: of the grid, with its earlier executions; the trials' files are beside its journal.
+            grid: the grid's name.
+            history: the grid's history, with its earlier executions; the trials' files are next to its journal.
             execution: the name of this execution.
-            warn: gets one line about what is missing at the end.
-            tell: gets one line at once when something fails.
+            warn: gets one line about data that is missing at the end.
+            tell: gets one line immediately after a failure.
         """
 
     def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
-        """Write what an earlier execution could not, if there is nothing to run now."""
+        """Write an earlier execution's missing data, if nothing has to run."""
 
 
 @dataclass(frozen=True)
 class MlflowTracker:
-    """Writes runs to an MLflow store in a thread of its own."""
+    """Writes runs to an MLflow store in a separate thread."""
 
     store: Store
 
@@ -69,12 +72,12 @@ class MlflowTracker:
         return MlflowWriter(self.store, grid, history, execution, warn=warn, tell=tell)
 
     def catch_up(self, grid: str, history: GridHistory, warn: Tell) -> None:
-        """Sync the grid if a killed driver left a note that it is incomplete."""
+        """Sync the grid if a killed driver left a marker file."""
         catch_up(history, self.store, grid, warn)
 
 
 class NoTracker:
-    """Keeps nothing."""
+    """Tracker that stores nothing."""
 
     def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
         """Return itself."""
@@ -98,10 +101,10 @@ class NoTracker:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """What MLflow would show of one attempt: the same names and values.
+    """The MLflow run of one attempt, with the same names and values.
 
     Attributes:
-        metrics: (name, step) to value; an epoch's step is its number, a summary's is 0.
+        metrics: (name, step) to value; an epoch's step is its number, a summary's step is 0.
         status: `RUNNING`, `FINISHED`, `FAILED` or `KILLED`.
     """
 
@@ -114,14 +117,14 @@ class RecordedRun:
 
 @dataclass
 class MemoryTracker(NoTracker):
-    """Keeps runs in memory, for tests and notebooks: what they would be in MLflow, without a database.
+    """Keeps runs in memory, for tests and notebooks: the same as in MLflow, without a database.
 
         tracker = MemoryTracker()
         run_grid(load_grid(path), InlineExecutor(), options=Options(tracking=tracker))
         assert [run.status for run in tracker.runs] == ["FINISHED"]
 
     Attributes:
-        grid: the name of the grid that was tracked last.
+        grid: the name of the last tracked grid.
         events: every event, in order.
         summaries: one for each execution that ended.
     """
@@ -131,21 +134,21 @@ class MemoryTracker(NoTracker):
     summaries: list[Summary] = field(default_factory=list)
 
     def open(self, grid: str, history: GridHistory, execution: str, warn: Tell, tell: Tell) -> Writer:
-        """Remember the grid's name."""
+        """Store the grid's name."""
         self.grid = grid
         return self
 
     def put(self, event: Event) -> None:
-        """Keep the event."""
+        """Store the event."""
         self.events.append(event)
 
     def put_summary(self, summary: Summary) -> None:
-        """Keep the summary."""
+        """Store the summary."""
         self.summaries.append(summary)
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """A run for each attempt that started, in the order of their starts."""
+        """A run for each started attempt, in the order of their starts."""
         return [
             self._run(attempt)
             for attempt in attempts(self.events).values()

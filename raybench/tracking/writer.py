@@ -1,4 +1,4 @@
-"""The background writer: events in, MLflow runs out; a grid neither waits for it nor fails with it."""
+"""Background writer of MLflow runs; it neither blocks a grid nor makes it fail."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ INTERVAL = 10.0
 """Seconds between two passes while a trial is timed on this host."""
 
 SHARE = 0.1
-"""Maximum share of the interval that a pass takes while a trial is timed on this host; the next pass goes on."""
+"""Maximum share of the interval that a pass takes while a trial is timed on this host; the next pass continues it."""
 
 BREATH = 1.0
 """Seconds after the end of a trial before this host counts as idle: the next one usually starts at once."""
 
 JOURNAL_INTERVAL = 300.0
-"""Seconds between two uploads of what is new in the journal."""
+"""Seconds between two uploads of new journal lines."""
 
 PAUSE = 2.0
-"""Seconds from a failure of the store to the next try; after a second one in a row its square, and so on."""
+"""Seconds from a failure of the store to the next attempt; after n failures in a row, this to the power of n."""
 
 LONGEST_PAUSE = 300.0
-"""Maximum seconds between two tries of a store that fails."""
+"""Maximum seconds between two attempts on a failing store."""
 
 QUIET = 30.0
 """Seconds that the store may take to open before the user is warned; creating a database takes about 5 s."""
@@ -58,16 +58,16 @@ Progress = Callable[[int], None]
 
 
 class MlflowWriter:
-    """Writes a grid's events to MLflow in a thread of its own.
+    """Writes a grid's events to MLflow in a separate thread.
 
-    While a trial runs on this host there is at most one pass in `interval` seconds, and a short one; otherwise new
-    events are written at once. A store that fails is tried again after ever longer pauses, with one message to the
-    user. The journal has everything that did not get there: `raybench sync` writes it.
+    While a trial runs on this host there is at most one pass per `interval` seconds, and a short one; otherwise new
+    events are written immediately. A failing store is retried with increasing pauses, with one message to the user. The
+    journal has everything that was not written: `raybench sync` writes it.
 
     Args:
         store: the MLflow store.
         grid: the grid's name, which is the experiment's.
-        history: of the grid, with the trials' files beside its journal; what MLflow lacks of earlier executions is
+        history: the grid's history, with the trials' files next to its journal; missing data of earlier executions is
             written too.
         execution: the name of this execution.
         interval: seconds between two passes while a trial runs on this host.
@@ -124,11 +124,11 @@ class MlflowWriter:
         return self._runs is not None
 
     def put(self, event: Event) -> None:
-        """Take an event that the history has now; never waits and never raises."""
+        """Receive an event that the history already contains; never blocks and never raises."""
         self._queue.put(event)
 
     def put_summary(self, summary: Summary) -> None:
-        """Take the summary of this execution; never waits and never raises."""
+        """Receive the summary of this execution; never blocks and never raises."""
         self._queue.put(summary)
 
     @property
@@ -143,14 +143,14 @@ class MlflowWriter:
         return {summary.execution for summary in self._summaries}
 
     def close(self, timeout: float = PATIENCE, progress: Progress | None = None) -> int:
-        """Write everything that is left and stop the thread.
+        """Write all remaining data and stop the thread.
 
         Args:
-            timeout: seconds after which the rest is given up.
-            progress: gets the number of runs left, a few times a second.
+            timeout: seconds after which the rest is abandoned.
+            progress: gets the number of runs left, a few times per second.
 
         Returns:
-            Number of runs that could not be written; `warn` has got a line about them.
+            Number of runs that could not be written; `warn` has received a line about them.
         """
         self._give_up = time.monotonic() + timeout
         if not self._closing.is_set():
@@ -160,7 +160,7 @@ class MlflowWriter:
             self._thread.join(0.2)
             if progress:
                 progress(self.left)
-        # A call that hangs cannot be ended: its daemon thread ends with the process.
+        # A hanging call cannot be terminated: its daemon thread ends with the process.
         left = max(self.left, int(self._thread.is_alive()))
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
@@ -183,14 +183,14 @@ class MlflowWriter:
                 self._try(self._pass)
 
     def _due(self) -> float:
-        """Time of the next pass, by the monotonic clock."""
+        """Time of the next pass, on the monotonic clock."""
         due_at = self._last_pass + self._interval if self._running else self._idle_since + min(BREATH, self._interval)
         if not self._pending and not self._summaries:
             due_at = max(due_at, self._journal_due)
         return max(due_at, self._retry_at)
 
     def _receive(self) -> None:
-        """Take in what has arrived; otherwise wait, at most until the next pass."""
+        """Process received items; if there are none, wait at most until the next pass."""
         timeout = max(0.0, self._due() - time.monotonic()) if self.left else None
         try:
             if not (self._closing.is_set() and self._queue.empty()):
@@ -211,10 +211,10 @@ class MlflowWriter:
         key = key_of(item)
         if key is None or item["event"] == "trial_skipped":  # a skipped trial never ran and has no run
             return
-        attempt = self._history.attempts[key]  # its next events may have come already
+        attempt = self._history.attempts[key]  # later events may be included already
         if not is_identifiable(attempt):
             return
-        if key not in self._complete:  # a complete run stays as it is
+        if key not in self._complete:  # a complete run is not changed
             self._pending[key] = None
         if attempt.host.get("name", self._host) == self._host:
             if attempt.status is None:
@@ -224,7 +224,10 @@ class MlflowWriter:
                 self._idle_since = time.monotonic()
 
     def _finish(self) -> None:
-        """Write the rest without regard for trials, until it is done, time is up, or the store keeps failing."""
+        """Write the rest regardless of running trials.
+
+        It ends when all is written, time is up, or the store keeps failing.
+        """
         self._running.clear()
         self._journal_due = 0.0
         failures = 0
@@ -241,7 +244,7 @@ class MlflowWriter:
     def _open(self) -> Runs:
         """Open the store and list its runs, unless both are done."""
         if self._runs is None:
-            # Loads MLflow: seconds, in this thread, and only if it is written to.
+            # Loads MLflow, which takes seconds, in this thread and only if there is something to write.
             with redacted_errors(self._store):
                 from raybench.tracking.mlflow import Runs
 
@@ -255,7 +258,7 @@ class MlflowWriter:
         return self._runs
 
     def _add_earlier(self, listing: Listing) -> None:
-        """Add what earlier executions did not write, such as the end of a run that a killed driver left open."""
+        """Add what earlier executions did not write, such as a missing end."""
         for key in self._earlier:
             run = listing.runs.get(attempt_id(self._history.attempts[key]))
             if run is None or not run.ended or run.duplicates:
@@ -266,7 +269,7 @@ class MlflowWriter:
         self._executions.clear()
 
     def _pass(self) -> None:
-        """Write what is pending; an attempt that fails goes behind the others."""
+        """Write pending items; an attempt that fails is moved to the end."""
         runs = self._open()
         self._last_pass = time.monotonic()
         deadline = self._last_pass + self._interval * SHARE if self._running else self._give_up
@@ -285,10 +288,10 @@ class MlflowWriter:
                 self._complete.add(key)
             if time.monotonic() >= deadline:
                 return
-        # A run that has ended has the whole journal of its execution.
+        # The run of an ended execution must have its whole journal.
         is_final = bool(self._summaries) and not self._running
         if self._journal_behind and (is_final or self._last_pass >= self._journal_due):
-            self._journal_behind = False  # an event that comes meanwhile is read by the next pass
+            self._journal_behind = False  # events that arrive meanwhile are read by the next pass
             try:
                 for _ in runs.add_journal(self._execution, self._ending):
                     if time.monotonic() >= deadline:
@@ -310,7 +313,7 @@ class MlflowWriter:
             self._failures += 1
             self._states_valid = False
             self._retry_at = time.monotonic() + min(LONGEST_PAUSE, PAUSE**self._failures)
-            # One failure is no news: a server that is started again, or two grids that create one store.
+            # A single failure is not reported: a server may restart, or two grids may create one store.
             if not self._warned and self._failures > 1:
                 self._warned = True
                 self._tell(f"{error}. The grid goes on: everything is in the journal.")

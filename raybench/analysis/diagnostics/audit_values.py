@@ -1,4 +1,4 @@
-"""What an attempt's audit tells, as numbers; what is damaged or was not told is None."""
+"""Numeric values of an attempt's audit; None if damaged or not recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raybench.results.attempt import Attempt
 
 
 def gpu_shares(attempt: Attempt, reasons: Set[str]) -> dict[str, float]:
-    """For each of these reasons the largest part of the time in which it held a GPU of the trial back."""
+    """Return the largest fraction of time of each GPU throttling reason."""
     shares: dict[str, float] = {}
     gpus = (attempt.audit or {}).get("gpus")
     for gpu in gpus if isinstance(gpus, list) else []:
@@ -22,7 +22,10 @@ def gpu_shares(attempt: Attempt, reasons: Set[str]) -> dict[str, float]:
 
 
 def share(attempt: Attempt, name: str) -> float:
-    """The part of the trial's cores' time that a total of its audit is; 0 where that is not known."""
+    """Return an audit total as a fraction of the trial's core time.
+
+    0 if unknown.
+    """
     total, cores = audited(attempt, "host", name), audited(attempt, "host", "cores")
     seconds = audited(attempt, "seconds")
     if total is None or not seconds or not cores or seconds < LEAST_S:
@@ -31,19 +34,25 @@ def share(attempt: Attempt, name: str) -> float:
 
 
 def window(attempt: Attempt) -> str:
-    """The time that its shares are of: `the epochs`, or `the trial` if those were too short."""
+    """Return the period that the fractions cover.
+
+    This is `the epochs`, or `the trial` if the epochs were too short.
+    """
     return "the trial" if (attempt.audit or {}).get("within") == "trial" else "the epochs"
 
 
 def unmeasured(attempt: Attempt) -> float | None:
-    """The seconds of an audited trial that was too short for shares; None if it was long enough or not audited."""
+    """Return the duration of an audited trial too short for fractions.
+
+    In seconds. None if it was long enough or not audited.
+    """
     seconds = audited(attempt, "seconds")
     has_audit = audited(attempt, "host", "other_cpu_s") is not None
     return seconds if has_audit and seconds is not None and seconds < LEAST_S else None
 
 
 def audited(attempt: Attempt, *path: str) -> float | None:
-    """A number of the audit (`raybench.monitoring.summary`), by the names on the way to it."""
+    """Return a number of the audit (`raybench.monitoring.summary`) by its path."""
     value: Any = attempt.audit or {}
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -51,5 +60,5 @@ def audited(attempt: Attempt, *path: str) -> float | None:
 
 
 def number(value: Any) -> float | None:
-    """A value that is a number."""
+    """Return a number as a float, or None for other values."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

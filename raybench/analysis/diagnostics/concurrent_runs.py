@@ -1,4 +1,4 @@
-"""What the other attempts of a journal tell of one: who ran beside it, and how fast the same cores were elsewhere."""
+"""Concurrent runs on an attempt's host, and core frequencies of other attempts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from raybench.analysis.diagnostics.audit_values import audited, share
 from raybench.results.attempt import Attempt, Key
 
 AT_WORK = 0.5
-"""The part of its cores' time that a trial has to use for their frequency to say something: idle cores clock down."""
+"""Minimum core utilization of a trial for an informative core frequency.
+
+Idle cores clock down.
+"""
 
 
 @dataclass(frozen=True)
 class ConcurrentRuns:
-    """What the other attempts tell of one.
+    """Context of one attempt from the other attempts of its journal.
 
     Attributes:
-        overlap: the part of its time in which others ran on its host, from 0 to 1.
-        others: how many did.
-        same_cores: whether one of them had a core of its own.
-        mhz: the highest frequency at which the cores of the same hardware ended, under as many threads; None where
-            nobody tells.
+        overlap: the fraction of its time during which others ran on its host, from 0 to 1.
+        others: number of these.
+        same_cores: whether one of them had a core in common with it.
+        mhz: the highest final frequency of cores of the same hardware, with as many threads; None if not recorded.
     """
 
     overlap: float = 0.0
@@ -33,7 +35,7 @@ class ConcurrentRuns:
 
 
 def concurrent_runs_of(attempts: Sequence[Attempt]) -> dict[Key, ConcurrentRuns]:
-    """What the other attempts tell of each: those at the same time on its host, and those on the same hardware."""
+    """Return the context of each attempt from the other attempts."""
     fastest: dict[tuple[Any, ...], float] = {}
     for attempt in attempts:
         last = audited(attempt, "host", "mhz", "last")
@@ -58,7 +60,10 @@ Span = tuple[float, float]
 
 
 def _at_the_same_time(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, list[tuple[Attempt, Span]]]]:
-    """Each attempt that others overlap on its host, with those; in one sweep over each host's attempts in time."""
+    """Yield each attempt with those that overlap it on its host.
+
+    Uses one sweep over each host's attempts in order of time.
+    """
     hosts: dict[str, list[tuple[Span, Attempt]]] = {}
     for attempt in attempts:
         span = span_of(attempt)
@@ -78,7 +83,10 @@ def _at_the_same_time(attempts: Iterable[Attempt]) -> Iterator[tuple[Attempt, li
 
 
 def span_of(attempt: Attempt) -> Span | None:
-    """When it began and ended, in seconds since 1970; None where either is not known."""
+    """Return begin and end in seconds since 1970.
+
+    None if either is not known.
+    """
     try:
         begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (attempt.started, attempt.ended))
     except (ValueError, OverflowError):
@@ -87,7 +95,10 @@ def span_of(attempt: Attempt) -> Span | None:
 
 
 def _hardware(attempt: Attempt) -> tuple[Any, ...]:
-    """What decides how fast cores run: their model, how many work, and whether they are what computes."""
+    """Return the determinants of core frequency.
+
+    These are the model of the cores, the number of threads, and whether the host computes.
+    """
     device = attempt.cell.device
     return device.kind, device.model, device.count, device.threads
 

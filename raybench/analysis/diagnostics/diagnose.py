@@ -1,8 +1,8 @@
-"""The findings of an attempt: warnings about its times, each with its evidence, magnitude and remedy.
+"""Diagnosis of an attempt: findings with evidence, magnitude and remedy.
 
-They are read off the events of the attempt: its ledgers, the conditions it ran under, its audit, and the cross-checks
-of its clock. A trial on a quiet machine has none. That overhead and not the device takes the time is no finding but a
-result (`raybench.checks.roofline.judge`): it holds for the job on any machine.
+They are derived from the events of the attempt: its ledgers, runtime conditions and audit, and the cross-checks of its
+clock. A trial on a quiet machine has none. That a run is bound by overhead rather than the device is a result
+(`raybench.checks.roofline.judge`) and not a finding, because it holds for the job on any machine.
 """
 
 from __future__ import annotations
@@ -26,31 +26,41 @@ from raybench.results.epoch import Epoch
 __all__ = ["Finding", "by_code", "diagnose_all", "finding_codes", "findings"]
 
 SETTLED = 0.02
-"""The part of a section that fetching its last value may take after the section is closed. An honest clock leaves
-nothing to wait for, and a fetch takes microseconds."""
+"""Largest fraction of a section's time for fetching its last value afterwards.
+
+With a clock that waits for the device nothing is left to wait for, and a fetch takes microseconds.
+"""
 
 SETTLE_LEAST_S = 0.01
-"""A fetch that takes no longer is an honest one, however short the section: on cores that others use, TensorFlow and
-torch_xla took up to 4 ms for one with nothing left to wait for."""
+"""A fetch up to this duration is accepted, however short the section.
+
+On cores that others used, TensorFlow and torch_xla took up to 4 ms for a fetch with nothing left to wait for.
+"""
 
 BEYOND = 0.01
-"""The part by which the device's own clock may say more than the ledger: as much as a ledger's sum may be off."""
+"""Largest fraction by which the device's clock may exceed the ledger.
+
+It covers rounding of a ledger's sum.
+"""
 
 BEYOND_LEAST_S = 0.001
-"""Two clocks are read some microseconds apart, and events are resolved to half of one."""
+"""Absolute tolerance between the device's clock and the ledger, in seconds.
+
+Two clocks are read some microseconds apart, and events have a resolution of 0.5 µs.
+"""
 
 MOST_WAITED = 0.99
-"""The largest share of waiting of which it is reckoned what it may have cost."""
+"""Largest waiting fraction used when estimating its cost."""
 
 _WARM = ("train", "input_wait")
 
 
 def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding, ...]:
-    """All findings of one attempt, caveats first.
+    """Return all findings of one attempt, caveats first.
 
     Args:
-        attempt: running or ended; one without epochs has only findings about its conditions.
-        context: what is known of it from elsewhere (`survey`).
+        attempt: running or ended; one without epochs only has findings about its conditions.
+        context: information from outside the attempt (`diagnose_all`).
     """
     if not attempt.attempt:
         return ()
@@ -59,7 +69,10 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
 
 
 def finding_codes(attempt: Attempt) -> str | None:
-    """The codes of the findings of an attempt that has ended, as far as its own events show them, with commas."""
+    """Return the comma-separated finding codes of an ended attempt.
+
+    Only its own events are used.
+    """
     has_ended = attempt.status is not None
     return ",".join(finding.code for finding in findings(attempt)) or None if has_ended else None
 
@@ -70,11 +83,12 @@ def diagnose_all(
     apart: Mapping[Key, Observation] | None = None,
     axes: Iterable[str] = (),
 ) -> dict[Key, tuple[Finding, ...]]:
-    """The findings of every attempt, each seen beside all the others.
+    """Return the findings of every attempt, in the context of all others.
 
     Args:
         attempts: of one grid.
-        drifts, apart, axes: see `Context`.
+        drifts, axes: see `Context`.
+        apart: `Context.other_sessions`.
     """
     all_attempts = list(attempts)
     neighbours = concurrent_runs_of(all_attempts)
@@ -111,7 +125,10 @@ def diagnose_all(
     recurs=True,
 )
 def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """By single steps if they were timed, else by epochs."""
+    """Detect a slow start.
+
+    Uses the times of steps if they were recorded, else those of epochs.
+    """
     epochs = attempt.steady
     step_times = [epoch.step_s for epoch in epochs]
     by_steps = slow_start(list(chain(*step_times))) if all(step_times) else None
@@ -119,7 +136,7 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     if start is None:
         return
     unit = "steps" if by_steps else "epochs"
-    # To the end of the epoch in which it changed; where that is, is known to a batch.
+    # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = attempt.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(epochs)))
     last_epoch = epochs[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
@@ -141,7 +158,7 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="set `input: device` where the data fit there, or make the loading cheaper",
 )
 def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Waiting for the next batch during the steady epochs."""
+    """Detect waiting for the next batch during the steady epochs."""
     share = input_share(attempt)
     if share is not None and share >= ENOUGH:
         says = f"it waited for its input during {share:.0%} of the steady epochs"
@@ -157,8 +174,11 @@ def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="do not trust its times: the device's `synchronize` has to wait for all work",
 )
 def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Over the epochs after the first, in which a fetch may have to be compiled; the middle one, for a host may be busy
-    now and then, and a clock that does not wait never does."""
+    """Detect a clock that does not wait for the device.
+
+    The first epoch is left out, because a fetch may have to be compiled there. The median over epochs is used: a host
+    may be busy now and then, while a clock that does not wait never does.
+    """
     epochs = attempt.epochs[1:] or attempt.epochs
     for section, ledger_names in (("train", _WARM), ("evaluate", ("evaluate",))):
         counted_epochs = [epoch for epoch in epochs if section in epoch.settle_s]
@@ -204,7 +224,7 @@ def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
     remedy="run it again with `--rerun` when the machine is quiet and cool, with more `repeats`",
 )
 def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """A canary beside it that took longer than others, beyond their spread."""
+    """Detect a canary near the attempt that was slower than the spread."""
     drifts = [drift for drift in context.drifts if attempt.key in drift.excess]
     if drifts:
         worst = max(drifts, key=lambda drift: drift.excess[attempt.key])
@@ -224,13 +244,13 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="run both again in one go, with `--rerun`",
 )
 def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Made at another time, or on other software, than the run it is compared with."""
+    """Detect a different session or software version than the baseline run's."""
     if observation := context.other_sessions.get(attempt.key):
         yield observation
 
 
 def by_code(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """The findings of several attempts by their codes, caveats first, and of each code the worst first."""
+    """Group findings by code, caveats first, worst first within each code."""
     groups: dict[str, list[Finding]] = {}
     for finding in sorted(all_findings, key=lambda finding: is_caution(finding.code)):
         groups.setdefault(finding.code, []).append(finding)

@@ -1,4 +1,4 @@
-"""Whether findings could turn the verdict on a ratio of times."""
+"""Sensitivity of a verdict on a ratio of times to findings."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Runs = Sequence[Sequence[Finding]]
 
 
 def could_reverse(speedup: Speedup, baseline: Runs, other: Runs) -> tuple[frozenset[str], frozenset[str]]:
-    """Codes of the findings on either side that could turn the verdict, the baseline's first.
+    """Return codes of findings that could reverse the verdict, the baseline's first.
 
-    A finding could if the interval of the ratio, moved by as much as the finding may have distorted the side's mean
-    time, leads to another verdict. Findings that only together move it so far are all named.
+    A finding could reverse it if shifting the ratio's interval by the largest distortion of the side's mean time that
+    the finding may have caused changes the verdict. If several findings can do so only together, all are returned.
     """
     return frozenset(_turning(speedup, baseline, -1)), frozenset(_turning(speedup, other, 1))
 
 
 def _turning(speedup: Speedup, runs: Runs, sign: int) -> set[str]:
-    """The codes of one side.
+    """Return the codes of one side.
 
     Args:
         speedup: the ratio.
-        runs: the side's.
+        runs: the side's findings.
         sign: 1 for the other side, which a shorter time would make faster; -1 for the baseline.
     """
     verdict = speedup.verdict()

@@ -34,14 +34,15 @@ CAVEAT, CAUTION = "caveat", "caution"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about an attempt that its times have to be read with.
+    """A warning about the times of an attempt.
 
     Attributes:
-        code: which kind (`kinds`).
-        says: what was seen, about one run ("it …", or without a subject).
-        remedy: what to do about it.
-        evidence: the numbers behind it; the first is the one that was judged, and the larger it is the worse.
-        too_long: by which part of the true time the recorded one may be too long: 0.1 for 10 %. None if not known.
+        code: the kind (`kinds`).
+        says: the observation, about one run ("it …", or without a subject).
+        remedy: the recommended action.
+        evidence: the numbers behind it; the first is the one that was judged, and larger values are worse.
+        too_long: the fraction of the true time by which the recorded one may be too long: 0.1 for 10%. None if not
+            known.
         too_short: the same for a recorded time that may be too short.
     """
 
@@ -54,12 +55,15 @@ class Finding:
 
     @property
     def degree(self) -> float:
-        """How bad it is, among findings of the same code."""
+        """Severity relative to other findings with the same code."""
         return next(iter(self.evidence.values()), 0.0)
 
     @property
     def magnitude(self) -> float | None:
-        """By which part a ratio of times may be off because of it; None if not known."""
+        """The relative error that it may cause in a ratio of times.
+
+        None if not known.
+        """
         parts = [part for part in (self.too_long, self.too_short) if part is not None]
         return max(parts, default=None)
 
@@ -71,7 +75,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a detector has seen; the attributes are those of `Finding`. Without a remedy its kind's is given."""
+    """An observation of a detector, with the attributes of `Finding`.
+
+    Without a remedy, that of its kind is used.
+    """
 
     says: str
     evidence: Mapping[str, float]
@@ -82,13 +89,15 @@ class Observation:
 
 @dataclass(frozen=True)
 class Context:
-    """What is known of an attempt from elsewhere; without it, what only shows beside others is left out.
+    """Information about an attempt from other attempts.
+
+    Without it, findings that need a comparison with others are left out.
 
     Attributes:
         neighbours: other attempts on its machine (`raybench.analysis.diagnostics.concurrent_runs`).
         drifts: devices whose speed changed while the grid ran (`raybench.checks.canary.judge`).
-        other_sessions: for attempts that were made apart from the one they are compared with, in which way
-            (`raybench.analysis.diagnostics.provenance`).
+        other_sessions: the observation for each attempt from a different session or software version than the run that
+            it is compared with (`raybench.analysis.diagnostics.provenance`).
         axes: names of the axes of its grid.
     """
 
@@ -106,15 +115,16 @@ class FindingKind:
     """A kind of finding.
 
     Attributes:
-        code: a word for machines.
+        code: a machine-readable word.
         condition: when it is reported, for the documentation.
         bias: by how much the recorded time may be too long, for the documentation; empty for a caution.
-        did: what a side of a comparison did that has it; empty for a caution.
-        measures: what its time measures instead; empty for a caution.
-        remedy: what to do about it.
-        recurs: whether it comes from the settings and so shows in every repeat: one that most repeats of a cell do
-            not have came from elsewhere, and is dropped.
-        of_hardware: whether it bears only on comparisons of hardware: with both sides on the same, it is the same.
+        did: text: the behaviour of an affected side of a comparison; empty for a caution.
+        measures: text: the quantity that its time measures instead; empty for a caution.
+        remedy: the recommended action.
+        recurs: whether it is caused by the settings and thus shows in every repeat: if most repeats of a cell lack it,
+            it had another cause and is dropped.
+        of_hardware: whether it only matters for comparisons of hardware: if both sides have the same hardware, it
+            affects them equally.
     """
 
     code: str
@@ -129,11 +139,11 @@ class FindingKind:
 
     @property
     def severity(self) -> str:
-        """`CAVEAT` if it can distort a ratio, `CAUTION` if a reader should only know it."""
+        """`CAVEAT` if it can distort a ratio, else `CAUTION`."""
         return CAVEAT if self.did else CAUTION
 
     def find(self, attempt: Attempt, context: Context) -> list[Finding]:
-        """The findings of this kind in an attempt."""
+        """Return the findings of this kind in an attempt."""
         return [
             Finding(
                 self.code,
@@ -152,14 +162,14 @@ _DECLARED: dict[str, FindingKind] = {}
 
 @cache
 def _import_detectors() -> None:
-    """Import every module of this package: importing one declares its kinds."""
+    """Import every module of this package, which declares its kinds."""
     package = import_module(__package__)
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f"{__package__}.{module.name}")
 
 
 def kinds() -> dict[str, FindingKind]:
-    """All kinds of findings by their codes, in the alphabet's order."""
+    """Return all kinds of findings by code, in alphabetical order."""
     _import_detectors()
     return dict(sorted(_DECLARED.items()))
 
@@ -175,9 +185,10 @@ def detects(
     recurs: bool = False,
     of_hardware: bool = False,
 ) -> Callable[[Detector], Detector]:
-    """Declare a kind of finding with its detector; the arguments are the attributes of `Kind`.
+    """Declare a kind of finding with its detector.
 
-    With `bias`, `did` and `measures` it is a caveat, without them a caution.
+    The arguments are the attributes of `FindingKind`. With `bias`, `did` and `measures` it is a caveat, without them a
+    caution.
     """
 
     def declare(detector: Detector) -> Detector:
@@ -188,12 +199,15 @@ def detects(
 
 
 def is_caution(code: str) -> bool:
-    """Whether findings with this code can distort no ratio, as far as is known."""
+    """Return whether findings with this code cannot distort a ratio.
+
+    This is as far as is known.
+    """
     kind = kinds().get(code)
     return kind is None or kind.severity == CAUTION
 
 
 def is_of_hardware(code: str) -> bool:
-    """Whether findings with this code bear only on comparisons of hardware."""
+    """Return whether findings with this code only matter for comparisons of hardware."""
     kind = kinds().get(code)
     return kind is not None and kind.of_hardware

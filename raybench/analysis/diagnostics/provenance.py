@@ -1,5 +1,8 @@
-"""Runs that are compared and were made apart: with a pause in between of which no canary tells, after another start of
-the machine, or on another kernel, driver or patch version of the framework."""
+"""Compared runs from different sessions, reboots or software versions.
+
+Sessions are different if no canary links them. Software versions are those of the kernel, the driver and the
+framework's patch release.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,21 @@ from raybench.core.text import join_words
 from raybench.results.attempt import Attempt, Key
 
 PAUSE_S = 3600.0
-"""A pause in which nothing was run on a machine; after a longer one it may be as warm, and as busy, as it likes."""
+"""Duration of a pause without work that ends a session, in seconds.
+
+After a longer one the machine's temperature and load may have changed.
+"""
 
 _OWN = frozenset({"python", "raybench", "ray"})
-"""Versions that do not bear on a steady epoch, beside those of the framework and what it computes with."""
+"""Versions that do not affect a steady epoch.
+
+Those of the framework and its compute libraries do.
+"""
 
 
 @dataclass
 class _Session:
-    """A time in which a host was at work for the grid, with no pause; and the canaries of it."""
+    """A period of uninterrupted work on one host, and its canaries."""
 
     begin: float
     end: float
@@ -36,15 +45,16 @@ class _Session:
 def find_different_sessions(
     results: GridResults, attempts: Iterable[Attempt], canaries: Iterable[Event]
 ) -> dict[Key, Observation]:
-    """The completed runs that were made apart from the run that they are compared with: that of the same repeat.
+    """Find completed runs from a different session than their baseline's run.
 
-    Runs on two hosts are made on two machines, and only their software is compared. A cell whose repeats lie far apart
-    has no caveat as long as its baseline's lie as far: then what has changed has changed for both.
+    That run is the one of the same repeat. Runs on two hosts are on different machines by definition, so only their
+    software is compared. A cell whose repeats are far apart has no caveat if its baseline's are equally far apart: any
+    change then affected both.
 
     Args:
-        results: the cells, their runs, and what each is compared with.
-        attempts: all there are, also those that were made again: they show when a host was at work.
-        canaries: the ends of canaries.
+        results: the cells, their runs, and the baseline of each.
+        attempts: all attempts, including superseded ones: they show when a host was at work.
+        canaries: the end events of canaries.
     """
     sessions = _sessions(attempts, canaries)
     cells = results.cells
@@ -59,12 +69,12 @@ def find_different_sessions(
 
 
 def _timed(results: GridResults, cell: PlannedCell) -> list[Attempt]:
-    """The completed runs of a cell of which it is known when they were made."""
+    """Return the completed runs of a cell with known begin and end."""
     return [run for run in results.completed(cell) if span_of(run)]
 
 
 def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]]) -> Iterator[str]:
-    """What was not the same, or is not known to have been."""
+    """Yield the differences between the circumstances of two runs, known or possible."""
     host, other_host = run.host, other.host
     if host.get("name") and host.get("name") == other_host.get("name"):
         if words := _changed("the kernel", other_host.get("kernel"), host.get("kernel")):
@@ -84,7 +94,10 @@ def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]
 
 
 def _changed(name: str, before: Any, after: Any) -> str:
-    """That something was one thing and is another, where both are known; else nothing."""
+    """Describe a change of a value.
+
+    Empty if there is none or either value is unknown.
+    """
     return f"{name} changed from {before} to {after}" if before and after and before != after else ""
 
 
@@ -99,7 +112,7 @@ def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observatio
 
 
 def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[str, list[_Session]]:
-    """For each host the times in which it was at work, in order."""
+    """Return the sessions of each host, in order."""
     spans_by_host: dict[str, list[tuple[float, float, set[str]]]] = {}
     for attempt in attempts:
         if times := span_of(attempt):
@@ -129,12 +142,15 @@ def _at(sessions: Mapping[str, list[_Session]], run: Attempt) -> _Session | None
 
 
 def _unseen(first: _Session | None, second: _Session | None) -> bool:
-    """Whether two sessions are two, and no canary was there in both."""
+    """Return whether two sessions are different and have no canary in common."""
     return first is not None and second is not None and first is not second and not first.canaries & second.canaries
 
 
 def _public(run: Attempt, program: str) -> str:
-    """A version without how it was built, which is to differ between a CPU and a GPU."""
+    """Return a version without its build tag.
+
+    The tag differs between CPU and GPU builds.
+    """
     return str(run.versions[program]).partition("+")[0]
 
 
@@ -143,7 +159,7 @@ def _kind(run: Attempt) -> Any:
 
 
 def _framework(run: Attempt) -> Any:
-    """With the version that is part of the cell."""
+    """Return the framework with the version that is part of the cell."""
     return run.cell.framework or None, run.cell.engine.framework_version or None
 
 

@@ -1,4 +1,4 @@
-"""Findings about the surroundings of an attempt: its audit, its runtime conditions and its neighbours in time."""
+"""Findings about an attempt's environment: audit, runtime conditions and concurrent runs."""
 
 from __future__ import annotations
 
@@ -12,44 +12,72 @@ from raybench.monitoring.summary import LEAST_S
 from raybench.results.attempt import Attempt
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
-"""Reasons for which a GPU slows down because it is too hot or short of power (`raybench.monitoring.nvidia.REASONS`)."""
+"""Reasons for a GPU to slow down by heat or low power.
+
+They are some of `raybench.monitoring.nvidia.REASONS`.
+"""
 
 LIMITED = frozenset({"power_cap", "applications_clocks", "display_clocks", "sync_boost"})
-"""Reasons that are limits which somebody, or the maker, has set: a card at its power limit is as it is sold."""
+"""Reasons that are limits set by an administrator or the manufacturer.
+
+Running at its power limit is normal for a card.
+"""
 
 THROTTLED_TIME = 0.05
-"""The part of the epochs' time in which a GPU may be throttled: one sample in twenty."""
+"""Largest fraction of the epochs' time with a throttled GPU.
+
+It is one sample in twenty.
+"""
 
 SLOWER_CLOCK = 0.85
-"""Of the frequency that cores had at first, or that the same job's cores have elsewhere: below it they are throttled.
-Frequencies under the same load differ by some percent from time to time; heat and power limits take more."""
+"""Cores count as throttled below this fraction of their usual frequency.
+
+The usual frequency is their first one, or that of the same job in other runs. Frequencies under the same load vary by
+some percent; heat and power limits reduce them further.
+"""
 
 BUSY = 0.1
-"""The part of a trial's cores that others may take: the system, Ray and the sampler take a few percent of two."""
+"""Largest fraction of a trial's cores that other processes may use.
+
+The system, Ray and the sampler take a few percent of two cores.
+"""
 
 BUSY_CORES = 0.5
-"""The same in cores, for many of them: work that is divided evenly waits for the one core that somebody else keeps
-half busy."""
+"""The same in cores, for trials with many of them.
+
+Evenly divided work waits for the slowest core, even if other processes keep only that one half busy.
+"""
 
 STOLEN = 0.05
-"""The part of a trial's cores that a hypervisor may give to others."""
+"""Largest fraction of a trial's core time that a hypervisor may take."""
 
 WALL_DRIFT = 1e-3
-"""The part by which the wall clock may go faster or slower than the monotonic one: time servers correct a clock by half
-of this at most, unless they set it."""
+"""Largest relative drift between the wall clock and the monotonic clock.
+
+Time servers adjust a clock by at most half of this, unless they step it.
+"""
 
 WALL_DRIFT_LEAST_S = 0.02
-"""What two readings of two clocks may be apart for nothing where a process is interrupted between them."""
+"""Absolute tolerance in seconds.
+
+A process may be interrupted between reading the two clocks.
+"""
 
 OVERLAP = 0.01
-"""The part of an attempt's time that others may run beside it: what one takes to end while the next begins."""
+"""Largest fraction of an attempt's time with other trials running.
+
+The end of one trial overlaps the start of the next.
+"""
 
 SLEEPING = 1.8
-"""By how much longer a step took on a quiet machine if OpenMP's threads waited without spinning, as they do in trials
-that began on a busy one: of a small network 1.8 (`benchmarks/passive_waiting.py`), of a large one 0.06."""
+"""Relative slowdown of a step on a quiet machine by passive waiting.
+
+This is waiting of OpenMP's threads without spinning. Trials that begin on a busy machine use passive waiting. Measured:
+1.8 for a small network (`benchmarks/passive_waiting.py`), 0.06 for a large one.
+"""
 
 MOST_TAKEN = 0.99
-"""The largest share of the cores of which it is reckoned what it may have cost."""
+"""Largest fraction of shared cores used when estimating the cost."""
 
 
 @detects(
@@ -63,9 +91,10 @@ MOST_TAKEN = 0.99
     of_hardware=True,
 )
 def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Fewer threads than the trial, or its machine, has cores, if the host computes and the grid does not compare it.
+    """Detect fewer threads than cores of the trial or its machine.
 
-    With all of them it would be faster by their number at most.
+    Applies only if the host computes and neither `threads` nor `cpus` is an axis of the grid. The possible gain is at
+    most the ratio of cores to threads.
     """
     if not _is_hosted(attempt) or context.axes & {"threads", "cpus"}:
         return
@@ -92,10 +121,10 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="stop what else runs on the machine, and run again with `--rerun`",
 )
 def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Other processes on the trial's cores, while its epochs ran.
+    """Detect other processes on the trial's cores during its epochs.
 
-    They may have cost what they took and, if the host computes, as much again as they kept one core busy: work that is
-    divided evenly waits for the slowest core.
+    Their cost is the time that they took and, if the host computes, as much again as they kept one core busy: evenly
+    divided work waits for the slowest core.
     """
     busy_share, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
     if busy_share >= BUSY or busy_share * cores >= BUSY_CORES:
@@ -123,7 +152,7 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="use a machine with cores of its own, or more `repeats` at other times",
 )
 def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Time that a hypervisor took from the trial's cores."""
+    """Detect time that a hypervisor took from the trial's cores."""
     stolen_share = share(attempt, "steal_s")
     if stolen_share >= STOLEN:
         says = f"the hypervisor gave {stolen_share:.0%} of its cores' time to other machines"
@@ -136,7 +165,10 @@ def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="give it more `epochs`, or longer ones, if that matters",
 )
 def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """A trial too short to measure what other programs did to its cores."""
+    """Detect a trial too short to measure the load on its cores.
+
+    The load is that of other programs.
+    """
     seconds = unmeasured(attempt)
     if seconds is not None:
         says = f"whether other programs used its cores is unknown: it took {seconds:.2g} s, too short to measure"
@@ -152,9 +184,10 @@ def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="leave `cpus` out, so that each trial has the machine to itself",
 )
 def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Other trials at the same time on the same host; each may have cost as long as it ran beside.
+    """Detect other trials at the same time on the same host.
 
-    If the others are not known, that the trial had only a part of the machine, and others might run.
+    Each may have cost as much time as it overlapped. If the other trials are not known, the finding is that the trial
+    had only a part of the machine, so that others might have run.
     """
     neighbours = context.neighbours
     if neighbours is None:
@@ -185,7 +218,10 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="cool it, or give it the power it is made for, and run again",
 )
 def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """GPUs that were slowed down, to half their speed at worst, or cores whose frequency fell."""
+    """Detect throttled GPUs and falling core frequencies.
+
+    The magnitude assumes that a throttled GPU has at least half its speed.
+    """
     shares = gpu_shares(attempt, SLOWED)
     worst = max(shares, key=lambda reason: shares[reason], default="")
     if worst and shares[worst] >= THROTTLED_TIME:
@@ -216,7 +252,7 @@ def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="see what sets the machine's clock, and whether it was suspended",
 )
 def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """A wall clock that went unlike the monotonic one."""
+    """Detect drift between the wall clock and the monotonic clock."""
     drift, elapsed_s = audited(attempt, "clock", "drift_s"), audited(attempt, "clock", "seconds")
     if drift is not None and elapsed_s and abs(drift) > max(WALL_DRIFT_LEAST_S, WALL_DRIFT * elapsed_s):
         drift_share = abs(drift) / elapsed_s
@@ -235,7 +271,7 @@ def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="see whether `nvidia-smi -q -d POWER,CLOCK` shows the maker's limits",
 )
 def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """GPUs that ran at a limit that was set for them."""
+    """Detect GPUs that ran at a configured limit."""
     shares = gpu_shares(attempt, LIMITED)
     worst = max(shares, key=lambda reason: shares[reason], default="")
     if worst and shares[worst] >= THROTTLED_TIME:
@@ -250,7 +286,7 @@ def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="start raybench without `nice`",
 )
 def niceness(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """A trial that lets others go first."""
+    """Detect a trial with lowered scheduling priority."""
     nice = number(attempt.runtime_conditions.get("niceness"))
     if nice is not None and nice > 0:
         yield Observation(f"it ran with niceness {nice:.0f}", {"niceness": nice})
@@ -262,7 +298,7 @@ def niceness(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="mend that, if it is to be known",
 )
 def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Sensors that could not be read: what they would have shown is not known."""
+    """Detect sensors that could not be read."""
     missing = (attempt.audit or {}).get("missing")
     if isinstance(missing, list) and missing:
         says = "not everything around it could be read: " + "; ".join(map(str, missing))
@@ -275,7 +311,10 @@ def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
     remedy="run it with `--rerun`, if its times are to be those of one process",
 )
 def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
-    """Training that another process went on with: its times are those of several, and of several loads and builds."""
+    """Detect training that was resumed in another process.
+
+    Its times then include several processes, each with its own loading and building.
+    """
     if attempt.gaps:
         gap_epochs = " and ".join(map(str, attempt.gaps))
         epochs = "epochs" if len(attempt.gaps) > 1 else "epoch"
@@ -284,10 +323,15 @@ def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 
 def _is_hosted(attempt: Attempt) -> bool:
-    """Whether it computes on the host's cores."""
+    """Return whether the trial computes on the host's cores."""
     return hosted(str(attempt.cell.device.kind))
 
 
 def _lost(share_taken: float, waiting: float) -> float:
-    """The part by which a time is longer if others took a share of the cores, and work waited for some of them."""
+    """Return the relative slowdown if others took a fraction of the cores.
+
+    Args:
+        share_taken: the fraction of the cores that others took.
+        waiting: the time spent waiting for these cores, in units of the recorded time.
+    """
     return waiting / (1 - min(share_taken, MOST_TAKEN))

@@ -1,6 +1,6 @@
 """Differences in accuracy, in percentage points.
 
-Accuracies are shares (0.94), one number a run; differences are points (2.0 between 92 and 94 %).
+Accuracies are fractions (0.94), one number per run; differences are points (2.0 between 92% and 94%).
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.intervals import Difference
 
 POINTS = 100.0
-"""Points in a share of 1."""
+"""Percentage points per unit of a fraction."""
 
 MARGIN = 1.0
-"""Points of accuracy below which two sides learn equally well."""
+"""Equivalence margin of accuracies, in points."""
 
 
 @dataclass(frozen=True)
 class AccuracyDifference:
-    """The first accuracy less the second, in points.
+    """The first accuracy minus the second, in points.
 
     Attributes:
         points: the difference of means.
-        low, high: the 95 % interval over runs; None where a side has one run only, which shows no spread.
+        low, high: the 95% interval over runs; None if a side has only one run, which gives no variance.
         alike: whether the difference is shown to be below `MARGIN`; False without an interval.
-        blur: how far the size of the validation set leaves an accuracy like these open, in points to either side
-            (95 %, `blur`); None where the size is not known. It is no part of the interval: that is about these
-            validation examples, which both sides share, and this about others of the same kind.
+        blur: the uncertainty of such an accuracy due to the size of the validation set, in ± points (95%,
+            `validation_set_uncertainty`); None if the size is not known. It is not part of the interval, which refers
+            to these validation examples, shared by both sides; this refers to other examples of the same kind.
     """
 
     points: float
@@ -40,7 +40,7 @@ class AccuracyDifference:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the interval leaves 0 out; None where there is none."""
+        """Whether the interval excludes 0; None without an interval."""
         return None if self.low is None or self.high is None else not self.low <= 0 <= self.high
 
 
@@ -49,15 +49,15 @@ def compare_accuracy(
 ) -> AccuracyDifference | None:
     """Compare two sets of accuracies by Welch's t over runs.
 
-    Two runs that differ by less than one example are not known to be the same: no spread below that of rounding to
-    whole examples is believed.
+    Runs that differ by less than one example are not known to be equal, so the variance is at least that of rounding to
+    whole examples.
 
     Args:
-        first, second: shares, one number a run.
-        examples: how many the validation set has.
+        first, second: fractions, one number per run.
+        examples: size of the validation set.
 
     Returns:
-        None where a side is empty.
+        None if a side is empty.
     """
     difference = intervals.welch(first, second, rounding(examples))
     if difference is None:
@@ -70,24 +70,25 @@ def compare_accuracy(
 
 
 def rounding(examples: int | None) -> float:
-    """The variance of an accuracy's rounding to whole examples."""
+    """Return the variance due to rounding an accuracy to whole examples."""
     return 1 / (12 * examples**2) if examples else 0.0
 
 
 def validation_set_uncertainty(accuracy: float, examples: int) -> float:
-    """How far so many examples leave an accuracy open, in points to either side: half of Wilson's 95 % interval.
+    """Return the uncertainty of an accuracy due to the validation set's size.
 
-    The floor below which no number of runs leads, as long as another validation set of the same kind is meant: 0.47
-    points for 94 % on 10,000.
+    In ± points: half of Wilson's 95% interval. More runs do not reduce it, as long as the accuracy refers to any
+    validation set of the same kind: 0.47 points for 94% on 10,000 examples.
     """
     low, high = wilson(accuracy * examples, examples)
     return POINTS * (high - low) / 2
 
 
 def wilson(successes: float, tries: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share; from 0 to 1 where nothing was tried.
+    """Return Wilson's 95% interval of a proportion.
 
-    It stays inside 0 to 1 and covers what it claims with few tries, where ±1.96 standard errors do not.
+    From 0 to 1 without tries. It stays inside 0 to 1 and has its nominal coverage with few tries, unlike ±1.96 standard
+    errors.
     """
     if not tries:
         return 0.0, 1.0
@@ -100,11 +101,11 @@ def wilson(successes: float, tries: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class MeanAccuracyCheck:
-    """Whether runs show that an accuracy is reached on average.
+    """Test of whether the mean accuracy over runs reaches a threshold.
 
     Attributes:
-        mean, low, high: shares; the interval is None with one run.
-        at_least: what was to be shown.
+        mean, low, high: fractions; the interval is None with one run.
+        at_least: the threshold.
     """
 
     mean: float
@@ -114,19 +115,19 @@ class MeanAccuracyCheck:
 
     @property
     def shown(self) -> bool:
-        """Whether the whole interval is at or above it."""
+        """Whether the whole interval is at or above the threshold."""
         return self.low is not None and self.low >= self.at_least
 
 
 def check_mean_accuracy(
     accuracies: Sequence[float], at_least: float, examples: int | None = None
 ) -> MeanAccuracyCheck | None:
-    """How sure it is that the mean over runs reaches an accuracy.
+    """Test whether the mean over runs reaches an accuracy.
 
     Args:
-        accuracies: shares, one number a run.
-        at_least: the accuracy, a share.
-        examples: how many the validation set has.
+        accuracies: fractions, one number per run.
+        at_least: the accuracy, a fraction.
+        examples: size of the validation set.
 
     Returns:
         None without any run.
@@ -134,7 +135,7 @@ def check_mean_accuracy(
     estimate = intervals.mean(accuracies, rounding(examples))
     if estimate is None:
         return None
-    # A mean of shares is none below 0 or above 1, whatever Student's t says of few runs.
+    # A mean of fractions is between 0 and 1, even if Student's t interval of few runs exceeds that.
     low, high = (None if each is None else min(max(each, 0.0), 1.0) for each in (estimate.low, estimate.high))
     return MeanAccuracyCheck(estimate.value, low, high, at_least)
 

@@ -1,8 +1,9 @@
-"""Is it the device, the decay or luck? What each axis of a grid does to a number of its runs, such as accuracy.
+"""Analysis of variance over a grid's axes.
 
-An additive model: one mean, one effect for each value of each axis. What the effects leave unexplained between cells
-is *interaction* (the decay acts otherwise on one device than on another); what is left between the runs of one cell is
-*luck*. Each is tested against luck by F, so that without repeats nothing is.
+The analysed number of a run is, for example, its accuracy. An additive model: one mean, one effect for each value of
+each axis. The variance between cells that the effects leave unexplained is the *interaction* (for example, weight decay
+has another effect on one device than on another); the variance between the runs of one cell is the *residual*. Each is
+tested against the residual by F, so without repeats no test is possible.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ import numpy as np
 from raybench.analysis.statistics.intervals import CONFIDENCE, Difference, quantile
 
 Run = tuple[Mapping[str, Hashable], float]
-"""Where a run lies in the grid, each axis and its value, and its number."""
+"""The coordinates of a run (axes and their values), and its number."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A source of differences.
+    """A source of variance.
 
     Attributes:
         name: of the axis, or "interaction".
-        share: its part of all squares; with cells missing, shares do not add up to 1.
-        f, df: Fisher's F against luck and its degrees of freedom above the line.
-        p: how often luck alone would do as much; None without repeats.
+        share: its fraction of the total sum of squares; with cells missing, the fractions do not add up to 1.
+        f, df: Fisher's F against the residual and its numerator degrees of freedom.
+        p: the p-value; None without repeats.
     """
 
     name: str
@@ -40,20 +41,21 @@ class Factor:
 
     @property
     def shown(self) -> bool:
-        """Whether luck alone would do as much less than one time in twenty."""
+        """Whether it is significant at p < 0.05."""
         return self.p is not None and self.p < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The differences of a grid's runs, taken apart.
+    """Variance decomposition of a grid's runs.
 
     Attributes:
-        sources: the axes with more than one value, and "interaction" where the grid can tell it.
+        sources: the axes with more than one value, and "interaction" if the grid can identify it.
         residual_sd: standard deviation of one run within its cell; None without repeats.
-        luck_share: its part of all squares.
-        luck_df: degrees of freedom: runs less cells.
-        confounded: axes that the cells there are cannot tell from others, as when each device ran another decay.
+        luck_share: the residual's fraction of the total sum of squares.
+        luck_df: its degrees of freedom: runs minus cells.
+        confounded: axes that the available cells cannot separate from others, for example if each device ran with a
+            different weight decay.
     """
 
     sources: tuple[Factor, ...]
@@ -67,26 +69,34 @@ class Decomposition:
 
     @property
     def interaction(self) -> Factor | None:
-        """What effects that add up leave unexplained between cells; None where the grid cannot tell it."""
+        """The variance that additive effects leave unexplained between cells.
+
+        None if the grid cannot identify it.
+        """
         return next((source for source in self.sources if source.name == INTERACTION), None)
 
     @property
     def repeatability_limit(self) -> float | None:
-        """By how much two runs of the same cell differ at most, 95 times in 100; None without repeats."""
+        """The largest difference between two runs of a cell, at 95%.
+
+        None without repeats.
+        """
         return None if self.residual_sd is None else quantile(self.luck_df) * math.sqrt(2) * self.residual_sd
 
     def effect(self, axis: str, first: Hashable, second: Hashable, chosen: bool = False) -> Difference | None:
-        """What an axis does at one of its values less what it does at another, all other axes the same.
+        """Return the effect of an axis between two of its values.
+
+        All other axes are equal.
 
         Args:
             axis: one of those that vary.
-            first, second: two of its values.
-            chosen: whether these two were picked for how far they are apart, such as the best and the worst. The
-                interval then is Scheffé's, which covers whatever is picked, and never leaves 0 out where the axis as a
-                whole is not shown to do anything; Student's would cover 66 % of the best of six against the worst.
+            first, second: two of its values; the effect is that of the first minus that of the second.
+            chosen: whether these two were selected by their difference, such as the best and the worst. The interval is
+                then Scheffé's, which has its coverage for any selection and never excludes 0 if the axis as a whole is
+                not significant; Student's would have a coverage of 66% for the best of six against the worst.
 
         Returns:
-            None where the axis has one value only, or cannot be told from another one.
+            None if the axis has only one value or cannot be separated from another.
 
         Raises:
             KeyError: no run has that value.
@@ -104,7 +114,7 @@ class Decomposition:
         return Difference(value, value - half, value + half, float(self.luck_df), error)
 
     def _reach_of(self, axis: str, chosen: bool) -> float:
-        """How many standard errors an interval reaches to either side."""
+        """Return the half-width of an interval in standard errors."""
         if not chosen:
             return quantile(self.luck_df)
         from scipy.special import fdtri
@@ -116,19 +126,19 @@ class Decomposition:
 INTERACTION = "interaction"
 
 NOTHING = 1e-9
-"""A share of squares that is no more than the error of sums in floating point."""
+"""Largest fraction of squares that is attributed to floating-point error."""
 
 
 def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
-    """Take the differences of a grid's runs apart.
+    """Decompose the variance of a grid's runs.
 
-    Cells may have runs missing, or be missing: an axis is given what it explains beyond all the others (squares of
-    type II). An axis that the runs there are cannot tell from others is named and given nothing.
+    Cells may lack runs or be missing: an axis is credited with what it explains beyond all the others (type II sums of
+    squares). An axis that the available runs cannot separate from others is listed as confounded and credited with
+    nothing.
 
     Args:
-        runs: where each lies and its number; every one with the same axes.
-        floor: a variance of one run below which luck is not believed to be, such as that of rounding
-            (`raybench.analysis.statistics.accuracy.rounding`).
+        runs: the coordinates of each and its number; all with the same axes.
+        floor: minimum variance of one run, such as that of rounding (`raybench.analysis.statistics.accuracy.rounding`).
 
     Returns:
         None without runs.
@@ -196,7 +206,10 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
 
 
 def _fit(design: Any, numbers: Any) -> tuple[float, int]:
-    """What least squares leave, and the rank of the design."""
+    """Return the residual sum of squares and the design's rank.
+
+    The fit is by least squares.
+    """
     coefficients, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
     residuals = numbers - design @ coefficients
     return float(residuals @ residuals), int(rank)

@@ -1,8 +1,8 @@
-"""From which job length on one device is the faster, and from which price on the cheaper.
+"""Break-even job length and price of two devices.
 
-A job pays once for loading its framework, for its data and for compilation, and then for every step. Short jobs are
-decided by the first, long ones by the second, and published ratios by whatever was run. A "step" here is whatever a
-process repeats: a call, an optimiser step or an epoch.
+A job pays once for loading its framework, for its data and for compilation, and then for every step. The one-time cost
+decides short jobs and the cost per step long ones, so a published ratio depends on the length of the job that was run.
+A "step" here is the unit that a process repeats: a call, an optimizer step or an epoch.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from raybench.results import timing
 from raybench.results.attempt import Attempt
 
 LONGEST = 10**9
-"""Steps of the longest job that is asked about; at a millisecond each, twelve days."""
+"""Steps of the longest job considered; at a millisecond each, twelve days."""
 
 BEFORE = ("setup", "data", "build")
-"""Sections that a process pays before its first step, beside loading the framework."""
+"""Sections that a process pays before its first step.
+
+Loading the framework is counted separately.
+"""
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """What one process paid, in seconds.
+    """The cost of one process, in seconds.
 
     Attributes:
-        steady: for each step, once it is warm.
+        steady: per step after warm-up.
         once: before the first step.
-        warmup: for each of its first steps, where they are told one by one.
+        warmup: of each warm-up step, if these are recorded individually.
     """
 
     steady: float
@@ -40,19 +43,19 @@ class RunCost:
     warmup: tuple[float, ...] = ()
 
     def seconds(self, steps: float) -> float:
-        """What a job of so many steps takes."""
+        """Return the seconds of a job with this number of steps."""
         warmup_steps = int(min(steps, len(self.warmup)))
         return self.once + sum(self.warmup[:warmup_steps]) + (steps - warmup_steps) * self.steady
 
 
 def of_attempt(attempt: Attempt) -> RunCost | None:
-    """What a training run paid: once, and for each optimiser step.
+    """Return a training run's one-time cost and cost per optimizer step.
 
-    Loading the framework counts as if the run had paid it, and so does by how much longer than the steady ones its
-    warm-up epochs took. Evaluation and checkpoints are left out, for how often one looks is no part of the training.
+    Loading the framework counts as if the run had paid for it, and so does the extra time of its warm-up epochs over
+    steady ones. Evaluation and checkpoints are left out, because their frequency is not part of the training.
 
     Returns:
-        None where it has no steady epoch, or was cut before its ledger was told.
+        None if it has no steady epoch, or was interrupted before its ledger was written.
     """
     steady, epochs = timing.steady(attempt), timing.steady_epochs(attempt)
     if not steady or not attempt.ledger or not epochs[-1].steps:
@@ -65,7 +68,10 @@ def of_attempt(attempt: Attempt) -> RunCost | None:
 
 
 def run_costs_of(runs: Iterable[Attempt]) -> tuple[RunCost, ...]:
-    """What each run paid or, if they ran on several hosts, the mean of those on each: these are independent."""
+    """Return the cost of each run or, with several hosts, host means.
+
+    Means of hosts are independent; runs on one host are not.
+    """
     by_host: dict[Any, list[RunCost]] = {}
     for run in runs:
         if process := of_attempt(run):
@@ -79,32 +85,38 @@ def run_costs_of(runs: Iterable[Attempt]) -> tuple[RunCost, ...]:
 
 
 def startup_seconds(attempt: Attempt) -> float:
-    """Seconds that a run paid before its first step, loading the framework included; 0 where nobody told."""
+    """Return seconds before a run's first step, including framework loading.
+
+    0 if not recorded.
+    """
     return sum(attempt.ledger.get(name, 0.0) for name in BEFORE) + (attempt.template_import or 0.0)
 
 
 def speedup_at(baseline: Sequence[RunCost], other: Sequence[RunCost], steps: float) -> Speedup | None:
-    """The speed-up of a job of so many steps, start-up included, with its interval over processes."""
+    """Return the speed-up of a job of given length, including start-up.
+
+    Its interval is over processes.
+    """
     return speedup([each.seconds(steps) for each in baseline], [each.seconds(steps) for each in other])
 
 
 def long_run(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> Speedup | None:
-    """The speed-up that ever longer jobs come to: that of the steady steps."""
+    """Return the speed-up of the steady steps, the limit for long jobs."""
     return speedup([each.steady for each in baseline], [each.steady for each in other])
 
 
 @dataclass(frozen=True)
 class BreakEven:
-    """Which side is faster at which job length.
+    """The faster side as a function of job length.
 
     Attributes:
         first: the speed-up of a job of one step.
         long_run: that of the steady steps.
-        turns_at: the shortest job, in steps, from which on the side that wins in the long run wins every longer one;
-            None where that side wins from the first step, or the long run is a tie.
-        sure_before: up to this job length the interval shows the other side to be faster; None where it never does.
-        sure_from: from this job length on the interval shows the long run's winner; None where it never does, so that
-            nothing is shown of any length.
+        turns_at: the shortest length, in steps, from which on the long-run winner is faster for every longer job; None
+            if it is faster from the first step, or the long run is a tie.
+        sure_before: up to this length the interval shows the other side to be faster; None if it never does.
+        sure_from: from this length on the interval shows the long-run winner to be faster; None if it never does, so
+            that nothing is shown at any length.
     """
 
     first: Speedup
@@ -115,13 +127,13 @@ class BreakEven:
 
 
 def break_even_length(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> BreakEven | None:
-    """Find the job length at which the verdict turns.
+    """Find the job length at which the faster side changes.
 
-    Its interval inverts the test: between `sure_before` and `sure_from` lie the lengths at which 1 is inside the 95 %
+    Its interval inverts the test: between `sure_before` and `sure_from` lie the lengths at which 1 is inside the 95%
     interval of the speed-up.
 
     Returns:
-        None where a side is empty.
+        None if a side is empty.
     """
     first, last = speedup_at(baseline, other, 1), long_run(baseline, other)
     if first is None or last is None:
@@ -154,9 +166,10 @@ def break_even_length(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> 
 
 
 def _from(holds: Callable[[int], bool]) -> int | None:
-    """The least number of steps from which on something holds; None where it does not hold for the longest job.
+    """Return the number of steps from which a condition holds permanently.
 
-    Sought downwards in factors of two and then by halving, so that the last change counts.
+    None if it does not hold for the longest job. The search goes downwards in factors of two and then by bisection, so
+    it finds the last change.
     """
     if not holds(LONGEST):
         return None
@@ -171,32 +184,38 @@ def _from(holds: Callable[[int], bool]) -> int | None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A quantity with its 95 % interval, which is None with one process."""
+    """A quantity with its 95% interval, which is None with one process."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
     def times(self, factor: float) -> Estimate:
-        """In another unit."""
+        """Multiply value and interval by a factor, such as a unit conversion."""
         ends = (None if end is None else factor * end for end in (self.low, self.high))
         return Estimate(factor * self.value, *ends)
 
 
 def job(processes: Sequence[RunCost], steps: float) -> Estimate | None:
-    """What a job of so many steps takes, in seconds: the geometric mean over processes; None without one.
+    """Return the seconds of a job as geometric mean over processes.
 
-    Times the price of an hour ÷ 3,600 it is what the job costs.
+    None without one. Multiplied by the price per hour ÷ 3,600, this is the cost of the job.
     """
     value, low, high = intervals.geometric_mean_ci([each.seconds(steps) for each in processes])
     return None if value is None else Estimate(value, low, high)
 
 
 def cost_ratio(speedup: Speedup, baseline_price: float, other_price: float) -> Estimate:
-    """How many times as much the job costs on the baseline as on the other; prices of an hour, in one currency."""
+    """Return the ratio of the baseline's job cost to the other's.
+
+    Prices are per hour, in one currency.
+    """
     return Estimate(speedup.ratio, speedup.low, speedup.high).times(baseline_price / other_price)
 
 
 def break_even_price(speedup: Speedup, baseline_price: float) -> Estimate:
-    """The price of an hour of the other at which the job costs the same on both; below it the other is cheaper."""
+    """Return the other's price per hour at which both costs are equal.
+
+    Below it the other is cheaper.
+    """
     return Estimate(speedup.ratio, speedup.low, speedup.high).times(baseline_price)

@@ -1,8 +1,9 @@
-"""Whether times that should be steady began slow: a change point in them, found with few false alarms.
+"""Detection of a slow start in a series of times.
 
-A run is warm when its times no longer fall. Whether they do is asked of the data, as in studies of warm-up (Barrett
-and others, "Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017): times are split at the place that divides them
-best, and the split is believed where chance would hardly make one like it, and where it matters.
+It is a change-point test with few false alarms. A run has warmed up when its times no longer fall. This is determined
+from the data, as in studies of warm-up (Barrett and others, "Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017):
+times are split at the place that separates them best, and the split is accepted if it is unlikely by chance and large
+enough to matter.
 """
 
 from __future__ import annotations
@@ -14,27 +15,35 @@ from itertools import accumulate
 from statistics import fmean, median
 
 ALPHA = 1e-3
-"""How often independent times without a change may be taken for a slow start: over all splits together, once in a
-thousand runs."""
+"""Significance level of a slow start, over all splits together.
+
+In independent times without a change, one run in a thousand has a false alarm.
+"""
 
 MATTERS = 0.02
-"""The part by which the times have to be longer, taken together, than at their later pace. A slow start of a few steps
-in thousands is there in every run and changes no comparison."""
+"""Minimum fraction of extra time for a slow start to matter.
+
+It is the excess of the whole series over its later pace. A slow start of a few steps in thousands occurs in every run
+and does not affect comparisons.
+"""
 
 BATCHES = 32
-"""Values that are judged, each the mean of as many neighbours as it takes. Times close together are alike on a machine
-that others use; the means of many are nearly independent, which the test takes for granted."""
+"""Number of values that are tested.
+
+Each is the mean of equally many consecutive times. On a machine that others use, consecutive times are correlated;
+means of many are nearly independent, as the test assumes.
+"""
 
 
 @dataclass(frozen=True)
 class SlowStart:
-    """Times that began slow.
+    """A slow start in a series of times.
 
     Attributes:
-        part: how much of the series lies before the change, from 0 to 1.
-        slower: how many times as long the times before the change are as those after it.
-        excess: the part by which the whole series is longer than at its later pace.
-        p: how likely chance makes a split like this, over all splits.
+        part: the fraction of the series before the change, from 0 to 1.
+        slower: the ratio of times before the change to those after it.
+        excess: the fraction by which the whole series is longer than at its later pace.
+        p: the probability of such a split by chance, over all splits.
     """
 
     part: float
@@ -44,10 +53,11 @@ class SlowStart:
 
 
 def slow_start(seconds: Sequence[float]) -> SlowStart | None:
-    """Find out whether a series of times begins slow; None where it does not, or where it is too short to tell.
+    """Detect a slow start in a series of times.
 
-    The test is Student's t on the logarithms of what lies before and after a split, for every split, with Bonferroni's
-    correction. It needs three times at least, and with so few only a large change stands out.
+    None if there is none or it is too short. The test is Student's t on the logarithms before and after a split, for
+    every split, with Bonferroni's correction. It needs at least three times, and with so few it detects only a large
+    change.
 
     Args:
         seconds: times of the same work, in order.
@@ -66,7 +76,7 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
     later_mean = fmean(after)
     level = math.exp(later_mean)
     excess = fmean(math.exp(value) for value in logs) / level - 1
-    # A slow stretch later on, of whatever cause, is no slow start.
+    # A slow stretch later in the series, whatever its cause, is not a slow start.
     slow_from_the_start = median(before[: -(-split // 2)]) - later_mean > (fmean(before) - later_mean) / 2
     if excess < MATTERS or not slow_from_the_start:
         return None
@@ -85,11 +95,14 @@ def _batches(values: Sequence[float]) -> list[float]:
 
 
 def _t(sums: Sequence[float], squares: Sequence[float], split: int) -> float:
-    """Student's t of what lies before a split less what lies after it; with equal variances, from running sums."""
+    """Return Student's t (equal variances) of times before and after a split.
+
+    The difference is before minus after. Computed from running sums.
+    """
     count = len(sums)
     after_count = count - split
     before, after = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / after_count
     spread = squares[-1] - split * before**2 - after_count * after**2
-    # Times that are equal to the last digit have a spread of rounding alone.
+    # Times that are equal to the last digit only have the variance of rounding.
     variance = max(spread, 1e-12) / (count - 2)
     return (before - after) / math.sqrt(variance * (1 / split + 1 / after_count))

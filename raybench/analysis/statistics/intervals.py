@@ -1,7 +1,7 @@
-"""The difference of two means, its 95 % interval, and a test that it is small.
+"""Differences of means with 95% intervals, and equivalence tests.
 
-One number a run goes in: a logarithm of seconds, or an accuracy. Welch's t asks for no equal spread and covers what it
-claims with three runs a side, where a bootstrap does not.
+The input is one number per run: a logarithm of seconds, or an accuracy. Welch's t does not assume equal variances and
+has its nominal coverage with three runs per side, unlike a bootstrap.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from statistics import fmean
 
 CONFIDENCE = 0.95
-"""How often an interval is to contain the truth."""
+"""Nominal coverage of intervals."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means, in the unit of what was compared.
+    """A difference of means, in the unit of the input.
 
     Attributes:
-        value: the first mean less the second.
-        low, high: the 95 % interval; None where a side has one run only, which shows no spread.
-        df: degrees of freedom; None with the interval.
-        error: standard error of the difference; None with the interval.
+        value: the first mean minus the second.
+        low, high: the 95% interval; None if a side has only one run, which gives no variance.
+        df: degrees of freedom; None without an interval.
+        error: standard error of the difference; None without an interval.
     """
 
     value: float
@@ -33,9 +33,9 @@ class Difference:
     error: float | None = None
 
     def is_within(self, margin: float) -> bool:
-        """Whether the true difference is shown to be smaller than a margin, to either side.
+        """Return whether the difference is shown to be smaller than a margin.
 
-        Two one-sided t tests at 5 %: the 90 % interval lies within the margin. False without an interval.
+        Two one-sided t tests at 5%: the 90% interval lies within ± the margin. False without an interval.
         """
         if self.error is None or self.df is None:
             return False
@@ -46,14 +46,14 @@ class Difference:
 def welch(
     first: Sequence[float], second: Sequence[float], floor: float | tuple[float, float] = 0.0
 ) -> Difference | None:
-    """The difference of two independent means.
+    """Return the difference of two independent means.
 
     Args:
-        first, second: one number a run; as many as there are on each side.
-        floor: the smallest variance of one run that is believed, such as that of rounding; for each side if two.
+        first, second: one number per run, any number of runs on each side.
+        floor: minimum variance of one run, such as that of rounding; one value per side if two.
 
     Returns:
-        None where a side is empty.
+        None if a side is empty.
     """
     if not first or not second:
         return None
@@ -73,21 +73,21 @@ def welch(
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None:
-    """The same of numbers that belong together by their place: Student's t on their differences.
+    """Return the mean difference of paired numbers, by Student's t.
 
-    What moves both of a pair alike drops out; half the degrees of freedom are the price.
+    Influences common to both numbers of a pair cancel, at the price of half the degrees of freedom.
 
     Raises:
-        ValueError: the sides are not of one length.
+        ValueError: the sides have different lengths.
     """
     return mean([one - other for one, other in zip(first, second, strict=True)])
 
 
 def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
-    """One mean with its interval: its difference from nothing.
+    """Return a mean with its interval, as its difference from zero.
 
     Args:
-        values: one number a run.
+        values: one number per run.
         floor: as for `welch`.
     """
     if not values:
@@ -99,24 +99,33 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
 
 
 def geometric_mean_ci(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """The geometric mean of numbers above 0 and the ends of its 95 % interval, which takes two of them."""
+    """Return the geometric mean of positive numbers and its 95% interval.
+
+    The interval needs two numbers.
+    """
     estimate = mean([math.log(value) for value in values])
     if estimate is None:
         return None, None, None
-    # Two numbers far apart have an interval beyond what a float holds.
+    # The interval of two very different numbers can exceed the range of a float.
     low, high = (None if end is None else math.exp(min(700.0, end)) for end in (estimate.low, estimate.high))
     return math.exp(estimate.value), low, high
 
 
 def variance(values: Sequence[float]) -> float:
-    """The sample variance of two numbers or more; `statistics.variance` takes fifty times as long, for exact sums."""
+    """Return the sample variance of at least two numbers.
+
+    `statistics.variance` takes 50x as long because of its exact sums.
+    """
     middle = fmean(values)
     return sum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
 def quantile(df: float, probability: float = 0.5 + CONFIDENCE / 2) -> float:
-    """Student's t at a probability; the default is the end of a 95 % interval."""
-    # The part of SciPy that loads quickly: scipy.stats takes a second.
+    """Return a quantile of Student's t.
+
+    By default the end of a 95% interval.
+    """
+    # This part of SciPy loads quickly; scipy.stats takes a second.
     from scipy.special import stdtrit
 
     return float(stdtrit(df, probability))

@@ -1,4 +1,4 @@
-"""How many times as fast, and with what certainty."""
+"""Speed-ups with confidence intervals."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ from statistics import fmean
 from raybench.analysis.statistics.intervals import Difference, paired, quantile, variance, welch
 
 LEAST_PAIRS = 3
-"""Below this many repeats nothing is paired: with one degree of freedom an interval is wide by chance."""
+"""Minimum number of repeats for pairing.
+
+With one degree of freedom the width of an interval is random.
+"""
 
 ALIKE = 1.10
-"""Two sides are as fast if their ratio is shown to be below this, and above its inverse."""
+"""Equivalence margin of ratios.
+
+Two sides are as fast if their ratio is shown to be between 1 ÷ `ALIKE` and `ALIKE`.
+"""
 
 FASTER, SLOWER, AS_FAST, UNCLEAR = "faster", "slower", "as fast", "unclear"
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """A ratio of times, above 1 where the other is faster than the baseline.
+    """A ratio of times, above 1 if the other is faster.
 
     Attributes:
         ratio: geometric mean of the baseline's times ÷ that of the other's.
-        low, high: the 95 % interval; None where a side has one run only, which shows no spread.
-        df: degrees of freedom, Welch's or those of pairs; None with the interval.
+        low, high: the 95% interval; None if a side has only one run, which gives no variance.
+        df: degrees of freedom, Welch's or those of pairs; None without an interval.
         paired: whether runs were compared repeat by repeat.
         difference: the logarithm of the ratio with its standard error; None for a ratio of expected times.
     """
@@ -39,14 +45,16 @@ class Speedup:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the interval leaves 1 out; None where there is none."""
+        """Whether the interval excludes 1; None without an interval."""
         return None if self.low is None or self.high is None else not self.low <= 1 <= self.high
 
     def verdict(self, factor: float = 1.0) -> str:
-        """`FASTER`, `SLOWER`, `AS_FAST` or `UNCLEAR`; without an interval the ratio alone decides.
+        """Return `FASTER`, `SLOWER`, `AS_FAST` or `UNCLEAR`.
+
+        Without an interval the ratio alone decides.
 
         Args:
-            factor: what the ratio and its interval are multiplied with, to see whether a distortion matters.
+            factor: multiplies the ratio and its interval, to test whether a distortion changes the verdict.
         """
         low, high = (factor * (self.ratio if end is None else end) for end in (self.low, self.high))
         if low > 1 or high < 1:
@@ -59,13 +67,13 @@ class Speedup:
 
 
 def speedup(baseline: Sequence[float], other: Sequence[float]) -> Speedup | None:
-    """Compare two sets of times, one number a process, in seconds.
+    """Compare two sets of times in seconds, one number per process.
 
-    The interval is Welch's t on the logarithms: it asks for no equal spread, and it covers what it claims with three
-    processes a side, where a bootstrap over epochs does not.
+    The interval is Welch's t on the logarithms: it does not assume equal variances and has its nominal coverage with
+    three processes per side, unlike a bootstrap over epochs.
 
     Returns:
-        None where a side is empty, or where a time is not above 0 and so has no logarithm.
+        None if a side is empty, or if a time is not positive and so has no logarithm.
     """
     logs = _logs(baseline, other)
     return as_speedup(welch(logs[0], logs[1])) if logs else None
@@ -74,17 +82,17 @@ def speedup(baseline: Sequence[float], other: Sequence[float]) -> Speedup | None
 def paired_or_welch(
     baseline: Mapping[int, float], other: Mapping[int, float], neighbours: Sequence[Mapping[int, float]] = ()
 ) -> Speedup | None:
-    """Compare two cells of a grid whose repeats ran in turn on one machine: pairs by repeat where that is right.
+    """Compare two cells, paired by repeat if repeats are correlated.
 
-    A grid runs one whole repeat after another, so that what happens to the machine meanwhile falls on every cell of a
-    repeat. Whether it does is read off the *other* cells (`moves`), never off these two: to take the narrower of two
-    intervals would make both of them lie. Pairs are right whatever moves; Welch's interval is right, and too wide,
-    where something does; so either choice covers what it claims.
+    A grid runs one whole repeat after another on a machine, so events on the machine affect all cells of a repeat.
+    Whether they do is estimated from the *other* cells (`repeats_are_correlated`), never from these two: choosing the
+    narrower of two intervals would invalidate both. Pairing is valid in either case, and Welch's interval is valid but
+    too wide with correlated repeats, so either choice has the nominal coverage.
 
     Args:
-        baseline, other: repeat and seconds.
-        neighbours: the same of the grid's other cells on that machine, or of its canaries; without them, or where the
-            two do not have the same repeats, nothing is paired.
+        baseline, other: seconds by repeat.
+        neighbours: the same of the grid's other cells on that machine, or of its canaries; without them, or if the two
+            cells do not have the same repeats, nothing is paired.
     """
     if set(baseline) != set(other) or not repeats_are_correlated(neighbours, set(baseline)):
         return speedup(list(baseline.values()), list(other.values()))
@@ -94,14 +102,14 @@ def paired_or_welch(
 
 
 def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: set[int]) -> bool:
-    """Whether repeats move several cells together by enough for pairs to be worth their degrees of freedom.
+    """Return whether repeats are correlated enough for pairing to narrow the interval.
 
-    From the two-way analysis of variance of the logarithms, cells by repeats: ρ is the part of a run's variance that
-    the cells of a repeat share. Pairs leave 1 − ρ of the variance, and are tighter where √(1 − ρ) · t(n − 1) is below
-    t(2n − 2): for 3 repeats where ρ is above 0.58, for 10 above 0.14.
+    From the two-way analysis of variance of the logarithms, cells by repeats: ρ is the fraction of a run's variance
+    that the cells of a repeat share. Pairing leaves 1 − ρ of the variance and gives a narrower interval if √(1 − ρ) ·
+    t(n − 1) is below t(2n − 2): for 3 repeats if ρ is above 0.58, for 10 above 0.14.
 
     Args:
-        neighbours: repeat and seconds of each of the other cells; one that lacks a repeat asked about is left aside.
+        neighbours: seconds of each of the other cells by repeat; a cell that lacks one of `repeats` is ignored.
         repeats: the repeats of the comparison.
     """
     count = len(repeats)
@@ -112,7 +120,7 @@ def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: s
     columns = [fmean(column) for column in zip(*table, strict=True)]
     between = cells * variance(columns)
     all_within = sum(variance(row) for row in table)
-    # Cells have a mean of their own each; what repeats do not explain of the rest is noise.
+    # Each cell has its own mean; the rest that repeats do not explain is noise.
     noise = max(0.0, (all_within - between) / (cells - 1))
     total = between + (cells - 1) * noise
     share = (between - noise) / total if total > 0 else 0.0
@@ -120,13 +128,16 @@ def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: s
 
 
 def _logs(*sides: Sequence[float]) -> list[list[float]] | None:
-    """The logarithms of every side; None where one is empty, or has a time that is not above 0."""
+    """Return the logarithms of every side.
+
+    None if a side is empty or has a time that is not positive.
+    """
     usable = all(side and min(side) > 0 for side in sides)
     return [[math.log(seconds) for seconds in side] for side in sides] if usable else None
 
 
 def as_speedup(difference: Difference | None, is_paired: bool = False) -> Speedup | None:
-    """A difference of logarithms as a ratio."""
+    """Convert a difference of logarithms to a ratio."""
     if difference is None:
         return None
     low, high = (None if end is None else math.exp(end) for end in (difference.low, difference.high))

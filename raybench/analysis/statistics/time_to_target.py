@@ -1,8 +1,8 @@
-"""Time to a quality target where not every run reaches it: misses are observations, not gaps.
+"""Time to a quality target if some runs miss it.
 
-A run that reached the target has a time to it. One whose time was up before its epochs were over is *censored*: it
-might have got there in those that it was not given. One that had them all *missed* it; one that diverged or ran out of
-memory would *never* have reached it.
+Misses count as observations. A run that reached the target has a time to it. A run stopped by its time limit before its
+last epoch is *censored*: it might have reached the target in the remaining epochs. A run that completed all its epochs
+*missed* the target; one that diverged or ran out of memory would *never* have reached it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,16 @@ ENDINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: NEVER,
     TrialStatus.DIVERGED: NEVER,
 }
-"""What a run that did not reach its target shows, by its status. Others (failed, lost, killed, skipped) show nothing of
-the target and are no observations."""
+"""The ending of a run that missed its target, by status.
+
+Other statuses (failed, lost, killed, skipped) give no information about the target, so such runs are not observations.
+"""
 
 MARGIN = 0.10
-"""Epochs to the target are alike where they are shown to differ by less than 10 %: one epoch of ten, less than which a
-grid that looks once an epoch does not see."""
+"""Equivalence margin of the numbers of epochs to the target: 10%.
+
+This is one epoch of ten; a grid that evaluates once per epoch cannot resolve less.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,11 @@ class TargetAttempt:
     """One run towards a target.
 
     Attributes:
-        seconds: to the target or, without it, all that the run took.
+        seconds: to the target or, if it was not reached, of the whole run.
         ending: `REACHED`, `CENSORED`, `MISSED` or `NEVER`.
-        epochs: as many as it took to the target, or was given.
+        epochs: epochs until the target or, if it was not reached, epochs given.
         host: the machine on which it ran.
-        miss: of one that reached it, what it would have taken without: all the epochs that it was given; None where
-            that is not known.
+        miss: for a run that reached the target, the time of all its given epochs, as for a miss; None if not known.
     """
 
     seconds: float
@@ -64,9 +67,9 @@ class TargetAttempt:
 
 
 def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
-    """A run towards its target, in seconds of training.
+    """Return a run's attempt at the target, in seconds of training.
 
-    None if its status says nothing about the target (`ENDINGS`).
+    None if its status gives no information about the target (`ENDINGS`).
     """
     seconds = timing.time_to_target(attempt, target)
     if seconds is not None:
@@ -80,7 +83,10 @@ def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
 
 
 def _whole(attempt: Attempt) -> float | None:
-    """Seconds of all the epochs that a run was given: those that it had and, where it stopped early, the rest."""
+    """Return the seconds of all epochs that a run was given.
+
+    If it stopped early, the remaining epochs are extrapolated.
+    """
     taken_s, epoch_s = timing.epochs(attempt), timing.steady(attempt)
     planned_epochs = attempt.cell.settings.epochs
     if taken_s is None or epoch_s is None or planned_epochs is MISSING:
@@ -90,16 +96,16 @@ def _whole(attempt: Attempt) -> float | None:
 
 @dataclass(frozen=True)
 class Expected:
-    """What it takes to reach the target once, if a run that misses it is followed by another.
+    """The expected cost of reaching the target once, restarting after each miss.
 
     Attributes:
-        share: of the runs that reached it.
-        share_low, share_high: Wilson's 95 % interval.
-        seconds: expected, with restarts; None where no run reached it.
-        low, high: the 95 % interval. Where no run reached it, `low` is what it takes at least. None where one success
-            only, or one run only, shows no spread.
-        successes, tries: how many.
-        censored: how many of the tries had used up their time limit before their epochs were over.
+        share: the fraction of runs that reached it.
+        share_low, share_high: Wilson's 95% interval.
+        seconds: expected, with restarts; None if no run reached it.
+        low, high: the 95% interval. If no run reached the target, `low` is a lower bound. None if there is only one
+            success or only one run, which gives no variance.
+        successes, tries: numbers of runs.
+        censored: number of tries that were stopped by their time limit before their last epoch.
     """
 
     share: float
@@ -114,13 +120,14 @@ class Expected:
 
 
 def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
-    """The share of runs that reach the target, and the expected time with restarts.
+    """Return the success rate and the expected time with restarts.
 
-    With p the share, a success costs its own time and, before it, (1 − p) ÷ p misses on average. The interval joins
-    those of the three (Wilson's, and Student's on either mean) by their distances from the value, each kept apart to
-    either side (MOVER). If nothing missed, a miss would cost all the epochs that a run is given or, if that is not
-    known, what the longest success did. A censored run counts in the share as long as it ran (`curve`); the interval of
-    the share holds whether it would have reached the target or not.
+    With success rate p, a success costs its own time plus (1 − p) ÷ p misses on average. The interval combines those of
+    the three quantities (Wilson's, and Student's for both means) by their distances from the value, separately in each
+    direction (MOVER). If nothing missed, a miss is assumed to cost all the epochs that a run is given or, if that is
+    not known, as much as the longest success. A censored run counts in the success rate for as long as it ran
+    (`kaplan_meier`); the interval of the rate covers both cases, that it would have reached the target and that it
+    would not.
 
     Returns:
         None without a run.
@@ -149,7 +156,10 @@ def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
 
 @dataclass(frozen=True)
 class SurvivalStep:
-    """The share of runs that have reached the target after some seconds, with its 95 % interval."""
+    """The fraction of runs that reached the target by a time.
+
+    With its 95% interval.
+    """
 
     seconds: float
     share: float
@@ -158,11 +168,11 @@ class SurvivalStep:
 
 
 def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
-    """How large a part of runs has reached the target by when: Kaplan and Meier's estimate, a step at each success.
+    """Return the Kaplan-Meier estimate of reaching the target, one step per success.
 
-    A run that was stopped early counts as long as it ran. One that had all its epochs, or never would have reached it,
-    counts to the end: the curve is of as many epochs as were given. Intervals are Greenwood's on the scale log(−log),
-    which stay inside 0 to 1.
+    A run that was stopped early counts for as long as it ran. A run that had all its epochs, or never would have
+    reached the target, counts to the end: the curve is for the given number of epochs. Intervals are Greenwood's on the
+    log(−log) scale, which stay inside 0 to 1.
     """
     hits = [each.seconds for each in tries if each.reached]
     if not hits:
@@ -173,13 +183,13 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
     misses = [each.seconds if each.ending == CENSORED else end for each in tries if not each.reached]
     survival = ecdf(CensoredData(uncensored=hits, right=misses)).sf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of the last step, if no run is left at risk
+        warnings.simplefilter("ignore", RuntimeWarning)  # at the last step, if no run is left at risk
         interval = survival.confidence_interval(method="log-log")
     steps: list[SurvivalStep] = []
     for moment in sorted(set(hits)):
         share_left, low, high = (float(each.evaluate(moment)) for each in (survival, interval.low, interval.high))
         if share_left == 0:
-            # Greenwood's formula ends here. The step before it, or Wilson, says what is sure.
+            # Greenwood's formula is undefined here. The step before it, or Wilson's interval, gives the bound.
             share_low = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
             steps.append(SurvivalStep(moment, 1.0, share_low, 1.0))
             break
@@ -188,20 +198,23 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
 
 
 def median_time_to_target(tries: Sequence[TargetAttempt]) -> float | None:
-    """When half of the runs have reached the target, in seconds; None where fewer than half are seen to."""
+    """Return the median time to the target in seconds.
+
+    None if fewer than half of the runs are observed to reach it.
+    """
     return next((step.seconds for step in kaplan_meier(tries) if step.share >= 0.5), None)
 
 
 @dataclass(frozen=True)
 class TargetRatio:
-    """Times to target of two sides.
+    """Ratios of the times and epochs to the target of two sides.
 
     Attributes:
-        seconds: how many times as fast the other is to the target; None where no such ratio is fair.
-        epochs: baseline's epochs to the target ÷ the other's; None where a side never reached it.
-        alike: True where the epochs are shown to be alike, False where they are shown to differ, None where runs are
-            too few to tell.
-        restarts: whether `seconds` is of expected times with restarts, for a side has misses.
+        seconds: the speed-up to the target; None if no such ratio is fair.
+        epochs: baseline's epochs to the target ÷ the other's; None if a side never reached it.
+        alike: True if the epochs are shown to be equivalent, False if they are shown to differ, None if runs are too
+            few.
+        restarts: whether `seconds` is of expected times with restarts, because a side has misses.
     """
 
     seconds: Speedup | None
@@ -211,13 +224,13 @@ class TargetRatio:
 
 
 def epochs_equivalent(baseline: Sequence[float], other: Sequence[float], margin: float = MARGIN) -> bool | None:
-    """Whether two sides are shown to take as many epochs to the target, up to a margin.
+    """Test the equivalence of two sides' numbers of epochs to the target.
 
-    Two one-sided tests at 5 %: the 90 % interval of the ratio lies inside 1 ÷ (1 + margin) to 1 + margin. That no
-    difference is seen shows nothing; that one is seen beyond the 95 % interval shows that they differ.
+    Two one-sided tests at 5%: the 90% interval of the ratio lies inside 1 ÷ (1 + margin) to 1 + margin. The absence of
+    a significant difference does not show equivalence; a 95% interval that excludes 1 shows a difference.
 
     Returns:
-        True, False, or None where runs are too few to tell.
+        True if equivalent, False if different, None if runs are too few to decide.
     """
     difference = _compare_epochs(baseline, other)
     if difference is None or difference.low is None or difference.high is None:
@@ -228,9 +241,10 @@ def epochs_equivalent(baseline: Sequence[float], other: Sequence[float], margin:
 
 
 def _compare_epochs(baseline: Sequence[float], other: Sequence[float]) -> intervals.Difference | None:
-    """The logarithm of the ratio of epochs; no spread below that of rounding to whole epochs is believed.
+    """Return the logarithm of the ratio of epochs.
 
-    A number rounded to whole ones has a variance of 1/12, and its logarithm one of 1/12 divided by its square.
+    The variance is at least that of rounding to whole epochs: a rounded number has a variance of 1/12, and its
+    logarithm one of 1/12 divided by its square.
     """
     if not baseline or not other or min(*baseline, *other) <= 0:
         return None
@@ -241,14 +255,15 @@ def _compare_epochs(baseline: Sequence[float], other: Sequence[float]) -> interv
 def compare_targets(
     baseline: Sequence[TargetAttempt], other: Sequence[TargetAttempt], learn_differently: bool = False
 ) -> TargetRatio:
-    """How many times as fast the other is to the target, where that is a fair question.
+    """Compare times to the target of two sides, if this is fair.
 
-    It is where both take as many epochs, so that the ratio is the hardware's; or where the caller names what makes
-    them learn differently (precision, replicas), so that the ratio is of hardware and that setting together.
+    It is fair if both take equally many epochs, so that the ratio is due to the hardware; or if the caller states that
+    a setting makes them learn differently (precision, replicas), so that the ratio is of hardware and that setting
+    together.
 
     Args:
         baseline, other: the runs of each; with epochs.
-        learn_differently: whether a setting that bears on learning differs between the sides, such as the precision.
+        learn_differently: whether a setting that affects learning differs between the sides, such as the precision.
     """
     sides = [[each for each in side if each.reached] for side in (baseline, other)]
     epoch_counts = [[each.epochs for each in side if each.epochs is not None] for side in sides]
@@ -264,7 +279,10 @@ def compare_targets(
 
 
 def _times(tries: Sequence[TargetAttempt]) -> list[float]:
-    """The seconds of each or, if they ran on several hosts, the geometric mean of those on each."""
+    """Return the seconds of each run or, with several hosts, host means.
+
+    These are geometric means.
+    """
     by_host: dict[str | None, list[float]] = {}
     for each in tries:
         by_host.setdefault(each.host, []).append(each.seconds)
@@ -274,7 +292,7 @@ def _times(tries: Sequence[TargetAttempt]) -> list[float]:
 
 
 def _with_restarts(baseline: Sequence[TargetAttempt], other: Sequence[TargetAttempt]) -> Speedup | None:
-    """The ratio of expected times; its interval joins theirs on the logarithms (MOVER)."""
+    """Return the ratio of expected times; its interval is MOVER on logarithms."""
     first, second = expected(baseline), expected(other)
     if first is None or second is None or not first.seconds or not second.seconds:
         return None
@@ -287,12 +305,15 @@ def _with_restarts(baseline: Sequence[TargetAttempt], other: Sequence[TargetAtte
 
 
 def _odds(share: float) -> float:
-    """Misses before each success."""
+    """Return the number of misses per success."""
     return (1 - share) / share
 
 
 def _ends(seconds: Sequence[float]) -> tuple[float, float] | None:
-    """The interval of a mean time, which is not below 0; None where it has none."""
+    """Return the interval of a mean time, clipped at 0.
+
+    None without an interval.
+    """
     estimate = intervals.mean(seconds)
     return (
         None

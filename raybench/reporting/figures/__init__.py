@@ -1,7 +1,7 @@
-"""Figures of a grid: each a function from a grid as it stands to a matplotlib `Figure` that belongs to nobody else.
+"""Figures of a grid: functions from `GridResults` to a matplotlib `Figure`.
 
-matplotlib is loaded when the first one is drawn, and never its `pyplot`, so that nothing opens a window and nothing has
-to be closed.
+The caller owns the figure. matplotlib is imported when the first figure is drawn, and its `pyplot` never, so no window
+is opened and nothing has to be closed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class FigureSpec:
     """A kind of figure.
 
     Attributes:
-        title: what it shows.
+        title: the heading.
         says: how to read it, in a sentence or two.
-        draw: from a grid as it stands to the figure.
+        draw: function from grid results to the figure.
     """
 
     title: str
@@ -88,11 +88,11 @@ FIGURES: Mapping[str, FigureSpec] = {
         bars.ledger,
     ),
 }
-"""Every figure by its name, in the order of a report."""
+"""All figures by name, in the order of a report."""
 
 
 LONGEST_REASON = 300
-"""Characters of the reason why a figure is left out."""
+"""Maximum length of the reason for leaving out a figure, in characters."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class RenderedFigure:
 
     Attributes:
         name: its key in `FIGURES`.
-        title, says: as there.
+        title, says: as in `FigureSpec`.
         svg: an `<svg>` element.
     """
 
@@ -112,10 +112,10 @@ class RenderedFigure:
 
 
 def draw(name: str, results: GridResults) -> Figure:
-    """One figure, for a notebook or to save as one likes.
+    """Draw one figure, for example for a notebook.
 
     Raises:
-        NoDataError: the grid has nothing for it; the message says why.
+        NoDataError: the grid has no data for it; the message gives the reason.
         LookupError: there is no figure of that name.
     """
     with styled(name):
@@ -123,9 +123,12 @@ def draw(name: str, results: GridResults) -> Figure:
 
 
 def rendered_figures(results: GridResults) -> tuple[list[RenderedFigure], dict[str, str]]:
-    """Every figure that the grid has something for; and from the name of every other to why it is left out.
+    """Draw every figure that the grid has data for.
 
-    No figure that fails takes the page with it.
+    A figure that fails does not affect the others.
+
+    Returns:
+        The figures, and the reason for each one that was left out, by name.
     """
     drawn: list[RenderedFigure] = []
     left_out: dict[str, str] = {}

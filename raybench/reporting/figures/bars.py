@@ -1,4 +1,4 @@
-"""Figures with a line or a bar for each cell: epoch times, speed-ups, and where the time went."""
+"""Figures with one line or bar per cell: times, speed-ups, time breakdown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 80
-"""Cells of a figure with a line for each; more are no picture any more."""
+"""Maximum number of cells; a figure with more lines is unreadable."""
 
 LINE = 0.23
-"""Inches a line takes."""
+"""Height of a line in inches."""
 
 SECTIONS = (
     "train",
@@ -36,7 +36,7 @@ SECTIONS = (
     "checkpoint",
     "other",
 )
-"""Of the ledger, in the order in which a bar stacks them."""
+"""Sections of the ledger, in stacking order."""
 
 _LOOKS: tuple[tuple[str, str], ...] = (
     ("#4d4d4d", ""),
@@ -50,12 +50,15 @@ _LOOKS: tuple[tuple[str, str], ...] = (
     ("#d9d9d9", "++++"),
     ("#ffffff", ""),
 )
-"""The grey and the hatch of each section."""
+"""Grey level and hatch of each section."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line: its name, its numbers (one a run), what stands for them with its interval, and what went wrong."""
+    """A line of a figure: runs, estimate with interval, and failed runs.
+
+    There is one number per run.
+    """
 
     name: str
     runs: Sequence[float]
@@ -66,7 +69,9 @@ class _Line:
 
 
 def times(results: GridResults) -> Figure:
-    """Steady seconds an epoch of each cell: every run a ring, their geometric mean with its 95 % interval.
+    """Draw steady seconds per epoch of each cell.
+
+    Every run is a ring, and the geometric mean has its 95% interval.
 
     Raises:
         NoDataError: no run has completed, or there are too many cells.
@@ -84,7 +89,7 @@ def times(results: GridResults) -> Figure:
 
 
 def speedups(results: GridResults) -> Figure:
-    """How many times as fast each cell is as its baseline, with its 95 % interval.
+    """Draw each cell's speed-up over its baseline, with its 95% interval.
 
     Raises:
         NoDataError: nothing is compared, or there are too many cells.
@@ -110,10 +115,12 @@ def speedups(results: GridResults) -> Figure:
 
 
 def ledger(results: GridResults) -> Figure:
-    """Where the wall time of each cell's processes went: the share of each section, mean over runs.
+    """Draw the fraction of wall time per section of each cell's processes.
+
+    Fractions are means over runs.
 
     Raises:
-        NoDataError: no run has told where its time went, or there are too many cells.
+        NoDataError: no run has recorded its sections, or there are too many cells.
     """
     cells = _few(results)
     ledgers = [[run.ledger for run in results.completed(cell) if run.ledger and run.wall] for cell in cells]
@@ -164,10 +171,13 @@ def _few(results: GridResults) -> Sequence[PlannedCell]:
 
 
 def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
-    """Lines from top to bottom, each with its runs, its value and its interval; an arrow where it leaves the page."""
+    """Draw lines from top to bottom with runs, estimates and intervals.
+
+    An arrow marks an interval that exceeds the axis.
+    """
     figure, (panel, *_) = new_figure(LINE * len(lines) + 0.75)
     values = [value for line in lines for value in (*line.runs, line.value, around) if value]
-    # Two runs far apart have an interval that says nothing: it may triple the page, and no more.
+    # With two very different runs the interval is uninformative: it may at most triple the range of the axis.
     spread = max(values) / min(values)
     margin = max(1.15, spread**0.5)
     limits = (min(values) / margin, max(values) * margin)
@@ -189,7 +199,7 @@ def _intervals(lines: Sequence[_Line], around: float | None = None) -> Figure:
         if line.value is not None:
             panel.plot([line.value], [place], marker, color="black", markersize=4.5)
         if line.trouble:
-            # Where no number stands: at the left of one that lies in the right half.
+            # Put the text into free space: at the left if the number lies in the right half.
             at_left = line.value is None or panel.transData.transform((line.value, 0))[0] > _middle(panel)
             x = 0.02 if at_left else 1.0
             panel.text(
@@ -212,7 +222,7 @@ def _middle(panel: Axes) -> float:
 
 
 def _names(panel: Axes, names: Sequence[str]) -> None:
-    """Names at the left, the first line on top, with faint rules to lead the eye."""
+    """Draw names at the left, from top to bottom, with guide lines."""
     panel.set_yticks(range(len(names)), list(map(fitted, names)))
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.tick_params(axis="y", length=0)

@@ -1,4 +1,4 @@
-"""Figures over the length of a job: what it takes and costs, and from which length on a speed-up holds."""
+"""Figures over the job length: time and cost, and the speed-up."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINES = 6
-"""Curves that can be told apart."""
+"""Maximum number of curves that can be distinguished."""
 
 
 def time_and_cost(results: GridResults) -> Figure:
-    """What a whole run takes and what it costs, a mark for each cell: left and down is better.
+    """Draw time and cost of a whole run, one mark per cell.
+
+    Lower left is better.
 
     Raises:
         NoDataError: no device has a price, or no run has completed.
@@ -63,7 +65,7 @@ def time_and_cost(results: GridResults) -> Figure:
     if min(prices) > 0:
         log_where_wide(panel, prices, "y")
     else:
-        # A price of 0 has no place on a logarithmic scale.
+        # A linear scale, because a logarithmic one cannot show a price of 0.
         panel.set_ylim(0, 1.08 * max(prices) or 1.0)
     fastest_first = sorted(points, key=lambda point: point[1])
     panel.set_xlabel("a whole run, s (loading the framework included)", loc="right")
@@ -76,30 +78,30 @@ def time_and_cost(results: GridResults) -> Figure:
 
 @dataclass(frozen=True)
 class _Side:
-    """The completed runs of a cell, and how many optimiser steps its epoch has."""
+    """The completed runs of a cell, and optimizer steps per epoch."""
 
     processes: Sequence[RunCost]
     steps: int
 
     def seconds(self, epochs: float) -> list[float]:
-        """What a job of so many epochs takes, by each of them."""
+        """Return the seconds of a job with this many epochs, per process."""
         return [process.seconds(epochs * self.steps) for process in self.processes]
 
     @property
     def steady(self) -> float:
-        """Seconds an epoch, in the long run."""
+        """Seconds per epoch in the long run."""
         return fmean(process.steady for process in self.processes) * self.steps
 
     @property
     def settled(self) -> float:
-        """Epochs as long as what is paid once."""
+        """The one-time cost in units of epochs."""
         return fmean(process.once for process in self.processes) / self.steady
 
 
 def crossover(results: GridResults) -> Figure:
-    """Times as fast as the baseline, by the length of the job, with the 95 % interval as a band.
+    """Draw speed-ups by job length, with the 95% interval as a band.
 
-    What is paid once weighs less in a longer job. Where there are many cells, the fastest of each device is shown.
+    The one-time cost matters less in longer jobs. With many cells, the fastest of each device is shown.
 
     Raises:
         NoDataError: nothing is compared, or no run has completed.
@@ -115,7 +117,7 @@ def crossover(results: GridResults) -> Figure:
     curves = [[speedup(base.seconds(n), other.seconds(n)) for n in lengths] for _, base, other in pairs]
     ratios = [[each.ratio for each in speedups if each] for speedups in curves]
     ratio_values = [1.0, *chain(*ratios)]
-    # As far as an interval may stretch the page: two runs far apart have one that says nothing.
+    # Limit of the axis for intervals: with two very different runs they are uninformative.
     room = max(1.15, (max(ratio_values) / min(ratio_values)) ** 0.5)
     page = (min(ratio_values) / room, max(ratio_values) * room)
     heights = list(ratio_values)
@@ -144,7 +146,10 @@ def crossover(results: GridResults) -> Figure:
 
 
 def _pairs(results: GridResults) -> Sequence[tuple[PlannedCell, _Side, _Side]]:
-    """Cells to compare, each with its baseline's runs and its own: all, or the fastest of each device."""
+    """Return cells with their baseline's runs and their own.
+
+    These are all compared cells or, if many, the fastest of each device.
+    """
     sides = [_side(results, cell) for cell in results.cells]
     pairs: list[tuple[PlannedCell, _Side, _Side]] = []
     for number, origin in enumerate(baseline_indices(results.cells, results.compared_with)):

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINES = 6
-"""Lines in a panel that can be told apart."""
+"""Maximum number of lines per panel that can be distinguished."""
 
 PANELS = 9
-"""Panels of a figure; where more would be needed, the cells that ended best are shown instead."""
+"""Maximum number of panels.
+
+If more are needed, the cells with the best final metric are shown.
+"""
 
 HEAD = 0.16
-"""Inches of a line above a panel."""
+"""Height of a line of text above a panel, in inches."""
 
 Panel = tuple[str, list[tuple[str, PlannedCell]]]
 """A title, and each line's name and cell."""
@@ -37,23 +40,25 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 
 def accuracy_by_epoch(results: GridResults) -> Figure:
-    """The metric after each epoch: the mean of the runs of a cell as a line, where they are several their range.
+    """Draw the metric by epoch, one panel per device.
 
-    Devices stand in panels of their own, so that settings can be told apart on each.
+    A line is the mean of a cell's runs, with their range if there are several. With separate panels for devices,
+    settings can be distinguished on each.
 
     Raises:
-        NoDataError: no run has told of the metric, or there are too many cells.
+        NoDataError: no run has recorded the metric, or there are too many cells.
     """
     return _curves(results, _by_epoch, "epoch", lines_of=("weight_decay", "batch_size"))
 
 
 def accuracy_by_time(results: GridResults) -> Figure:
-    """The metric over training time (compile + train + waiting for input, without evaluation), by device.
+    """Draw the metric over training time, by device.
 
-    Devices stand in one panel, one for each setting: that is the race.
+    Training time is compile + train + waiting for input, without evaluation. Devices share a panel, with one panel per
+    setting, so that they can be compared directly.
 
     Raises:
-        NoDataError: no run has told of the metric, or there are too many cells.
+        NoDataError: no run has recorded the metric, or there are too many cells.
     """
     return _curves(results, _by_time, "training time, s", lines_of=("device", "framework"))
 
@@ -124,7 +129,13 @@ def _draw(
     name: str,
     curve: Callable[[Attempt, str], Curve],
 ) -> list[float]:
-    """One cell's line, with a cross where a run ended that did not complete. Returns where its points lie on x."""
+    """Draw a cell's line.
+
+    A cross marks the end of a run that did not complete.
+
+    Returns:
+        The x values of its points.
+    """
     colour, marker, dash = look
     completed = results.completed(cell)
     curves = [run_curve for run in completed if len((run_curve := curve(run, results.metric))[0])]
@@ -148,16 +159,19 @@ def _draw(
 
 
 def _trouble(results: GridResults, cells: Sequence[tuple[str, PlannedCell]]) -> list[str]:
-    """What has no line, or not of all its runs, and why: a line each, above the panel, where no curve is."""
+    """Return one line of text per cell with incomplete runs.
+
+    The text is placed above the panel, outside the area of the curves.
+    """
     troubles = [(name, render_phrase("run_troubles", results.counts(cell))) for name, cell in cells]
     lines = [f"{fitted(name or 'runs', 20)}: {trouble}" for name, trouble in troubles if trouble]
     return [*lines[:3], *([f"and {len(lines) - 3} more"] if len(lines) > 3 else [])]
 
 
 def _panels(results: GridResults, lines_of: Sequence[str]) -> list[Panel]:
-    """Panels with the lines in each: lines are the axes that are wanted as such, as far as a panel can hold them.
+    """Return panels with the lines in each.
 
-    Where all cells are few enough, they stand in one panel.
+    The requested axes distinguish lines, up to the capacity of a panel. If all cells fit, there is a single panel.
     """
     axes = results.axes
     line_axes: list[str] = []
@@ -176,7 +190,10 @@ def _panels(results: GridResults, lines_of: Sequence[str]) -> list[Panel]:
 
 
 def _best(results: GridResults, together: bool) -> list[Panel]:
-    """The cells that ended best: so many of each device in a panel of its own, or the best of each in one panel."""
+    """Return the cells with the best final metric.
+
+    Each device has a panel with its best cells, or the best cell of each is in one common panel.
+    """
     final_values = {
         cell.cell_id: [run.metric(results.metric) for run in results.completed(cell)] for cell in results.cells
     }
@@ -207,7 +224,7 @@ def _best(results: GridResults, together: bool) -> list[Panel]:
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:
-    """Each line once, in the order in which the panels have them."""
+    """Return each legend entry once, in the order of the panels."""
     handles: dict[str, Any] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):

@@ -1,4 +1,7 @@
-"""The map: what each batch size and each weight decay came to on each device."""
+"""Heat maps of the metric by batch size and weight decay.
+
+Each device has a map of its own.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ if TYPE_CHECKING:
 BATCH, DECAY = "batch_size", "weight_decay"
 PANELS = 12
 COLUMNS, ROWS = 8, 24
-"""Values along the two sides of a map whose numbers can still be read."""
+"""Maximum numbers of columns and rows with readable numbers."""
 
 DARKEST = 0.4
-"""Of matplotlib's greys: black numbers are read on it as well as on white."""
+"""Darkest level of matplotlib's greys; black numbers remain readable on it."""
 
 TROUBLE = "////"
-"""The hatch of a cell that has no number."""
+"""The hatch of a cell without a number."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class _Side:
 
 
 def accuracy_map(results: GridResults) -> Figure:
-    """The last epoch's metric by batch size and weight decay, a panel for each device, with ± its standard deviation.
+    """Draw the final metric by batch size and weight decay, per device.
 
-    What ran out of memory, diverged, was skipped or has not run is hatched and says so; what the grid does not ask for
-    is empty.
+    Each number has ± its standard deviation. Cells that ran out of memory, diverged, were skipped or have not run are
+    hatched and labelled; cells that are not in the grid are empty.
 
     Raises:
         NoDataError: neither varies, no run has completed, or there are too many cells.
@@ -131,7 +134,10 @@ def _map(
 
 
 def _side(results: GridResults, axis: str, label: str) -> _Side:
-    """A side of a map, sorted where its values are numbers; without a label where it does not vary."""
+    """Return a side of a map, sorted if its values are numbers.
+
+    It has no label if the axis does not vary.
+    """
     values: list[Any] = list(dict.fromkeys(cell.axes.get(axis) for cell in results.cells if cell.axes))
     ordered = sorted(values) if all(isinstance(value, (int, float)) for value in values) else values
     return _Side(axis, ordered, label if axis in results.axes else "")

@@ -1,4 +1,4 @@
-"""Which line is whose: a cell has one look in all figures of a report."""
+"""Line styles of cells, consistent across all figures of a report."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def devices(results: GridResults) -> list[str]:
 
 
 def styles_by_label(results: GridResults, cells: Sequence[PlannedCell]) -> list[tuple[str, str, Any]]:
-    """A colour, a marker and a dash for the line of each of some cells (`raybench.reporting.figures.theme.marks`).
+    """Return a colour, marker and dash pattern for each cell's line.
 
-    Where each has a device of its own it is the device's, else that of the cell's place in the grid; in a grid of more
-    cells than there are markers, that of its place among these.
+    They are chosen from `raybench.reporting.figures.theme.marks`: by device if each cell has a different one, else by
+    the cell's index in the grid or, if the grid has more cells than there are markers, by its index among these cells.
     """
     cell_devices = [str(cell.axes.get("device")) for cell in cells]
     grid_devices = devices(results)

@@ -1,4 +1,7 @@
-"""How every figure looks, and the two forms it leaves in: readable on a phone, on paper and without colours."""
+"""Common style of figures, and their output as SVG and PNG.
+
+Figures are readable on a phone, on paper and without colours.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 4.9
-"""Inches: on a phone of 360 points the letters are still some 9 pixels high, and two stand side by side on a desk."""
+"""Width of a figure in inches.
+
+On a phone of 360 points the letters are still some 9 pixels high, and on a desktop two figures fit side by side.
+"""
 
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#8a2be2", "#7f7f7f")
-"""Told apart by most people who see few colours; what carries the meaning is always the mark, the dash or the hatch."""
+"""Colours that are distinguishable with most kinds of colour blindness.
+
+The meaning is always carried by the mark, the dash pattern or the hatch as well.
+"""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
@@ -41,30 +50,35 @@ LETTERS: Mapping[str, Any] = {
     "axes.linewidth": 0.7,
     "axes.formatter.useoffset": False,
     "hatch.linewidth": 0.6,
-    # A name from a file is text, whatever dollars are in it.
+    # Names from files are literal text, even with dollar signs.
     "text.parse_math": False,
-    # Letters as letters: small files, whose text can be searched and read aloud.
+    # Text as text: small files, which can be searched and read aloud.
     "svg.fonttype": "none",
 }
 
 
 class NoDataError(RaybenchError):
-    """A figure has nothing to show; the message says why, for the reader of the report."""
+    """A figure has no data.
+
+    The message gives the reason for the report's reader.
+    """
 
 
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
-    """Draw and save in here: matplotlib's settings are ours, whatever a person's own file says, and his again after.
+    """Context manager with raybench's matplotlib settings.
+
+    The user's settings are ignored inside it and restored afterwards.
 
     Args:
-        salt: of the names inside an SVG; figures on one page need different ones.
+        salt: for the ids inside an SVG; figures on one page need different ones.
     """
-    # Without a home folder it makes its font cache elsewhere, and would say so in two long lines.
+    # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib as mpl
     from matplotlib import rcParamsDefault
 
-    # The backend is no business of ours: figures here are made and saved without one.
+    # Do not touch the backend: figures here are drawn and saved without one.
     defaults: dict[str, Any] = {
         name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")
     }
@@ -74,7 +88,10 @@ def styled(salt: str) -> Iterator[None]:
 
 
 def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of so many inches in height, and its panels row by row; it belongs to nobody but who asks for it."""
+    """Return a figure of this height in inches, and its panels.
+
+    The panels are in row-major order. The caller owns it.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -83,18 +100,21 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
 
 
 def svg(figure: Figure, salt: str) -> str:
-    """The figure as an `<svg>` element to stand in a page: no prolog, and nothing that a browser would ask for."""
+    """Return the figure as an `<svg>` element to embed in a page.
+
+    It has no prolog and no external references.
+    """
     page = StringIO()
     with styled(salt):
         _save(figure, page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = page.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    # matplotlib names its parts alike in every figure (`axes_1`), and an id is to be there once in a page.
+    # matplotlib uses the same ids in every figure (`axes_1`), but an id has to be unique in a page.
     return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)
 
 
 def png(figure: Figure, dpi: int = 160) -> bytes:
-    """The figure as a PNG on white."""
+    """Return the figure as a PNG on white."""
     page = BytesIO()
     with styled(""):
         _save(figure, page, format="png", dpi=dpi, facecolor="white")
@@ -102,7 +122,10 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 
 
 def _save(figure: Figure, page: IO[Any], **options: Any) -> None:
-    """Save a figure; of a person's names what no font can draw becomes a space, or a box without a word."""
+    """Save a figure without warnings about missing glyphs.
+
+    Characters of names that no font has become a space or a box.
+    """
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -116,16 +139,21 @@ def _save(figure: Figure, page: IO[Any], **options: Any) -> None:
 
 
 def marks(number: int) -> list[tuple[str, str, Any]]:
-    """A colour, a marker and a dash for each of so many lines; no two of the first thirty are alike without colour."""
+    """Return a colour, marker and dash pattern for each of several lines.
+
+    The first thirty are distinguishable without colour.
+    """
     styles = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
     return list(islice(styles, number))
 
 
 def fitted(name: str, max_length: int = 34) -> str:
-    """A name no longer than a figure has room for: what is left out lies before its end, which tells cells apart.
+    """Shorten a name to a maximum length.
+
+    Characters are removed before the end, because the ends of names distinguish cells.
 
     Args:
-        max_length: letters.
+        max_length: in characters.
     """
     if len(name) <= max_length:
         return name
@@ -134,7 +162,19 @@ def fitted(name: str, max_length: int = 34) -> str:
 
 
 def log_where_wide(panel: Axes, values: Sequence[float], which: str = "x", times: float = 8.0) -> bool:
-    """A logarithmic scale where values lie so many times apart, else one that begins at 0; whether it is that."""
+    """Set a logarithmic scale for a wide range, else a linear one.
+
+    The linear scale begins at 0.
+
+    Args:
+        panel: the panel.
+        values: the values on the axis.
+        which: "x" or "y".
+        times: the ratio of maximum to minimum from which on the scale is logarithmic.
+
+    Returns:
+        Whether the scale is logarithmic.
+    """
     positive = [value for value in values if value > 0]
     if not positive or max(positive) / min(positive) < times:
         getattr(panel, f"set_{which}lim")(0, max(positive, default=1) * 1.08)
@@ -144,7 +184,7 @@ def log_where_wide(panel: Axes, values: Sequence[float], which: str = "x", times
 
 
 def log(panel: Axes, low: float, high: float, which: str = "x") -> None:
-    """A logarithmic scale with numbers as people write them: 0.05, 2, 500."""
+    """Set a logarithmic scale with plain numbers: 0.05, 2, 500."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     getattr(panel, f"set_{which}scale")("log")
@@ -156,11 +196,11 @@ def log(panel: Axes, low: float, high: float, which: str = "x") -> None:
 
 
 def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """A name at each point, as far as there is room: one that would stand on another is left out.
+    """Label points, without labels that would overlap others.
 
     Args:
-        figure: with its legend and its labels, for they decide where the panel lies.
-        panel: with its scales and limits as they are to be.
+        figure: with its final legend and labels, because they determine the panel's position.
+        panel: with its final scales and limits.
         points: name, x and y, the most important first.
     """
     figure.draw_without_rendering()
@@ -185,15 +225,18 @@ def label_points(figure: Figure, panel: Axes, points: Sequence[tuple[str, float,
 
 
 GAP, LETTER, MARK = 7.0, 6.3, 5.0
-"""Pixels of a figure at its own 100 to the inch: from a mark to its name, a letter of that name, half a mark."""
+"""Gap from mark to name, letter width, half mark size; in pixels.
+
+At 100 pixels per inch.
+"""
 
 
 ROWS, ROW = 2, 0.18
-"""Rows of a legend for which a figure has room, and inches for each further one."""
+"""Rows of a legend without extra height; inches per further row."""
 
 
 def legend(figure: Figure, handles: Sequence[Any], names: Sequence[str], **options: Any) -> None:
-    """A legend above the panels, in as many columns as its names leave room for."""
+    """Draw a legend above the panels, with as many columns as fit."""
     names = list(map(fitted, names))
     columns = max(1, min(len(names), int(60 / (max(map(len, names)) + 8))))
     extra_rows = -(-len(names) // columns) - ROWS

@@ -1,4 +1,4 @@
-"""The share of runs that have reached the target by when."""
+"""Figure of the fraction of runs that reached the target over time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINES = 6
-"""Curves that can be told apart."""
+"""Maximum number of curves that can be distinguished."""
 
 TOLD = 3
-"""Cells without a success that are named above the panel."""
+"""Maximum number of cells without a success named above the panel."""
 
 Tried = tuple[PlannedCell, list[TargetAttempt]]
 
 
 def survival_curves(results: GridResults) -> Figure:
-    """The share of runs that have reached the target after so much training: Kaplan and Meier's estimate, a step a run.
+    """Draw Kaplan-Meier curves of reaching the target over training time.
 
-    A tick on the line is a run that ended without it. Where there are many cells, the best of each device is shown.
+    Each curve has a step per run; a tick is a run that ended without reaching the target. With many cells, the best of
+    each device is shown.
 
     Raises:
         NoDataError: the grid has no target, or no run has reached it.
@@ -81,16 +82,16 @@ def survival_curves(results: GridResults) -> Figure:
 
 
 WIDE = 6.0
-"""Times this far apart stand on a logarithmic scale."""
+"""Ratio of times from which on the scale is logarithmic."""
 
 
 def _at(xs: Sequence[float], ys: Sequence[float], seconds: float) -> float:
-    """The height of the steps at a moment."""
+    """Return the value of a step function at a time."""
     return max((y for x, y in zip(xs, ys, strict=False) if x <= seconds), default=0.0)
 
 
 def _best(results: GridResults, shown_tries: Sequence[Tried]) -> list[Tried]:
-    """The cell of each device that is expected there first."""
+    """Return each device's cell with the shortest expected time to target."""
     best: dict[str, tuple[float, Tried]] = {}
     for cell, tries in shown_tries:
         estimate = expected(tries)
@@ -101,7 +102,7 @@ def _best(results: GridResults, shown_tries: Sequence[Tried]) -> list[Tried]:
 
 
 def _never(results: GridResults, cell_tries: Sequence[Tried]) -> list[str]:
-    """Cells of which no run got there, a line each."""
+    """Return one line of text per cell that never reached the target."""
     lines = [
         f"{fitted(results.label(cell), 20)}: 0 of {len(tries)}"
         + (", which ran out of memory or diverged" if all(one.ending == NEVER for one in tries) else "")
