@@ -142,9 +142,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    if (
-        status == TrialStatus.COMPLETED and current_rank().number == 0
-    ):  # after the clock has stopped, because this is not training
+    # After the clock has stopped, because this is not training.
+    if status == TrialStatus.COMPLETED and current_rank().number == 0:
         try:
             write_preview(workload, job.cell.framework, engine, data.val, Path(job.folder))
         except Exception as exc:

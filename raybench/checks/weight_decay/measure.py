@@ -158,9 +158,9 @@ def _part(name: str) -> int:
 
 
 def _chosen(template: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
-    """Weights of both signs, ordinary and as small as Adam's epsilon.
+    """Weights of both signs, ordinary and very small ones.
 
-    The decay of the small ones is as small as epsilon.
+    The decay of the small ones is about as small as Adam's epsilon.
 
     Adam's step does not depend on the size of an ordinary gradient, so only weights for which epsilon matters reveal
     how often λ was added.
