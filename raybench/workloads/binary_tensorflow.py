@@ -1,4 +1,4 @@
-"""Two classes and one logit, in TensorFlow."""
+"""Loss and metrics of two classes with one logit, in TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def loss(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def metrics(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-    """`accuracy`: 1 for each example whose logit is above 0 just where its class is 1; [N]."""
+    """`accuracy`: 1 if the logit is above 0 exactly for class 1; [N]."""
     return {"accuracy": tf.cast((outputs[:, 0] > 0) == (targets > 0), tf.float32)}
