@@ -69,7 +69,10 @@ def is_smoke(grid: str | None) -> bool:
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf of a cell with its dotted name (`settings.batch_size`); a list is a leaf."""
+    """Yield every leaf of a cell with its dotted name (`settings.batch_size`).
+
+    A list is a leaf.
+    """
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{key}.")

@@ -119,7 +119,7 @@ class Ledger:
         return _seconds(used)
 
     def epoch_device(self) -> dict[str, float]:
-        """Seconds of each epoch section by the device's clock.
+        """Seconds of each section since `begin_epoch`, by the device's clock.
 
         Empty if the device has no clock.
         """

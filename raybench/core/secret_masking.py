@@ -17,7 +17,9 @@ import yaml
 HIDDEN = "***"
 
 VARIABLES = "env_vars"
-"""The entry of a Ray `runtime_env` that sets environment variables, of which any may be a secret."""
+"""The entry of a Ray `runtime_env` that sets environment variables.
+
+Any of them may be a secret."""
 
 _COMMENT_USER = re.compile(r"(?<=://)[^\s/]*@")
 """User and password of a URI in running text.

@@ -138,7 +138,10 @@ def setting(
     canonical: Callable[[Any], Any] | None = None,
     **limits: float,
 ) -> Any:
-    """Declare a setting as the field of a dataclass; the arguments are the attributes of `Setting`."""
+    """Declare a setting as the field of a dataclass.
+
+    The arguments are the attributes of `Setting`.
+    """
     declared = {
         "default": default,
         "description": description,
@@ -623,7 +626,7 @@ SETTINGS: Mapping[str, Setting] = {**TRAINING} | {one.name: one for one in _decl
 DEFAULTS: Mapping[str, Any] = {
     name: one.default for name, one in SETTINGS.items() if one.default is not None or one.nullable
 }
-"""The values that hold if neither the grid, nor the device's profile, nor the workload sets any."""
+"""Defaults if neither the grid, the device's profile nor the workload sets a value."""
 
 
 def affecting(effect: Effect) -> frozenset[str]:

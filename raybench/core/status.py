@@ -15,7 +15,9 @@ class TrialStatus(StrEnum):
     """All epochs are done, or the target is reached with `stop_at_target`."""
 
     OOM = "oom"
-    """Memory ran out: the framework's error, or the process was killed at its memory limit."""
+    """Memory ran out.
+
+    The framework raised an error, or the process was killed at its memory limit."""
 
     DIVERGED = "diverged"
     """The loss is not finite."""
@@ -27,7 +29,9 @@ class TrialStatus(StrEnum):
     """The user's code raised an exception or ended its process."""
 
     LOST = "lost"
-    """The worker or its node went away, or the process was killed without a sign of memory pressure."""
+    """The worker or its node was lost.
+
+    Or the process was killed without a sign of memory pressure."""
 
     SKIPPED = "skipped"
     """No node can run the trial; it never started."""

@@ -118,7 +118,10 @@ class Checkpoints:
         return [resumed, *replayed]
 
     def after(self, epoch: Event, engine: Engine, ledger: Ledger) -> None:
-        """Make a checkpoint after an epoch that is not the last, if one is due."""
+        """Make a checkpoint after an epoch, if one is due.
+
+        Not called after the last epoch.
+        """
         interval = self._job.checkpoint_every
         if not interval:
             return

@@ -126,7 +126,9 @@ def _start(rank: Rank, work: Callable[[], Iterator[Event]], lifeline_read: int, 
 
 
 def _be(rank: Rank, work: Callable[[], Iterator[Event]], write_fd: int, lifeline_read: int) -> NoReturn:
-    """Run as a rank: do the work, send its events, and wait to be killed.
+    """Run as a rank: do the work and send its events.
+
+    Then wait to be killed.
 
     A rank that exited would break its connections, and the others would report that instead of their own error.
     """
@@ -195,7 +197,10 @@ def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Even
 
 
 def _die_of(code: int) -> NoReturn:
-    """End this process by the same signal, or with the same exit status, as another."""
+    """End this process in the same way as another.
+
+    By the same signal, or with the same exit status.
+    """
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

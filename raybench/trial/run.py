@@ -296,7 +296,9 @@ def workload_of(job: Job) -> Workload:
 
 
 def load_data(job: Job, workload: Workload) -> Data:
-    """Load both splits of a workload's data, prepared, held out and cut for the job.
+    """Load both splits of a workload's data for a job.
+
+    They are prepared, held out and reduced as the job specifies.
 
     Raises:
         DataError: a file is missing or damaged.

@@ -34,7 +34,7 @@ def profile(engine: ProfilingEngine, steps: int, end_event: Event, folder: Path)
 
 
 def without_profile(end_event: Event, reason: str) -> Event:
-    """Add the reason for a missing step profile to a trial's end, as a warning."""
+    """Add a warning with the reason for a missing step profile."""
     return end_event | {"warnings": [*end_event["warnings"], f"no step profile: {reason}"]}
 
 

@@ -87,7 +87,9 @@ def _sgd(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[A
 
 
 def _adam(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """Adam with coupled decay: w ← w − rate · m̂ / (√v̂ + eps).
+    """Adam with coupled decay.
+
+    w ← w − rate · m̂ / (√v̂ + eps)
 
     λ·w enters both moments.
     """

@@ -2,8 +2,8 @@
 
 Published: 1,151 s per epoch on a P100, 15 epochs of AdamW with a decay of .01 and a one-cycle rate up to .1, which
 rises for 30 % of the run; here the rise and the fall are straight lines. The original 400,000 images are private: these
-are synthetic, as the data set's name says. The loss is one number per example, so the root is taken per image. `model:
-{side: 32}` has images of 32×32, for a CPU or a test run.
+are synthetic, as the data set's name says. The loss is one number per example, so the root is taken per image. For a
+CPU or a test run, `model: {side: 32}` has images of 32×32.
 """
 
 from __future__ import annotations
