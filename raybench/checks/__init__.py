@@ -1,1 +1,4 @@
-"""Checks beside training runs: one folder each, to measure (in the trial's process), to schedule, and to judge."""
+"""Checks in addition to training runs, one folder each.
+
+Each has modules to measure (in the trial's process), to schedule, and to judge.
+"""

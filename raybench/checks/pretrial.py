@@ -1,4 +1,4 @@
-"""What is found out beside a grid's trials, for their numbers to be believed: proofs, rooflines and canaries."""
+"""Checks that support a grid's results: weight decay, rooflines and canaries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ABOUT: Mapping[str, Callable[[Cell], str]] = {
 
 
 class PretrialChecks:
-    """All that a grid's journal tells of it, and what is found out now.
+    """The check results in a grid's journal, and those of this run.
 
     Attributes:
-        proofs: of weight decay.
+        proofs: weight-decay checks.
         rooflines: of devices and the model.
-        canaries: of whether the machines stay the same.
+        canaries: checks of constant machine speed.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -44,7 +44,7 @@ class PretrialChecks:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take in an event: the end of a check or, for how far a trial has come, of an epoch."""
+        """Record an event: a check's end, or an epoch's for a trial's progress."""
         trial, epoch = event.get("trial"), event.get("epoch")
         if event.get("event") == "epoch_ended" and isinstance(trial, str) and isinstance(epoch, int):
             self._over[trial] = max(epoch, self._over.get(trial, 0))
@@ -52,17 +52,19 @@ class PretrialChecks:
             kind.take(event)
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """The trials, each after the checks that it needs and that were not made yet, and canaries in between."""
+        """Insert the missing checks before the trials that need them, and canaries in between."""
         works = list(todo)
         for kind in self._kinds.values():
             works = kind.with_checks(works)
         return works
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
-        """A trial's job with all that is known for it; or, made of it, the job of the check that runs in its place.
+        """Complete a trial's job with its check results.
+
+        For a check, make its job from the trial's.
 
         Args:
-            grid: the grid's folder, in which a check has its own.
+            grid: the grid's folder, in which each check has its own folder.
         """
         if work.check:
             return self._kinds[work.check].complete(job, work, grid)
@@ -72,10 +74,13 @@ class PretrialChecks:
 
 
 def describe(work: WorkItem) -> str:
-    """What a check is about, as a person says it."""
+    """Description of a check for the user."""
     return _ABOUT[work.check](work.trial.cell.content)
 
 
 def is_timed(work: WorkItem) -> bool:
-    """Whether what else the machine does would change the result: of all but the check of weight decay."""
+    """Return whether other load on the machine would affect the result.
+
+    This holds for all checks except that of weight decay.
+    """
     return work.check != decay.NAME

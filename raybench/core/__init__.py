@@ -1,1 +1,1 @@
-"""Shared vocabulary: jobs, events, ledgers, identity; and files, processes and memory, for all packages."""
+"""Shared types and utilities: jobs, cells, events, ledgers, files, processes and memory."""

@@ -1,7 +1,7 @@
-"""A cell: everything that can change the result of a trial, and nothing else.
+"""A cell: everything that can change the result of a trial.
 
-The JSON of a cell stands in journals, plans and MLflow; everything else reads the fields. A value that the JSON does
-not have, or has with another type, is `MISSING`.
+The JSON of a cell is stored in journals, plans and MLflow; all other code reads the fields. A value that is missing in
+the JSON, or has another type there, is `MISSING`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from raybench.core import identity
 from raybench.core.settings import MISSING, Settings, is_of_type
 
 PROCESS = "process"
-"""Each trial in a process of its own: what every cell is taken to be that says nothing else."""
+"""Each trial in its own process: the default isolation."""
 
 
 @dataclass(frozen=True)
 class CellWorkload:
-    """What is trained: a name, and the version of a shipped workload or the digest of the user's files."""
+    """The workload of a cell.
+
+    It has a name, and its version (built-in) or the digest of the user's files.
+    """
 
     name: str = MISSING
     version: int | str | None = MISSING
@@ -29,7 +32,10 @@ class CellWorkload:
 
 @dataclass(frozen=True)
 class Examples:
-    """How many examples of each split are used; None for all of a number that nobody knew before the trial."""
+    """Number of examples used of each split.
+
+    None for all, if their number was unknown before the trial.
+    """
 
     train: int | None = MISSING
     val: int | None = MISSING
@@ -37,7 +43,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class CellData:
-    """What it is trained on."""
+    """The data set of a cell."""
 
     name: str = MISSING
     digest: str | None = MISSING
@@ -46,14 +52,14 @@ class CellData:
 
 @dataclass(frozen=True)
 class CellDevice:
-    """What it is trained with.
+    """The device of a cell.
 
     Attributes:
-        model: of the hardware, as it was detected.
-        count: how many accelerators or, of a CPU, cores.
-        replicas: parts of each batch that have batch statistics of their own.
+        model: of the hardware, as detected.
+        count: number of accelerators or, for a CPU, of cores.
+        replicas: parts of each batch with their own batch statistics.
         replication: how replicas are made.
-        devices: over how many devices they are spread.
+        devices: number of devices that the replicas are spread over.
     """
 
     kind: str = MISSING
@@ -67,7 +73,7 @@ class CellDevice:
 
 @dataclass(frozen=True)
 class CellEngine:
-    """The training loop and its version, and the framework's major.minor."""
+    """The training loop and its version, and the framework's major.minor version."""
 
     name: str = MISSING
     version: int | None = MISSING
@@ -76,11 +82,11 @@ class CellEngine:
 
 @dataclass(frozen=True)
 class Role:
-    """What the trials of a cell are for; by default they are the grid's own.
+    """The purpose of a cell's trials; by default they are results of the grid.
 
     Attributes:
-        smoke: for a smoke run: the values of the full cell that this one stands for.
-        aa_of: for an A/A test: the cell that is run again under another name.
+        smoke: for a smoke run, the values of the full cell that this one replaces.
+        aa_of: for an A/A test, the cell that is run again under another name.
     """
 
     smoke: Mapping[str, Any] | None = None
@@ -88,35 +94,35 @@ class Role:
 
     @property
     def is_aa_test(self) -> bool:
-        """Whether it repeats another cell of its grid."""
+        """Return whether it repeats another cell of its grid."""
         return self.aa_of is not None
 
     @property
     def is_smoke(self) -> bool:
-        """Whether it was scaled down to see that its grid runs."""
+        """Return whether it was scaled down for a smoke run."""
         return self.smoke is not None
 
 
 TRIAL = Role()
-"""The role of most cells: their trials are what the grid is about."""
+"""The role of ordinary cells, whose trials are results of the grid."""
 
 UNKNOWN_SETTINGS = Settings.from_json({})
-"""Settings of which nothing is known."""
+"""Settings without any known value."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """Everything that can change the result of a trial.
 
-    A cell that raybench planned has every value, and one from a published source or a table only what that tells. One
-    of which nothing is known is false.
+    A cell that raybench planned has every value; a cell from a published source or a table has only the values given
+    there. A cell without any known value is false.
 
     Attributes:
-        schema: the form of a cell (`raybench.core.identity.SCHEMA`).
-        warmup_epochs: how many epochs at the beginning do not count as steady.
-        seed: the grid's.
+        schema: the version of the format of a cell (`raybench.core.identity.SCHEMA`).
+        warmup_epochs: number of first epochs that do not count as steady.
+        seed: the grid's seed.
         isolation: `inline` if trials share a process.
-        further: what its JSON has beyond the fields, or with another type, as a tree.
+        further: the parts of its JSON that are no fields, or have another type, as a tree.
         source: the JSON that it was read from, whose order `to_json` keeps.
     """
 
@@ -135,21 +141,24 @@ class Cell:
     source: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as plain values; what has its default, or is missing, is left out."""
+        """The cell as plain values, without missing values and defaults."""
         tree = _written(self)
         tree |= tree.pop("role", {})
         return _in_order_of(self.source, _merged(tree, self.further))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
-        """The cell with this JSON, which `to_json` gives back; `raybench.results.parsing.cell_in` looks for damage."""
+        """Read a cell from JSON, which `to_json` gives back.
+
+        `raybench.results.parsing.cell_in` looks for damage.
+        """
         smoke, aa_of = tree.get("smoke"), tree.get("aa_of")
         role = Role(smoke if isinstance(smoke, Mapping) else None, aa_of if isinstance(aa_of, str) else None)
         values = {**_read(cls, tree), "role": role}
         return cls(**values, further=_rest(tree, cls(**values).to_json()), source=tree)
 
     def __bool__(self) -> bool:
-        """Whether anything is known of it."""
+        """Return whether any value is known."""
         return self._is_known
 
     @cached_property
@@ -158,18 +167,18 @@ class Cell:
 
     @property
     def cell_id(self) -> str:
-        """Its identity."""
+        """The cell's id."""
         return identity.cell_id(self.to_json())
 
     @property
     def shown_name(self) -> str:
-        """What its workload is called beside its results: its name, and that its data are synthetic where they are."""
+        """The display name of its workload, marked if its data are synthetic."""
         suffix = identity.SYNTHETIC if str(self.data.name).endswith(identity.SYNTHETIC) else ""
         return f"{self.workload.name or None}{suffix}"
 
     @property
     def stop_at_target(self) -> Any:
-        """The target at which training stops, as JSON; None if it does not stop at any."""
+        """The target at which training stops, as JSON; None if there is none."""
         return self.settings.further.get("stop_at_target")
 
     def leaves(self) -> dict[str, Any]:
@@ -178,14 +187,14 @@ class Cell:
 
 
 UNKNOWN_CELL = Cell()
-"""A cell of which nothing is known."""
+"""A cell without any known value."""
 
 _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, Role)
 
 
 @cache
 def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
-    """The type and the default of each field that JSON may have, by name."""
+    """Type and default of each field that JSON may contain, by name."""
     types = get_type_hints(part)
     return {
         entry.name: (types[entry.name], entry.default)
@@ -195,7 +204,7 @@ def _fields(part: Any) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The values in JSON of the fields of a part."""
+    """Read the fields of a part from JSON."""
     values = {}
     for name, (declared, _) in _fields(part).items():
         value = tree.get(name, MISSING)
@@ -209,7 +218,7 @@ def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(part: Any) -> dict[str, Any]:
-    """The fields of a part as JSON, without those that have their default."""
+    """The fields of a part as JSON, without defaults."""
     tree = {}
     for name, (declared, default) in _fields(part.__class__).items():
         value = getattr(part, name)
@@ -220,7 +229,7 @@ def _written(part: Any) -> dict[str, Any]:
 
 
 def _rest(tree: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a JSON tree is not in the one that is written for it."""
+    """The parts of a JSON tree that `written` does not have."""
     rest = {}
     for name, value in tree.items():
         other = written.get(name, MISSING)
@@ -231,7 +240,7 @@ def _rest(tree: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _merged(tree: dict[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON tree with what only the other has, at any depth."""
+    """A JSON tree, completed at any depth from another."""
     for name, value in further.items():
         own = tree.setdefault(name, value)
         if own is not value and isinstance(own, dict) and isinstance(value, Mapping):
@@ -240,7 +249,7 @@ def _merged(tree: dict[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_order_of(model: Mapping[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """A JSON tree with its names in the order of another, at any depth."""
+    """A JSON tree with its keys ordered as in another."""
     ordered = {name: tree[name] for name in model if name in tree} | tree
     for name, other in model.items():
         if isinstance(other, Mapping) and isinstance(ordered.get(name), dict):

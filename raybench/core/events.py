@@ -1,4 +1,4 @@
-"""The one vocabulary everything downstream speaks: what happened in a trial, as plain JSON objects."""
+"""Events of a trial as plain JSON objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERSION = 1
 Event = dict[str, Any]
 
 ENDS = frozenset({"trial_ended", "check_ended"})
-"""The kinds of event that are the last of a job."""
+"""The kinds of event that end a job."""
 
 EVENTS = "events.jsonl"
 OUTPUT = "output.log"
@@ -26,7 +26,7 @@ def to_line(event: Event) -> str:
 
 
 def now() -> str:
-    """The time, UTC, to the millisecond: 2026-11-21T09:00:00.000Z."""
+    """The current time in UTC, to the millisecond: 2026-11-21T09:00:00.000Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -35,41 +35,52 @@ def _event(kind: str, trial: str, attempt: int, fields: Mapping[str, Any]) -> Ev
 
 
 def trial_started(trial: str, attempt: int, **fields: Any) -> Event:
-    """A trial's process is up: its cell, seed, host, versions and how fair the conditions are."""
+    """Event at the start of a trial's process.
+
+    It has the cell, seed, host, versions and runtime conditions.
+    """
     return _event("trial_started", trial, attempt, fields)
 
 
 def trial_skipped(trial: str, cell: str, reason: str | None) -> Event:
-    """No machine here can hold the trial, and why; it never ran, so that it has no attempt."""
+    """Event for a trial that no machine here can run, with the reason.
+
+    It never ran, so it has no attempt.
+    """
     return {"v": VERSION, "event": "trial_skipped", "t": now(), "trial": trial, "cell_id": cell, "reason": reason}
 
 
 def trial_resumed(trial: str, attempt: int, **fields: Any) -> Event:
-    """Training goes on from a checkpoint of an earlier attempt; the epochs that are in it follow, as this attempt's.
+    """Event when training resumes from a checkpoint of an earlier attempt.
 
-    `epoch`, the last of those; `gaps`, the epochs after each of which another process took over; `of_attempt`, which
-    made the checkpoint.
+    The epochs in the checkpoint follow, as epochs of this attempt. `epoch`: the last of them; `gaps`: the epochs after
+    each of which another process took over; `of_attempt`: the attempt that made the checkpoint.
     """
     return _event("trial_resumed", trial, attempt, fields)
 
 
 def epoch_ended(trial: str, attempt: int, **fields: Any) -> Event:
-    """An epoch is trained and evaluated.
+    """Event after an epoch is trained and evaluated.
 
-    Its measured fields are those of `raybench.results.epoch.Epoch`, which says what each of them is. An epoch repeated
-    after `trial_resumed` has the number of its original attempt, `of_attempt`.
+    Its measured fields are documented at `raybench.results.epoch.Epoch`. An epoch repeated after `trial_resumed` has
+    the number of its original attempt, `of_attempt`.
     """
     return _event("epoch_ended", trial, attempt, fields)
 
 
 def trial_audited(trial: str, attempt: int, **fields: Any) -> Event:
-    """What the conditions around a trial came to (`raybench.monitoring`); told by its supervisor, just before its
-    end."""
+    """Event with the monitored conditions during a trial (`raybench.monitoring`).
+
+    The supervisor emits it just before the end of the trial.
+    """
     return _event("trial_audited", trial, attempt, fields)
 
 
 def check_ended(trial: str, attempt: int, **fields: Any) -> Event:
-    """A check is over: which one, what it found, its seconds and, where it could not be made, why."""
+    """Event at the end of a check.
+
+    It has its name, its result, its seconds and, if it failed, the reason.
+    """
     return _event("check_ended", trial, attempt, fields)
 
 
@@ -85,7 +96,7 @@ def trial_ended(
     warnings: Sequence[str] = (),
     error: Mapping[str, Any] | None = None,
 ) -> Event:
-    """A trial is over: its status, its whole ledger and, where it went wrong, what went wrong.
+    """Event at the end of a trial: status, ledger and any error.
 
     If the grid sets `profile_steps`, the first repeat of a cell has `step_profile` too: `steps`, how many training
     steps were taken after everything else had been measured, and `seconds`, the median time over these of each section
@@ -104,5 +115,8 @@ def trial_ended(
 
 
 def journal_damaged(lines: Sequence[int]) -> Event:
-    """Lines of the journal itself (from 1) cannot be read, and a person has been told so."""
+    """Event for unreadable lines of the journal, numbered from 1.
+
+    The user has been warned of them.
+    """
     return {"v": VERSION, "event": "journal_damaged", "t": now(), "lines": list(lines)}

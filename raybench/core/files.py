@@ -1,4 +1,4 @@
-"""Atomic writes: a line at the end of a file, or a whole file."""
+"""Atomic writes: append to a file, or replace a whole file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ PACKAGE = Path(__file__).parent.parent
 """The folder of the package `raybench`."""
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""How a system says that a disk, or a person's share of it, is full."""
+"""Error numbers that mean that the disk or the user's quota is full."""
 
 
 def append(fd: int, data: bytes) -> None:
-    """Write all of it to the end of a file that was opened with O_APPEND; where that fails, the file is as it was.
+    """Append data completely to a file opened with O_APPEND.
+
+    On failure, the file is restored.
 
     Raises:
-        OSError: it cannot be written, say because the disk is full.
+        OSError: it cannot be written, for example because the disk is full.
     """
     size_before, done = os.fstat(fd).st_size, 0
     try:
@@ -27,14 +29,16 @@ def append(fd: int, data: bytes) -> None:
             done += os.write(fd, data[done:])
     except OSError:
         with suppress(OSError):
-            # Unless somebody else has written behind it.
+            # Unless another process has appended to it in the meantime.
             if os.fstat(fd).st_size == size_before + done:
                 os.ftruncate(fd, size_before)
         raise
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """The same for a file by its name, which is made where it is missing.
+    """Append data to a file by path, as `append` does.
+
+    The file is created if it is missing.
 
     Raises:
         OSError: it cannot be written.
@@ -47,7 +51,7 @@ def append_to(path: Path, data: bytes) -> None:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Write a whole file in the place of the one that is there; where that fails, that one stays.
+    """Replace a file atomically; on failure, the old file stays.
 
     Raises:
         OSError: it cannot be written.

@@ -1,7 +1,8 @@
-"""What makes two cells the same: the digest of everything that can change a result, and of nothing else.
+"""Cell identity: a digest of exactly those values that can change results.
 
-A *cell* is a point of the grid, a *trial* a cell with a repeat number, an *attempt* one try at a trial. A setting that
-came later appears in a cell only where it differs from its default, so that what was measured before keeps its name.
+A *cell* is a point of the grid, a *trial* a cell with a repeat number, an *attempt* one execution of a trial. A setting
+that was added in a later version is part of a cell only if it differs from its default, so that older cells keep their
+identity.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 SCHEMA = 1
-"""The form of a cell; raised when a field changes its meaning."""
+"""Version of the format of a cell; raised when a field changes its meaning."""
 
 ID_DIGITS = 12
 
 
 def canonical(cell: Mapping[str, Any]) -> str:
-    """A cell, or another tree of plain values, as canonical JSON: keys sorted, no spaces, floats as Python prints them.
+    """A cell, or another tree of plain values, as canonical JSON.
+
+    Keys are sorted, there are no spaces, and floats are written as Python prints them.
 
     Raises:
-        ValueError: a number is not finite, which no JSON can say.
+        ValueError: a number is not finite, which JSON cannot represent.
     """
     return json.dumps(cell, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -32,11 +35,13 @@ def digest(tree: Mapping[str, Any]) -> str:
 
 
 AFTERWARDS = frozenset({"warmup_epochs"})
-"""Fields of a cell that change no training: they say which of its epochs count, and may change after it."""
+"""Fields of a cell that do not affect training and may change after it.
+
+They say which of its epochs count as steady."""
 
 
 def cell_id(cell: Mapping[str, Any]) -> str:
-    """The digest of a cell without the fields that apply only afterwards (`AFTERWARDS`)."""
+    """The digest of a cell without the fields in `AFTERWARDS`."""
     return digest({name: value for name, value in cell.items() if name not in AFTERWARDS})
 
 
@@ -46,20 +51,28 @@ def trial_id(cell: str, repeat: int) -> str:
 
 
 SYNTHETIC = "-synthetic"
-"""How the name of a data set ends whose examples are made up."""
+"""Suffix of the name of a synthetic data set."""
 
 
 SMOKE = "~smoke"
-"""How the name of a grid ends that was cut to see whether it runs; a grid file cannot give itself such a name."""
+"""Suffix of the name of a grid in a smoke run.
+
+A grid file cannot give itself such a name."""
 
 
 def is_smoke(grid: str | None) -> bool:
-    """Whether results of a grid of this name are those of a grid that was cut, and say nothing of the grid."""
+    """Return whether a grid name is that of a smoke run.
+
+    Results of a smoke run do not count for the grid.
+    """
     return bool(grid) and str(grid).endswith(SMOKE)
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf of a cell with its dotted name (`settings.batch_size`); a list is a leaf."""
+    """Yield every leaf of a cell with its dotted name (`settings.batch_size`).
+
+    A list is a leaf.
+    """
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{key}.")

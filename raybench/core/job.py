@@ -1,4 +1,4 @@
-"""What a trial process is told, and the recipe it reads from its cell."""
+"""The input of a trial process, and the recipe in its cell."""
 
 from __future__ import annotations
 
@@ -12,29 +12,34 @@ from raybench.core.cell import Cell
 from raybench.core.settings import Settings
 
 EVALUATION_BATCH_SIZE = 1000
-"""Pictures in one batch of evaluation, where the grid says nothing. It changes no result, only memory and time."""
+"""Default number of examples in an evaluation batch.
+
+It does not change the result, only memory and time."""
 
 GROUPED, DEVICES, SPMD = "grouped", "devices", "spmd"
-"""How replicas are made: in one computation on one device, each on a device of its own, or as one program that XLA
-spreads over the devices."""
+"""Replication modes: one computation on one device, one device each, or one SPMD program.
+
+XLA spreads an SPMD program over the devices."""
 
 SUM_OVER_REPLICAS = "sum_over_replicas"
-"""The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed over them."""
+"""The decay rule of a published tutorial.
+
+Each replica adds the decay, and the gradients are summed over the replicas."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A metric and the bound it has to reach."""
+    """A metric and the bound it must reach."""
 
     metric: str
     at_least: float | None = None
     at_most: float | None = None
 
     def reached(self, metrics: Mapping[str, float]) -> bool:
-        """Whether an epoch's metrics reach the target; one that is not a number does not.
+        """Return whether an epoch's metrics reach the target; NaN does not.
 
         Raises:
-            LookupError: no such metric, with the ones there are.
+            LookupError: there is no such metric; the message lists the metrics.
         """
         if self.metric not in metrics:
             raise LookupError(f"the target's metric {self.metric!r} is not one of {', '.join(sorted(metrics))}")
@@ -48,29 +53,29 @@ class Target:
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt at a trial, complete: it is all that crosses into the trial's process.
+    """One attempt at a trial, complete: the only input of the trial's process.
 
     Attributes:
         cell: everything that can change the result.
         workload: `WorkloadInfo.to_json()`.
         data_root: where the data sets are.
         folder: where the attempt's events, its output and its traceback go.
-        cores: the CPU cores the trial owns.
-        visible: the accelerators it may see, as their driver names them.
+        cores: the CPU cores reserved for the trial.
+        visible: the accelerators it may use, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
-        host_busy: whether other programs keep the machine busy; then its threads wait without spinning.
-        timeout: seconds after which it is ended; 0: never.
-        memory_limit: bytes that each of its processes may take (`raybench.core.memory.limit`); 0: all there are.
-        checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none are made.
-        profile_steps: further training steps that are timed by section once the trial is over; 0: none.
-        resume: how many epochs of earlier attempts are known to be over, from which it may go on; None: it begins
-            afresh, whatever checkpoints there are.
-        labels: what a person calls it (run name, grid, profile): carried into its first event, never used.
-        versions: what the caller knows of versions (Ray's).
-        python: the interpreter that it runs in; empty for the one raybench runs in.
-        code: the folder with the snapshot of a user's workload files; empty: they are used where they are.
-        check: the check that is made instead of a training run, a folder of `raybench.checks`; empty: none.
-        warnings: what its results have to be read with; told at its end.
+        host_busy: whether other programs keep the machine busy; its threads then wait without spinning.
+        timeout: seconds after which it is ended; 0: no limit.
+        memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
+        checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
+        profile_steps: additional training steps, timed by section after the trial; 0: none.
+        resume: number of completed epochs of earlier attempts, from which it may resume; None: start from scratch, even
+            if there are checkpoints.
+        labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
+        versions: versions known to the caller (Ray's).
+        python: the interpreter that runs it; empty for raybench's own.
+        code: the folder with the snapshot of a user's workload files; empty: the original files are used.
+        check: the check to run instead of training, a folder of `raybench.checks`; empty: none.
+        warnings: caveats of its results, reported at its end.
     """
 
     trial: str
@@ -100,7 +105,10 @@ class Job:
 
     @property
     def code_folder(self) -> Path:
-        """The folder from which a user's workload files are run; of no meaning for a shipped workload."""
+        """The folder from which a user's workload files are run.
+
+        Undefined for a built-in workload.
+        """
         return Path(self.code) if self.code else Path(self.workload["file"] or "").absolute().parent
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +118,7 @@ class Job:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The job that `to_json` wrote."""
+        """Read the job that `to_json` wrote."""
         target = value.get("target")
         parts = {"cell": Cell.from_json(value["cell"]), "target": Target(**target) if target else None}
         return cls(**{**value, **parts})
@@ -118,12 +126,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """The settings of a cell as an engine reads them, with the replicas and devices that it has.
+    """A cell's settings, replicas and devices, as an engine reads them.
 
     Attributes:
-        replicas: groups of the global batch with batch statistics of their own.
-        replication: how they are made: `grouped` (one computation on one device), `devices` (each on a device of its
-            own), `spmd` (one program that a compiler spreads over the devices); empty for one replica on one device.
+        replicas: parts of the global batch with their own batch statistics.
+        replication: `grouped` (one computation on one device), `devices` (one device each) or `spmd` (one program that
+            a compiler spreads over the devices); empty for one replica on one device.
         devices: how many devices the trial computes on.
         stop_at_target: whether training ends when it reaches the target.
     """
@@ -135,7 +143,7 @@ class Recipe(Settings):
 
     @classmethod
     def from_cell(cls, cell: Cell) -> Self:
-        """The recipe in a cell's settings."""
+        """Read the recipe from a cell's settings."""
         return cls(
             **vars(cell.settings),
             replicas=cell.device.replicas,
@@ -151,5 +159,5 @@ class Recipe(Settings):
 
     @property
     def acting_decay(self) -> float:
-        """λ as it acts: times the replicas where each of them adds it and the sum is taken."""
+        """The effective weight decay λ, multiplied by the replicas under `SUM_OVER_REPLICAS`."""
         return self.weight_decay * (self.replicas if self.decay_rule == SUM_OVER_REPLICAS else 1)

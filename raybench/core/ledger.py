@@ -1,4 +1,4 @@
-"""Where a trial's time went: sections that exclude each other and add up to the wall time."""
+"""Breakdown of a trial's wall time into disjoint sections."""
 
 from __future__ import annotations
 
@@ -22,24 +22,28 @@ SECTIONS = (
 )
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
 COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
-"""Where compilation during a section is charged: that of evaluation is no training time."""
+"""The section that compilation in a section is charged to.
+
+Compilation during evaluation does not count as training time."""
 STEP_SECTIONS = ("input", "forward", "loss", "backward", "optimizer")
-"""The sections of a training step that `profile_steps` times: the batch, until it is ready on the device; the model;
-the loss, with the metrics and their sums; the gradients; the optimizer."""
+"""The sections of a training step that `profile_steps` times.
+
+`input`: the batch, until it is ready on the device; `forward`: the model; `loss`: the loss, with the metrics and their
+sums; `backward`: the gradients; `optimizer`: the optimizer."""
 ALWAYS_SHOWN = frozenset(SECTIONS) - {"compile_evaluate", "checkpoint"}
 
 
 class Ledger:
     """Charges every nanosecond to exactly one section.
 
-    One section is open at any moment: `setup` from the start, the innermost `section(…)` where one is entered, `other`
-    elsewhere. So sections cannot overlap, and their sum is the wall time by construction. The processor time of all
-    threads of the process is charged at the same moments to the same sections; beside both stands what a device's own
-    clock says of the epoch's sections, where it has one.
+    One section is open at any moment: `setup` from the start, the innermost active `section(…)`, and otherwise `other`.
+    So sections cannot overlap, and their sum is the wall time by construction. The processor time of all threads of the
+    process is charged at the same moments to the same sections. If a device has its own clock, its times of the epoch's
+    sections are recorded separately.
 
     Args:
-        started: when the process began, by `clock`, so that all its processor time is the ledger's; where it is not
-            known, both accounts begin now.
+        started: when the process began, by `clock`, so that all its processor time is counted; if it is not known, wall
+            time and processor time are counted from now.
         clock: a monotonic clock in nanoseconds, the same for the whole host.
         processor: the processor time of this process in nanoseconds.
     """
@@ -67,7 +71,7 @@ class Ledger:
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Charge what happens inside to `name`, and then go on with the section around it."""
+        """Charge the enclosed time to `name`, then return to the enclosing section."""
         outer = "other" if self._open == "setup" else self._open
         self._switch(name)
         try:
@@ -76,12 +80,12 @@ class Ledger:
             self._switch(outer)
 
     def move(self, nanoseconds: int, source: str, target: str, processor: int | None = None) -> None:
-        """Charge a time to another section after all, such as a first step's compilation.
+        """Move time to another section, such as a first step's compilation.
 
         Args:
-            nanoseconds: of wall time; no more is moved than there is.
-            processor: of processor time; where nobody counted it, as large a part of what the source has of it in
-                this epoch as the wall time is.
+            nanoseconds: wall time; at most the time in `source` is moved.
+            processor: processor time; None: the same fraction of the source's processor time in this epoch as of its
+                wall time.
         """
         amount = min(max(nanoseconds, 0), self._spent[source])
         if processor is None:
@@ -95,11 +99,11 @@ class Ledger:
         self._used[target] += used
 
     def note_device(self, section: str, nanoseconds: int) -> None:
-        """What a device's own clock says that its work in a section of this epoch took."""
+        """Add the device clock's time of a section to this epoch."""
         self._device[section] = self._device.get(section, 0) + nanoseconds
 
     def begin_epoch(self) -> None:
-        """Start the account of an epoch."""
+        """Start an epoch."""
         self._switch(self._open)
         self._spent_before, self._used_before = dict(self._spent), dict(self._used)
         self._device = {}
@@ -110,26 +114,31 @@ class Ledger:
         return _seconds({name: self._spent[name] - self._spent_before[name] for name in EPOCH_SECTIONS})
 
     def epoch_cpu(self) -> dict[str, float]:
-        """Processor seconds of each section since `begin_epoch`, of the sections that `epoch` names."""
+        """Processor seconds of the sections that `epoch` returns, since `begin_epoch`."""
         used = {name: self._used[name] - self._used_before[name] for name in self.epoch()}
         return _seconds(used)
 
     def epoch_device(self) -> dict[str, float]:
-        """Seconds by the device's own clock of each section since `begin_epoch`; empty where it has none."""
+        """Seconds of each section since `begin_epoch`, by the device's clock.
+
+        Empty if the device has no clock.
+        """
         return _seconds(self._device)
 
     def state(self) -> dict[str, dict[str, int]]:
-        """Both accounts as they stand, in nanoseconds, for another process to go on from."""
+        """Wall and processor time by section in nanoseconds, for `go_on` in another process."""
         self._switch(self._open)
         return {"spent": dict(self._spent), "used": dict(self._used)}
 
     def go_on(self, state: Mapping[str, Mapping[str, int]]) -> None:
-        """Go on from the accounts of a process that was lost: what this one took so far is charged to `checkpoint`.
+        """Continue from the accounts of a lost process.
 
-        From here on the sections, and the wall time that they add up to, are those of both processes.
+        The time of this process so far is charged to `checkpoint`.
+
+        From here on the sections, and the wall time they add up to, are those of both processes.
 
         Raises:
-            KeyError, TypeError, ValueError: it is not what `state` has given; nothing was changed.
+            KeyError, TypeError, ValueError: it is not a result of `state`; nothing was changed.
         """
         spent, used = ({name: int(state[kind][name]) for name in SECTIONS} for kind in ("spent", "used"))
         if min(*spent.values(), *used.values()) < 0:
@@ -146,10 +155,10 @@ class Ledger:
         return _seconds(self._spent), round((self._since - self.started + self._earlier) * NANO, 6)
 
     def cpu(self) -> dict[str, float]:
-        """Processor seconds of every section up to where it was closed."""
+        """Processor seconds of every section until `close`."""
         return _seconds({name: used for name, used in self._used.items() if self._spent[name] or name in ALWAYS_SHOWN})
 
 
 def _seconds(spent: Mapping[str, int]) -> dict[str, float]:
-    """Nanoseconds to seconds, to the microsecond; a section nobody asked for is left out."""
+    """Convert nanoseconds to seconds, to the microsecond; omit unused optional sections."""
     return {name: round(ns * NANO, 6) for name, ns in spent.items() if ns or name in ALWAYS_SHOWN}

@@ -1,4 +1,4 @@
-"""Memory that ran out: how much a trial may take, how to see that it was too little, and how much was asked for."""
+"""Memory limits, detection of out-of-memory errors, and the size of the failed allocation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 KIB = 1024
 UNITS = " KMGTPE"
-"""Each is 1024 of the one before."""
+"""Prefixes of units; each is 1024 times the one before."""
 
 SIZES: Mapping[str, int] = {"double": 8, "int64": 8, "float": 4, "int32": 4, "half": 2, "bfloat16": 2}
-"""Bytes of the types that TensorFlow names; any other is one of a byte."""
+"""Bytes per element by TensorFlow's type name; 1 if not listed."""
 
 SIGNS = (
-    "alloc_failed",  # of cuBLAS and cuDNN
+    "alloc_failed",  # cuBLAS and cuDNN
     "bad_alloc",
     "can't allocate memory",
     "cannot allocate memory",
@@ -28,17 +28,19 @@ SIGNS = (
     "resource_exhausted",
     "status: 1, message: could not create a",  # oneDNN's dnnl_out_of_memory is 1
 )
-"""What frameworks write, in small letters, when there is no more memory, before they raise or die of it."""
+"""Lower-case substrings of frameworks' out-of-memory messages."""
 
 SIGNS_UNDER_A_LIMIT = ("thread creation failed: resource temporarily unavailable", "can't start new thread")
-"""What may be too many threads as well, but under a limit of memory is no memory for another one's stack."""
+"""Messages that mean out of memory only under a memory limit.
+
+They may also mean too many threads, but under a limit there is no memory for another thread's stack."""
 
 
 class OutOfMemory(Exception):
-    """Memory ran out where no trial's own end tells of it.
+    """Memory ran out, if no `trial_ended` event reports it.
 
     Attributes:
-        sizes: what `describe` made of it.
+        sizes: the result of `describe`.
     """
 
     def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
@@ -47,7 +49,7 @@ class OutOfMemory(Exception):
 
 
 def looks_like_oom(text: str, limited: bool = False) -> bool:
-    """Whether an error's message, or a dead process's output, tells that memory ran out.
+    """Return whether an error message or output reports out of memory.
 
     Args:
         limited: whether the process had a limit.
@@ -57,7 +59,10 @@ def looks_like_oom(text: str, limited: bool = False) -> bool:
 
 
 def _amount(match: re.Match[str]) -> int:
-    """`2.00 GiB`, `1.2G`, `256.00 MB`: frameworks count in powers of 1024, whatever they call them."""
+    """Bytes of a size such as `2.00 GiB`, `1.2G` or `256.00 MB`.
+
+    Frameworks count in powers of 1024 with any suffix.
+    """
     return round(float(match[1]) * 2.0 ** (10 * UNITS.index(match[2] or " ")))
 
 
@@ -80,29 +85,34 @@ ASKED: tuple[tuple[str, Callable[[re.Match[str]], int]], ...] = (
     (rf"Attempting to (?:allocate|reserve) {_AMOUNT}", _amount),  # XLA on a TPU
     (rf"Unable to allocate {_AMOUNT}", _amount),  # NumPy
 )
-"""How each framework words what it asked for, and how that is read."""
+"""Patterns of each framework's failed allocation, with the function that parses the size."""
 
 
 def asked_bytes(text: str) -> int | None:
-    """The allocation that failed, where an error's message or a dead process's output tells it: the last one told."""
+    """Bytes of the last failed allocation in a text, or None.
+
+    The text is an error message or a dead process's output.
+    """
     allocations = ((match.start(), parse(match)) for pattern, parse in ASKED for match in re.finditer(pattern, text))
     return max(allocations, default=(0, None))[1]
 
 
 def describe(text: str, peak: int | None, limit: int) -> dict[str, int]:
-    """What is known of memory that ran out, in bytes: `asked_bytes`, `peak_bytes`, `limit_bytes`."""
+    """Known sizes of an out-of-memory error: `asked_bytes`, `peak_bytes`, `limit_bytes`."""
     sizes = {"asked_bytes": asked_bytes(text), "peak_bytes": peak, "limit_bytes": limit}
     return {name: value for name, value in sizes.items() if value}
 
 
 def limit(bytes_: int) -> None:
-    """Give this process, and each that it starts, so much memory of its own; 0: all there is.
+    """Limit the private memory of this process and its children.
 
-    The kernel's RLIMIT_DATA, which counts what a process may write and shares with nobody, touched or not. Frameworks
-    reserve address space by the terabyte without writing to it, so RLIMIT_AS would end them at their import; and a
-    watcher that ended the process at a resident size could only kill, where a refused allocation is an error that the
-    framework raises at the line that asked, and that evaluation can answer with a smaller batch. It is a soft limit,
-    for `lift`. Only Linux counts anonymous mappings, and elsewhere this does nothing.
+    0 sets no limit.
+
+    It sets the kernel's RLIMIT_DATA, which counts private writable memory, touched or not. Frameworks reserve address
+    space by the terabyte without writing to it, so RLIMIT_AS would end them at their import. A watcher of the resident
+    size could only kill the process, while a refused allocation is an error that the framework raises at the line that
+    asked, and to which evaluation can respond with a smaller batch. It is a soft limit, for `remove_limit`. Only Linux
+    counts anonymous mappings; on other systems this does nothing.
     """
     if bytes_ and sys.platform == "linux":
         import resource
@@ -113,7 +123,10 @@ def limit(bytes_: int) -> None:
 
 
 def limit_applies(bytes_: int) -> bool:
-    """Whether that limit holds for this process, as far as one was asked for."""
+    """Return whether the requested limit is in force in this process.
+
+    True if none was requested.
+    """
     if not bytes_ or sys.platform != "linux":
         return not bytes_
     import resource
@@ -123,7 +136,7 @@ def limit_applies(bytes_: int) -> bool:
 
 
 def remove_limit() -> None:
-    """Take the limit away: whoever is to tell that memory ran out needs some."""
+    """Remove the limit, because reporting an out-of-memory error needs memory."""
     if sys.platform == "linux":
         import resource
 
@@ -132,7 +145,7 @@ def remove_limit() -> None:
 
 
 def format_bytes(error: Mapping[str, Any]) -> str:
-    """What an `oom` came to: `in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 2.0 GiB`."""
+    """Format an `oom` error: `in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 2.0 GiB`."""
     parts = [f"in {error['phase']}"] if error.get("phase") else []
     for name in ("asked", "peak", "limit"):
         value = error.get(f"{name}_bytes")
@@ -142,7 +155,7 @@ def format_bytes(error: Mapping[str, Any]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people write them: 512 bytes, 1.5 MiB, 2.0 GiB."""
+    """Format bytes for display: 512 bytes, 1.5 MiB, 2.0 GiB."""
     if count < KIB:
         return f"{count:g} bytes"
     power = int(math.log(count, KIB))

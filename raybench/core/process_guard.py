@@ -1,4 +1,4 @@
-"""Processes that end with whoever wanted them: nothing of a trial outlives the one who asked for it."""
+"""Process lifetime: no process of a trial outlives the process that requested it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to send this process a signal when its parent goes (Linux; `watch` serves everywhere)."""
+    """Signal this process when its parent ends (Linux; elsewhere `watch`)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, whatever session it made for itself (Linux)."""
+    """Adopt every orphaned descendant, even in another process session (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def watch(descriptor: int) -> None:
-    """End this process's group when the other end of a pipe is closed: whoever wanted the result is gone."""
+    """Kill this process's group when the other end of a pipe closes.
+
+    The pipe closes when the process that requested the result ends.
+    """
 
     def wait() -> None:
         poll = select.poll()
@@ -43,15 +46,16 @@ def watch(descriptor: int) -> None:
 
 
 def guard(lifeline: int, last: Callable[[], object]) -> None:
-    """Fork a child, in which alone this returns, and stay its guard: once it or whoever wanted it has gone, end all.
+    """Fork a child, in which alone this returns, and guard it.
 
-    All is the child and whatever descends from it: as they are adopted when their parents end, none gets away by a
-    session or an environment of its own. If the guard itself is killed, the kernel sends its child SIGTERM, at which
-    it does the same in the guard's place; a process that the child forks has to take that handler back.
+    When the child or its requester ends, the guard ends the child and all its descendants. Orphaned descendants are
+    adopted, so none escapes by a process session or an environment of its own. If the guard itself is killed, the
+    kernel sends its child SIGTERM, whose handler does the same in the guard's place; a process that the child forks has
+    to reset that handler.
 
     Args:
-        lifeline: a pipe whose other end is closed when whoever wanted the child has gone.
-        last: what is done when all have ended.
+        lifeline: a pipe whose other end is closed when the requester of the child has ended.
+        last: called when all processes have ended.
     """
     adopt_orphans()
     wakeup_read, wakeup_write = os.pipe()
@@ -99,7 +103,11 @@ def _stay(child: int, lifeline: int, wakeup_read: int, last: Callable[[], object
 
 
 def _reap(child: int) -> int | None:
-    """Take note of every child that has ended; the exit code of the one that is named, if it has."""
+    """Reap every child that has ended.
+
+    Returns:
+        The exit code of `child` if it is one of them.
+    """
     with suppress(ChildProcessError):
         while (result := os.waitpid(-1, os.WNOHANG))[0]:
             if result[0] == child:
@@ -108,7 +116,7 @@ def _reap(child: int) -> int | None:
 
 
 def children() -> set[int]:
-    """The processes whose parent this one is, where /proc tells."""
+    """Process ids of this process's children, if the system has /proc."""
     own_pid, pids = str(os.getpid()), set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
@@ -119,11 +127,13 @@ def children() -> set[int]:
 
 
 def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:
-    """End every child, and each that is adopted as its parent ends, and wait for that; where there is none, at once.
+    """Kill every child and adopted descendant, and wait until they have ended.
+
+    Returns at once if there is none.
 
     Args:
-        spare: those that may stay.
-        seconds: after which what cannot be ended, for the kernel is busy with it, is left.
+        spare: processes that are left running.
+        seconds: the time limit, after which processes that the kernel cannot end yet are left.
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""A process's place among those that train one model together."""
+"""The rank of a process among those that train one model together."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Rank:
 
     Attributes:
         number: from 0.
-        count: how many there are.
-        meeting: the file through which they find one another.
+        count: how many ranks there are.
+        meeting: the file through which the ranks find one another.
     """
 
     number: int = 0
@@ -24,7 +24,10 @@ class Rank:
     meeting: str = ""
 
     def share(self, values: Sequence[T]) -> Sequence[T]:
-        """Its contiguous part of what is divided evenly; where there is less than one for each, they share."""
+        """Return this rank's contiguous part of evenly divided values.
+
+        If there are fewer values than ranks, ranks share them.
+        """
         if 0 < len(values) < self.count:
             return [values[self.number % len(values)]]
         size = len(values) // self.count
@@ -35,11 +38,11 @@ _here = Rank()
 
 
 def current_rank() -> Rank:
-    """The rank that this process is."""
+    """Return the rank of this process."""
     return _here
 
 
 def set_rank(rank: Rank) -> None:
-    """Make this process that rank, for good."""
+    """Set the rank of this process permanently."""
     global _here
     _here = rank

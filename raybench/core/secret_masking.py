@@ -1,8 +1,8 @@
-"""A grid without its secrets, for all that is kept of it.
+"""Masking of secrets in everything that is stored about a grid.
 
-Secret are the values of `env_vars`, and users, passwords and queries of URIs.
+Secrets are the values of `env_vars`, and users, passwords and queries of URIs.
 
-No secret takes part in a cell's identity, so that what was run is known again without them.
+No secret is part of a cell's identity, so that earlier results are recognised without them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,30 @@ import yaml
 HIDDEN = "***"
 
 VARIABLES = "env_vars"
-"""The entry of a Ray `runtime_env` that sets environment variables, of which any may be a secret."""
+"""The entry of a Ray `runtime_env` that sets environment variables.
+
+Any of them may be a secret."""
 
 _COMMENT_USER = re.compile(r"(?<=://)[^\s/]*@")
-"""User and password of a URI in running text, where a later word may hold an @, too."""
+"""User and password of a URI in running text.
 
-# Up to the last @: a password may hold an unescaped slash, question mark or @ of its own. A URI whose beginning was
-# forgotten has one too.
+A later word of the text may also contain an @."""
+
+# Up to the last @: a password may contain an unescaped slash, question mark or @. The second alternative matches a URI
+# without its scheme.
 USER = re.compile(r"(?<=://)\S*@|^[^\s:/]+:(?!//)\S*@")
 QUERY = re.compile(r"([?&;#][^=&;#\s]+=)[^&;#\s]+")
 _NODE = re.compile(r"(&\S+\s+)?(.*?)(\s*)", re.DOTALL)
-"""A scalar as it is written, with the anchor before it and the space that belongs to a block."""
+"""A YAML scalar with its anchor and the trailing space of a block."""
 
 
 def redact(uri: str) -> str:
-    """A URI without user, password and the values of its query: `postgresql://***@db/runs?sslkey=***`."""
+    """Mask user, password and query values of a URI: `postgresql://***@db/runs?sslkey=***`."""
     return QUERY.sub(rf"\1{HIDDEN}", USER.sub(f"{HIDDEN}@", uri))
 
 
 def mask(tree: Any) -> Any:
-    """Plain data with `***` in place of each secret."""
+    """Replace each secret in plain data by `***`."""
     if isinstance(tree, Mapping):
         return {
             name: dict.fromkeys(value, HIDDEN) if name == VARIABLES and isinstance(value, Mapping) else mask(value)
@@ -48,11 +52,11 @@ def mask(tree: Any) -> Any:
 
 
 def mask_yaml(text: str) -> str:
-    """The text of a grid file with `***` in place of each secret; the rest stays as it is written."""
+    """Replace each secret in a grid file by `***`, without other changes."""
     try:
         root = yaml.compose(text, yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
-        return ""  # what cannot be read may hold anything
+        return ""  # an unreadable file may contain secrets anywhere
     secrets = {(node.start_mark.index, node.end_mark.index): value for node, value in _secrets(root, False)}
     for (start, end), value in sorted(secrets.items(), reverse=True):
         anchor, _, space = _NODE.fullmatch(text[start:end]).groups("")  # type: ignore[union-attr]
@@ -61,7 +65,7 @@ def mask_yaml(text: str) -> str:
 
 
 def _secrets(node: Any, inside: bool) -> Iterator[tuple[Any, str]]:
-    """The scalars that hold secrets, each with what stands in its place.
+    """Yield the scalars that contain secrets, each with its masked value.
 
     Args:
         node: a node of the YAML document.
@@ -80,7 +84,7 @@ def _secrets(node: Any, inside: bool) -> Iterator[tuple[Any, str]]:
 
 
 def mask_words(text: str, runtime_env: Mapping[str, Any]) -> str:
-    """Another program's message about a `runtime_env`, without its secrets."""
+    """Mask the secrets of a `runtime_env` in another program's message."""
     variables = runtime_env.get(VARIABLES)
     values = {str(value) for value in variables.values()} if isinstance(variables, Mapping) else set()
     for value in sorted(values - {""}, key=len, reverse=True):

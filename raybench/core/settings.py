@@ -1,9 +1,9 @@
-"""The settings of a training run, each declared once with all that other modules have to know of it.
+"""The settings of a training run, each declared once with its metadata.
 
-`Settings` says how a model is trained: it is part of a cell's identity, and engines read it. `RunOptions` says with
-which framework, on how much of a device and under which supervision a trial runs. The fields of both are the settings
-of a grid file; their metadata (`Setting`) is what the schema, the messages, the identity, the comparison, the checks,
-the estimates and the columns of tables are derived from. No Pydantic here: a trial's process has NumPy and a framework.
+`Settings` defines how a model is trained: it is part of a cell's identity, and engines read it. `RunOptions` defines
+the framework, the share of a device and the supervision of a trial. The fields of both are the settings of a grid file;
+the schema, the messages, the identity, the comparison, the checks, the estimates and the columns of tables are derived
+from their metadata (`Setting`). No Pydantic here, since a trial's process has only NumPy and a framework.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hin
 
 
 class Effect(Enum):
-    """What a setting has an effect on."""
+    """The effects that a setting can have."""
 
     SPEED = "speed"
-    """Seconds of training or evaluation for an example."""
+    """Seconds per example in training or evaluation."""
     CONVERGENCE = "convergence"
-    """How many epochs a quality takes, and what quality is reached."""
+    """Epochs to reach a quality, and the quality reached."""
     MEMORY = "memory"
     """Memory of a training step."""
     WEIGHT_DECAY = "weight_decay"
-    """How weight decay acts, but for its amount: what the weight-decay check proves."""
+    """The form of weight decay, not its amount.
+
+    The weight-decay check tests it."""
 
 
 SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY = Effect
@@ -40,7 +42,10 @@ AUGMENTATION_SIZES = {"crop": 4, "cutout": 8}
 
 
 class Missing(Enum):
-    """The value of a setting that a source of results leaves out; it is false, and equal to nothing else."""
+    """The value of a setting that a source of results omits.
+
+    It is false, and equal to nothing else.
+    """
 
     MISSING = "missing"
 
@@ -57,20 +62,21 @@ class Setting:
 
     Attributes:
         name: in a grid file.
-        type: of its value, as Python's typing has it.
+        type: of its value, as a Python type annotation.
         default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
         description: for a grid file's schema and the documentation.
         examples: of values in a grid file.
-        affects: what it has an effect on.
+        affects: its effects.
         engines: the frameworks that implement it; None for all. A cell that sets it cannot run with another.
-        ignored_by: frameworks under which it changes nothing, so that it is no part of their cells.
-        optimizers: those whose own setting it is; empty for a setting of every run.
-        optional: left out of the identity while it has its default, so that cells from before it keep theirs.
+        ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
+        optimizers: the optimizers that have this setting; empty if every run has it.
+        optional: whether the identity omits it at its default, so that cells that are older than the setting keep
+            theirs.
         nullable: whether null is a value in a grid file.
-        label: what sentences call it.
+        label: its name in sentences.
         unit: of its number.
-        canonical: from a grid file's value to the one form that a digest needs.
-        limits: `gt`, `ge`, `lt` or `le` of its number.
+        canonical: converts a grid file's value to the canonical form for the digest.
+        limits: bounds of its number: `gt`, `ge`, `lt` or `le`.
     """
 
     name: str
@@ -91,20 +97,20 @@ class Setting:
 
     @cached_property
     def types(self) -> tuple[Any, ...]:
-        """The types that a value may have, without that of null."""
+        """The types that a value may have, except null."""
         if get_origin(self.type) not in (UnionType, Union):
             return (self.type,)
         return tuple(kind for kind in get_args(self.type) if kind is not NoneType)
 
     @cached_property
     def path(self) -> tuple[str, ...]:
-        """Where it is in the JSON of a cell's settings."""
+        """Path in the JSON of a cell's settings."""
         if self.name == "optimizer":
             return "optimizer", "name"
         return ("optimizer", self.name) if self.optimizers else (self.name,)
 
     def canonical_value(self, value: Any) -> Any:
-        """A grid file's value in the one form that a digest needs."""
+        """A grid file's value in the canonical form for the digest."""
         if self.canonical is not None:
             return self.canonical(value)
         if self.types == (float,) and value is not None:
@@ -112,7 +118,7 @@ class Setting:
         return value
 
     def applies_to(self, optimizer: str) -> bool:
-        """Whether runs with an optimiser have it."""
+        """Return whether runs with an optimizer have this setting."""
         return not self.optimizers or optimizer in self.optimizers
 
 
@@ -132,7 +138,10 @@ def setting(
     canonical: Callable[[Any], Any] | None = None,
     **limits: float,
 ) -> Any:
-    """Declare a setting as the field of a dataclass; the arguments are the attributes of `Setting`."""
+    """Declare a setting as the field of a dataclass.
+
+    The arguments are the attributes of `Setting`.
+    """
     declared = {
         "default": default,
         "description": description,
@@ -194,16 +203,16 @@ def _numbers(values: Collection[Any]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is trained.
+    """The training settings of a cell.
 
-    A value that a source of results leaves out is `MISSING`; in a cell that was planned none is.
+    A value that a source of results omits is `MISSING`; a planned cell has every value.
     """
 
     epochs: int | float = setting(
         10,
         "How often training goes through the training set; the last epoch is shorter where it is not a whole number.",
         examples=[10, 9.9],
-        affects=(),  # how long a run is, not what an epoch of it takes or learns
+        affects=(),  # the length of a run does not change the time or the convergence of an epoch
         unit="epochs",
         gt=0,
     )
@@ -424,20 +433,20 @@ class Settings:
         ge=1,
     )
     further: Mapping[str, Any] = field(default_factory=dict)
-    """What is in the JSON and is no setting of this version."""
+    """Entries of the JSON that are not settings of this version."""
 
     def __post_init__(self) -> None:
-        """Fill in the defaults that depend on the optimiser."""
+        """Fill in the defaults that depend on the optimizer."""
         for name, by_optimizer in (("learning_rate", LEARNING_RATES), ("decay", DECAYS)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, by_optimizer.get(self.optimizer, MISSING))
 
     @classmethod
     def of(cls, resolved: Mapping[str, Any]) -> Self:
-        """The settings among the values of a grid, in the one form that a digest needs.
+        """Select the settings among a grid's values, in canonical form.
 
-        Numbers that are written in several ways become one (`1` and `1.0` for a rate), and what the optimiser does not
-        use has its default.
+        Numbers that can be written in several ways get one form (`1` and `1.0` for a rate), and settings that the
+        optimizer does not use have their default.
         """
         values = {
             setting.name: setting.canonical_value(resolved[setting.name])
@@ -449,12 +458,12 @@ class Settings:
         return settings
 
     def only(self, names: Collection[str]) -> Settings:
-        """The same with the settings of these names alone; the others are `MISSING`."""
+        """Keep only the settings of these names; the others are `MISSING`."""
         return Settings(**{name: getattr(self, name) if name in names else MISSING for name in TRAINING})
 
     @property
     def optimizer_settings(self) -> dict[str, Any]:
-        """The optimiser's `name` and its own settings, as plain values."""
+        """The optimizer's `name` and its own settings, as plain values."""
         own_settings = (
             setting for setting in TRAINING.values() if setting.optimizers and setting.applies_to(self.optimizer)
         )
@@ -464,7 +473,10 @@ class Settings:
         return {name: value for name, value in values.items() if value is not MISSING}
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as they are in the JSON of a cell, with the optimiser's own in a map."""
+        """The settings as in the JSON of a cell.
+
+        The optimizer's own settings are in a map.
+        """
         optimizer = self.optimizer_settings
         tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
         for setting in TRAINING.values():
@@ -475,11 +487,13 @@ class Settings:
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], **overrides: Any) -> Self:
-        """The settings in the JSON of a cell; one that is not there, or not of its type, is `MISSING`.
+        """Read the settings from the JSON of a cell.
+
+        A setting that is not there, or has a wrong type, is `MISSING`.
 
         Args:
-            tree: what `to_json` made, or a source of results that leaves something out.
-            more: further fields of a subclass.
+            tree: the result of `to_json`, or a source of results that omits values.
+            overrides: additional fields of a subclass.
         """
         optimizer = tree.get("optimizer")
         nested: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
@@ -498,7 +512,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """With which framework, on how much of a device and under which supervision a trial runs."""
+    """Framework, share of a device and supervision of a trial."""
 
     framework: Literal["torch", "torch_xla", "tensorflow"] | None = setting(
         None,
@@ -612,7 +626,7 @@ SETTINGS: Mapping[str, Setting] = {**TRAINING} | {one.name: one for one in _decl
 DEFAULTS: Mapping[str, Any] = {
     name: one.default for name, one in SETTINGS.items() if one.default is not None or one.nullable
 }
-"""The values that hold if neither the grid, nor the device's profile, nor the workload sets any."""
+"""Defaults if neither the grid, the device's profile nor the workload sets a value."""
 
 
 def affecting(effect: Effect) -> frozenset[str]:
@@ -621,21 +635,24 @@ def affecting(effect: Effect) -> frozenset[str]:
 
 
 def label(name: str) -> str:
-    """What sentences call a setting or another axis of a grid."""
+    """The name of a setting or another axis of a grid in sentences."""
     return SETTINGS[name].label if name in SETTINGS else name.replace("_", " ")
 
 
 def is_of_type(value: Any, declared: Any) -> bool:
-    """Whether a value from JSON is of the type of a field; a whole number is one for a float too.
+    """Return whether a value from JSON has the type of a field.
 
-    A text may stand for a name that raybench does not have, and for the list or map that a published source describes.
+    An integer is valid for a float.
+
+    A text is also valid for a `Literal` with an unknown name, and for the list or map that a published source
+    describes.
     """
     return isinstance(value, _accepted(declared)) and (not isinstance(value, bool) or bool in _accepted(declared))
 
 
 @cache
 def _accepted(declared: Any) -> tuple[type, ...]:
-    """The types that a value from JSON may have for a declared one."""
+    """The JSON types that are accepted for a declared type."""
     if get_origin(declared) in (UnionType, Union):
         return tuple(kind for option in get_args(declared) for kind in _accepted(option))
     kind = get_origin(declared) or declared
@@ -649,10 +666,10 @@ def _accepted(declared: Any) -> tuple[type, ...]:
 
 
 def _typed(value: Any) -> Any:
-    """A value from JSON as a field has it."""
+    """Convert a value from JSON to that of a field."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:
-    """A field's value as JSON has it."""
+    """Convert a field's value to plain JSON data."""
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value

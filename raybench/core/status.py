@@ -1,4 +1,4 @@
-"""Statuses: how a trial ended, and what follows from it."""
+"""The status of a trial and its consequences."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from enum import StrEnum
 
 
 class TrialStatus(StrEnum):
-    """How a trial ended; the journal and every table have the word.
+    """Status at the end of a trial, as in journals and tables.
 
-    Journals of other programs may hold other words, which stay text (`parse`).
+    Journals of other programs may contain other words, which are kept as text (`parse`).
     """
 
     COMPLETED = "completed"
     """All epochs are done, or the target is reached with `stop_at_target`."""
 
     OOM = "oom"
-    """Memory ran out: the framework's error, or the process was killed at its memory limit."""
+    """Memory ran out.
+
+    The framework raised an error, or the process was killed at its memory limit."""
 
     DIVERGED = "diverged"
     """The loss is not finite."""
@@ -27,7 +29,9 @@ class TrialStatus(StrEnum):
     """The user's code raised an exception or ended its process."""
 
     LOST = "lost"
-    """The worker or its node went away, or the process was killed without a sign of memory pressure."""
+    """The worker or its node was lost.
+
+    Or the process was killed without a sign of memory pressure."""
 
     SKIPPED = "skipped"
     """No node can run the trial; it never started."""
@@ -37,27 +41,34 @@ class TrialStatus(StrEnum):
 
     @classmethod
     def parse(cls, word: str | None) -> TrialStatus | None:
-        """The status with that word; None for any other word and for a trial that has not ended."""
+        """Parse a status word.
+
+        Returns:
+            None for any other word and for an unfinished trial.
+        """
         return next((status for status in cls if status == word), None)
 
     @property
     def is_result(self) -> bool:
-        """Whether it is a result: shown, counted, not tried again, and no failure of the command."""
+        """Return whether it is a result.
+
+        A result is shown and counted, is not run again, and is no failure of the command.
+        """
         return self in (TrialStatus.COMPLETED, TrialStatus.OOM, TrialStatus.DIVERGED, TrialStatus.TIMEOUT)
 
     @property
     def is_rerun(self) -> bool:
-        """Whether the next command with the same grid runs the trial again."""
+        """Return whether the next command with the same grid runs the trial again."""
         return self in (TrialStatus.LOST, TrialStatus.SKIPPED, TrialStatus.KILLED)
 
     @property
     def is_failure(self) -> bool:
-        """Whether `raybench grid` exits with status 1."""
+        """Return whether `raybench grid` exits with status 1."""
         return self in (TrialStatus.FAILED, TrialStatus.LOST)
 
     @property
     def mlflow_status(self) -> str:
-        """MLflow's own status of the run."""
+        """The MLflow status of the run."""
         if self.is_result:
             return "FINISHED"
         return "KILLED" if self is TrialStatus.KILLED else "FAILED"

@@ -1,6 +1,9 @@
-"""Temporary folders that do not stay: whoever made one removes it, and where he was killed, the next one who makes one.
+"""Temporary folders that are removed even if their owner is killed.
 
-A folder is in use as long as anyone holds the lock on a file in it, which the system lets go of with its last holder.
+The owner removes a folder; if it was killed, the next process that makes a folder does.
+
+A folder is in use as long as a process holds the lock on a file in it; the system releases the lock with its last
+holder.
 """
 
 from __future__ import annotations
@@ -15,33 +18,37 @@ import time
 from pathlib import Path
 
 PREFIX = "rb-"
-"""Short, for sockets are made in such folders, and the path of one has 107 bytes at most."""
+"""Name prefix, short because a socket's path has at most 107 bytes."""
 
 LOCK = ".lock"
 
 LONGEST = 25
-"""Characters of a temporary folder in which Ray's sockets have room: their own part of the path takes 78 of 103."""
+"""Maximum length of the temporary folder's path for Ray's sockets.
+
+Ray's own part of a socket path takes 78 of 103 characters."""
 
 OTHERS = ("/tmp", "/var/tmp")  # noqa: S108 — what is made there is private
-"""Where Ray's folder is made if it cannot be in the system's temporary folder."""
+"""Locations of Ray's folder if the system's temporary folder is unsuitable."""
 
 ROOM, INODES = 10 << 20, 200
-"""Bytes and files that Ray's folder has room for; the logs of a short grid take about 1 MB."""
+"""Minimum free bytes and inodes for Ray's folder.
+
+The logs of a short grid take about 1 MB."""
 
 NO_FOLDER = f"""none of {{}}, {{}} and {{}} has room for {ROOM >> 20} MiB and {INODES} files, and a path of at most \
 {LONGEST} ASCII characters"""
 
 TRIES = 20
-"""How often a folder is emptied into which somebody still writes, every 50 ms."""
+"""Attempts, every 50 ms, to empty a folder still written to."""
 
 
 class Scratch:
-    """A new folder in the system's temporary folder; those of others who were killed are removed by the way.
+    """A new folder in the system's temporary folder.
 
-    Processes that are forked from its maker hold it too.
+    Creating one also removes the abandoned folders of killed processes. Processes forked from its creator hold it too.
 
     Args:
-        for_ray: whether Ray keeps its sockets and logs there, which need a short path in ASCII, and room.
+        for_ray: whether Ray keeps its sockets and logs there, which need a short path in ASCII, and free space.
 
     Raises:
         OSError: it cannot be made.
@@ -56,11 +63,11 @@ class Scratch:
 
     @property
     def removed(self) -> bool:
-        """Whether another program has removed the folder, or its contents."""
+        """Return whether another program has removed the folder or its contents."""
         return self._lock >= 0 and not os.fstat(self._lock).st_nlink
 
     def close(self) -> None:
-        """Remove it; more than once is no harm."""
+        """Remove the folder; repeated calls are allowed."""
         if self._lock >= 0:
             _remove(self.path)
             os.close(self._lock)
@@ -68,8 +75,9 @@ class Scratch:
 
 
 def _for_ray() -> list[str]:
-    """Folders that Ray can use: the system's temporary folder and, if its path is too long (as on macOS) or not ASCII,
-    or it is full, others.
+    """Folders that Ray can use: the system's temporary folder and its fallbacks.
+
+    A folder is left out if its path is too long (as on macOS) or not ASCII, or if it is full.
     """
     folders = dict.fromkeys([tempfile.gettempdir(), *OTHERS])
     return [folder for folder in folders if folder.isascii() and len(folder) <= LONGEST and _has_room(folder)]
@@ -89,7 +97,7 @@ def _make(folder: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        # Somebody who sweeps may have taken it for one that is no longer in use.
+        # A concurrent sweep may have taken it for an abandoned folder.
         if _take(lock) and os.fstat(lock).st_nlink:
             return path, lock
         os.close(lock)
@@ -97,7 +105,7 @@ def _make(folder: str) -> tuple[Path, int]:
 
 
 def sweep() -> None:
-    """Remove what nobody holds any more of this user's folders."""
+    """Remove abandoned folders of this user."""
     folders = {tempfile.gettempdir(), *OTHERS}
     for path in (path for folder in folders for path in Path(folder).glob(f"{PREFIX}*")):
         try:
@@ -113,7 +121,10 @@ def sweep() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder, its lock last, so that what cannot be removed now is found by the next who sweeps."""
+    """Remove a folder, its lock last.
+
+    A folder that cannot be removed now is then found by a later `sweep`.
+    """
     for _ in range(TRIES):
         try:
             for entry in path.iterdir():
@@ -125,7 +136,7 @@ def _remove(path: Path) -> None:
         except FileNotFoundError:
             if not path.exists():
                 return
-        except OSError:  # somebody has just written into it
+        except OSError:  # a process has just written into it
             pass
         else:
             return

@@ -1,6 +1,6 @@
-"""The data sets that raybench knows: where they are, whether they are whole, and how to read them.
+"""The built-in data sets: status, download and reading.
 
-Nothing here is downloaded or read before it is asked for, and nothing is ever unpickled.
+Nothing is downloaded or read before it is requested, and nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> DataSet:
-    """The data set of that name.
+    """Look up a data set by name.
 
     Raises:
         DataError: there is none; the message has the nearest name.
@@ -39,23 +39,28 @@ def get(name: str) -> DataSet:
 
 
 def synthetic_name(name: str) -> str:
-    """The name of the data set that stands in for another with `--synthetic-data`.
+    """The name of a data set's synthetic replacement under `--synthetic-data`.
 
-    Itself for one that needs no download: what is made anyway, and the digits that come with scikit-learn.
+    A data set without a download is its own replacement: generated ones, and the digits that come with scikit-learn.
     """
     return name + synthetic.SUFFIX if name + synthetic.SUFFIX in _KNOWN else name
 
 
 def is_synthetic(name: str) -> bool:
-    """Whether a data set stands in for a real one, so that no accuracy on it says anything about the real one."""
+    """Return whether a data set replaces a real one.
+
+    Accuracies on it do not apply to the real one.
+    """
     return name.endswith(synthetic.SUFFIX) and name.removesuffix(synthetic.SUFFIX) in _KNOWN
 
 
 def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None]) -> bool:
-    """Fetch a data set if it is missing (a workload with its own data has no name); return whether it was.
+    """Fetch a data set if it is missing; return whether it was.
+
+    A workload with its own data has no name, and nothing is fetched.
 
     Raises:
-        DataError: it is neither there nor to be had.
+        DataError: it is missing and cannot be fetched.
     """
     if name is None or get(name).status(root).state == "ready":
         return False

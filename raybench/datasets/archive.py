@@ -14,22 +14,22 @@ from raybench.errors import DataError
 
 
 def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -> dict[str, Path]:
-    """Take the official files out of a tar archive, under names made up here.
+    """Extract the official files from a tar archive, under temporary names.
 
     Args:
         archive: the archive, compressed or not.
         files: the members to take, by their exact paths.
-        folder: where they are put.
-        limit: bytes of all members up to the last one taken; an archive with more is refused.
+        folder: the folder for the files.
+        limit: maximum bytes of all members up to the last one extracted; a larger archive is refused.
 
     Returns:
-        For each path, where the file is now.
+        The extracted file by path.
 
     Raises:
         DataError: the archive is damaged or too large, or a member is missing, no regular file or not the official one.
     """
-    # Not pooch.Untar: it takes all members whose path begins with one of the names, bounds nothing, follows links on
-    # Python 3.11, and decompresses the archive anew for each name.
+    # Not pooch.Untar: it extracts all members whose path begins with one of the names, has no size limit, follows links
+    # on Python 3.11, and decompresses the archive again for each name.
     missing = {file.path: file for file in files}
     unpacked: dict[str, Path] = {}
     size = 0
@@ -45,7 +45,7 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
                 if not missing:
                     return unpacked
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno:  # the disk's, not the archive's
+        if isinstance(error, OSError) and error.errno:  # an error of the disk, not of the archive
             raise
         raise DataError(f"{archive.name} is damaged: {error}") from None
     raise DataError(f"{archive.name} lacks {', '.join(sorted(missing))}")

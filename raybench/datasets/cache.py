@@ -1,4 +1,4 @@
-"""Arrays that take long to make, kept in a file."""
+"""File cache of arrays that take long to make."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from raybench.datasets.splits import Array
 
 
 def load_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array] | None:
-    """What `save_arrays` wrote; None if there is no file that can be read, or an array of it has another shape."""
+    """Load the arrays of `save_arrays`.
+
+    Returns:
+        None if there is no readable file, or an array in it has another shape.
+    """
     import numpy as np
 
     errors = (OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
@@ -27,7 +31,10 @@ def load_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, 
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write a file that is whole or not there; if the folder cannot be written to, the arrays are made again later."""
+    """Save arrays to a file atomically.
+
+    If the folder is not writable, nothing is saved and the arrays are made again later.
+    """
     import numpy as np
 
     with suppress(OSError):
@@ -36,7 +43,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 np.savez(file, **arrays)
-            Path(temporary).chmod(0o644)  # others may share the folder
+            Path(temporary).chmod(0o644)  # the folder may be shared with other users
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

@@ -1,4 +1,6 @@
-"""CIFAR-10 in its official binary form: a class byte, then 32×32 red, green and blue bytes, an example.
+"""CIFAR-10 in its official binary form.
+
+An example is a class byte, then 32×32 red, green and blue bytes.
 
 Source: A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009;
 https://www.cs.toronto.edu/~kriz/cifar.html.
@@ -14,7 +16,7 @@ from raybench.errors import DataError
 
 FOLDER = "cifar-10-batches-bin"
 EXAMPLES = 10_000
-"""In each file."""
+"""Number of examples per file."""
 RECORD = 1 + 3 * 32 * 32
 
 
@@ -22,7 +24,7 @@ def _file(name: str, checksum: str) -> DataFile:
     return DataFile(f"{FOLDER}/{name}.bin", EXAMPLES * RECORD, checksum)
 
 
-# The authors publish no checksums of these six; the MD5 of the last is the one its users know it by.
+# The authors publish no checksums of these six; the MD5 of the archive (the last) is the one its users know it by.
 TRAIN = (
     _file("data_batch_1", "sha256:cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
     _file("data_batch_2", "sha256:a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
@@ -35,7 +37,10 @@ FILES = TRAIN + VAL
 
 
 def read(folder: Path) -> Data:
-    """50,000 and 10,000 pictures, uint8 [N, 32, 32, 3]; int64 classes 0 to 9."""
+    """Read 50,000 and 10,000 images, uint8 [N, 32, 32, 3].
+
+    Classes are int64, 0 to 9.
+    """
     return Data(_split(folder, TRAIN), _split(folder, VAL))
 
 

@@ -1,4 +1,4 @@
-"""A data set: its files, whether they are here, whether they are the official ones, and how they are read."""
+"""A data set: its files, their status and verification, and how they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raybench.errors import DataError
 
 State = Literal["ready", "missing", "incomplete"]
 Progress = Callable[[int, int], object]
-"""Called with the bytes that are here and the bytes there will be."""
+"""Callback that receives the bytes done and the total bytes."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class DataFile:
     """One file of a data set.
 
     Attributes:
-        path: where it lies below the data folder, with slashes.
+        path: relative to the data folder, with slashes.
         size: bytes of the official file.
-        checksum: of the official file, `sha256:<hex>` or, where that is not known, `md5:<hex>`.
-        size_may_differ: a compressed file may have been packed anew and still hold the same.
+        checksum: of the official file, `sha256:<hex>` or, if that is not known, `md5:<hex>`.
+        size_may_differ: whether a compressed file may have been repacked with the same content.
     """
 
     path: str
@@ -33,25 +33,27 @@ class DataFile:
     size_may_differ: bool = False
 
     def is_official(self, path: Path, digests: Digests) -> bool:
-        """Whether the file at `path` has the official checksum."""
+        """Return whether the file at `path` has the official checksum."""
         algorithm, expected = self.checksum.split(":")
         return digests.of(path, algorithm) == expected
 
     def is_damaged(self, path: Path) -> bool:
-        """Whether the size alone tells that the file at `path` cannot be read."""
+        """Return whether the size alone shows that the file at `path` is damaged."""
         size = path.stat().st_size
         return size == 0 or (size != self.size and not self.size_may_differ)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download: a file of the data set itself, or a tar archive that holds some of them under their own paths.
+    """One download: a file of the data set, or a tar archive.
+
+    A tar archive contains some of the files under their own paths.
 
     Attributes:
         url: the official address.
         size: bytes.
         checksum: `sha256:<hex>` or `md5:<hex>`.
-        files: the paths of the files that come with it.
+        files: the paths of the included files.
     """
 
     url: str
@@ -61,25 +63,28 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The file's name at its address."""
+        """The file name in the URL."""
         return self.url.rsplit("/", 1)[-1]
 
     @property
     def is_archive(self) -> bool:
-        """Whether the files are inside a tar archive, and not the archive itself the file that is wanted."""
+        """Return whether it is a tar archive to extract.
+
+        A data set may also have an archive as one of its files.
+        """
         return self.name.endswith((".tar.gz", ".tgz", ".tar")) and self.files != (self.name,)
 
 
 @dataclass(frozen=True)
 class DataStatus:
-    """What is here of a data set.
+    """The local status of a data set.
 
     Attributes:
-        state: `ready`: every file is here; `missing`: none is; `incomplete`: some are, or one has a wrong size.
+        state: `ready`: every file is present; `missing`: none is; `incomplete`: some are, or one has a wrong size.
         digest: `sha256:` and 8 hex digits over all files; None unless ready.
         official: whether every file is the official one.
-        missing, damaged, unofficial: paths of the files that are not here, have an impossible size, or are readable
-            but not the official ones.
+        missing, damaged, unofficial: paths of the files that are absent, have an impossible size, or are readable but
+            not the official ones.
     """
 
     state: State
@@ -91,24 +96,24 @@ class DataStatus:
 
 
 def below(root: Path) -> Path:
-    """The folder that a data set's paths start from, where that is the data folder itself."""
+    """Default of `DataSet.locate`: the data folder itself."""
     return root
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set that raybench knows.
+    """A built-in data set.
 
     Attributes:
-        name: as a workload names it.
-        description: one line for people.
-        files: in the order that its digest is made in.
-        examples: how many examples each split has.
-        read: from the folder that the files' paths start from to arrays.
-        sources: where it is downloaded from; none where it comes with a package.
-        locate: from the data folder to the folder that the files' paths start from.
-        hint: what to do where it is missing and cannot be downloaded.
-        generator: of a data set that is made, not read: what makes it, and in which version. It has no files.
+        name: as in a workload.
+        description: one line for the user.
+        files: in the order of its digest.
+        examples: number of examples of each split.
+        read: reads arrays from the base folder of the files' paths.
+        sources: downloads; none if it comes with a package.
+        locate: from the data folder to the base folder of the files' paths.
+        hint: remedy if it is missing and cannot be downloaded.
+        generator: for a generated data set, the name and version of its generator. It has no files.
     """
 
     name: str
@@ -123,7 +128,10 @@ class DataSet:
 
     @property
     def official_digest(self) -> str | None:
-        """The digest that the official files have; None where one of their SHA-256s is not known."""
+        """The digest of the official files.
+
+        None if one of their SHA-256s is not known.
+        """
         if self.generator:
             return self._made()
         checksums = [file.checksum.partition(":") for file in self.files]
@@ -132,10 +140,10 @@ class DataSet:
         return digest_of([value for _, _, value in checksums])
 
     def status(self, root: Path) -> DataStatus:
-        """What is here of it. Reads every byte the first time, none after that.
+        """The local status; reads every byte the first time, none after that.
 
         Raises:
-            DataError: a file is here and cannot be read.
+            DataError: a file is present and cannot be read.
         """
         if self.generator:
             return DataStatus("ready", self._made(), official=True)
@@ -157,7 +165,7 @@ class DataSet:
         return digest_of([self.generator])
 
     def load(self, root: Path) -> Data:
-        """Read it into memory.
+        """Read the data set into memory.
 
         Raises:
             DataError: a file is missing or damaged.

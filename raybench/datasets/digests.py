@@ -1,4 +1,7 @@
-"""Digests of files, remembered: a file is read again only when it has changed."""
+"""File digests with a cache.
+
+A file is read again only when it has changed.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +18,40 @@ from raybench.core.files import write_atomic
 from raybench.datasets.paths import user_cache
 
 SETTLED_NS = 2_000_000_000
-"""A file changed less than this long ago may change again within one tick of its clock: not remembered yet."""
+"""Minimum age of a file's last change for its digest to be cached.
+
+A file that changed more recently may change again within one tick of its clock."""
 
 
 def digest_of(files: Sequence[str]) -> str:
-    """One short digest of several files, from their SHA-256s (hex) in order: `sha256:` and 8 hex digits."""
+    """One short digest of several files, from their SHA-256s (hex) in order.
+
+    It is `sha256:` and 8 hex digits.
+    """
     return "sha256:" + hashlib.sha256("".join(files).encode()).hexdigest()[:8]
 
 
 def hash_file(path: Path, algorithm: str = "sha256") -> str:
-    """A file's digest in hex, read anew.
+    """Compute a file's digest in hex, without the cache.
 
     Raises:
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
-        # Not for security, so that a machine which forbids MD5 for that still knows the official checksums.
+        # Not for security, so that a machine which forbids MD5 for that can still verify the official checksums.
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 class Digests:
-    """Digests from memory, the memory being one JSON file in the user's cache folder.
+    """Cache of digests, one JSON file in the user's cache folder.
 
-    An entry holds for a file of the same path, size, times and inode. A memory that is missing, damaged or cannot be
-    written costs time and nothing else. Use it in a `with`: it is written at the end, where there is something new.
+    An entry is valid for a file of the same path, size, times and inode. A cache that is missing, damaged or not
+    writable costs only time. It is a context manager: the cache is written at the end if there are new entries.
     """
 
     def __init__(self, memory: Path | None = None) -> None:
         if memory is None:
-            # The environment of a trial may lack platformdirs: then every file is read.
+            # The environment of a trial may lack platformdirs; then every file is read.
             with suppress(ImportError):
                 memory = user_cache() / "digests.json"
         self._memory = memory
@@ -70,7 +78,7 @@ class Digests:
         """
         key = f"{algorithm}:{path.absolute()}"
         now, state = time.time_ns(), _state(path)
-        if not path.is_file():  # a named pipe would be read for ever
+        if not path.is_file():  # a named pipe would be read forever
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         entry = self._known.get(key)
         if isinstance(entry, list) and entry[:-1] == state and isinstance(entry[-1], str):

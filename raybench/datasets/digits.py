@@ -1,4 +1,6 @@
-"""Handwritten digits, 8×8: the small real data set that comes with scikit-learn and needs no download.
+"""Handwritten digits, 8×8, a small real data set included in scikit-learn.
+
+It needs no download.
 
 Source: the test half of E. Alpaydin and C. Kaynak, "Optical Recognition of Handwritten Digits", UCI, 1998.
 """
@@ -20,14 +22,20 @@ VAL = 360
 
 
 def locate(root: Path) -> Path:
-    """The folder inside the installed scikit-learn, found without importing it (that would take a second)."""
+    """The data folder in the installed scikit-learn.
+
+    It is found without importing scikit-learn, which would take a second.
+    """
     spec = find_spec("sklearn")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return Path(folders[0], "datasets", "data") if folders else root / "digits"
 
 
 def read(folder: Path) -> Data:
-    """1,437 and 360 pictures, uint8 [N, 8, 8, 1] with values 0 to 16, in the order of the file; int64 classes."""
+    """Read 1,437 and 360 images, uint8 [N, 8, 8, 1]; int64 classes.
+
+    Values are 0 to 16; the order is that of the file.
+    """
     import numpy as np
 
     path = folder / FILE

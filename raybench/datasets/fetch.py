@@ -1,4 +1,4 @@
-"""Fetch a data set: only missing files, each checked, in place as a whole or not at all."""
+"""Download of a data set: only missing files, verified and installed atomically."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from raybench.datasets.dataset import DataSet, Progress, Source
 from raybench.errors import DataError
 
 TIMEOUT = (10, 60)
-"""Seconds to connect, and without a byte, after which a server counts as gone."""
+"""Timeouts in seconds for the connection, and between received bytes."""
 CHUNK = 1 << 18
 SLACK = 2
-"""An archive may unpack to this many times the bytes of its official files, and 1 MiB."""
+"""Maximum unpacked size of an archive relative to its official files, plus 1 MiB."""
 
 
 def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> None:
-    """Download what is missing of a data set into `root`; what is here, official or not, stays as it is.
+    """Download the missing files of a data set into `root`.
 
-    Several processes may do this at once: one downloads, the others wait for it. RAYBENCH_DATA_MIRROR names another
-    place to download from: below that address, each file lies at `<data set>/<file>`.
+    Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
+    wait for it. RAYBENCH_DATA_MIRROR sets another base address: each file is at `<data set>/<file>` below it.
 
     Args:
-        dataset: what to fetch.
-        root: the data folder; made where it does not exist.
-        progress: called with the bytes that are here and the bytes there will be.
+        dataset: the data set to fetch.
+        root: the data folder; created if it does not exist.
+        progress: called with the bytes done and the total bytes.
 
     Raises:
-        DataError: it cannot be had, is not what it should be, or a file that is here is damaged.
+        DataError: it cannot be downloaded, is not the official data, or a file that is present is damaged.
     """
     if _is_complete(dataset, root):
         return
@@ -92,19 +92,19 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, report
     public = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
     def get(url: str, path: str, _: object) -> None:
-        # Nothing may pack or unpack on the way: the bytes themselves are what is checked.
+        # No compression in transit, because the checksum is that of the exact bytes.
         headers = {"Accept-Encoding": "identity"}
         with Path(path).open("wb") as file:
             pooch.HTTPDownloader(chunk_size=CHUNK, timeout=TIMEOUT, headers=headers)(
                 url, _Bounded(file, source.size, report), None
             )
 
-    pooch.get_logger().setLevel(logging.WARNING)  # it logs the address, which may have a password in it
+    pooch.get_logger().setLevel(logging.WARNING)  # it logs the address, which may contain a password
     try:
         return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=get))
     except _TooLongError:
         reason = f"it sends more than the {source.size:,} bytes expected"
-    # The messages of requests repeat the address, with its password: none of them is shown.
+    # The messages of requests repeat the address with its password, so none of them is shown.
     except requests.HTTPError as error:
         answer = error.response
         reason = (
@@ -118,7 +118,7 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, report
         reason = "no connection"
     except requests.RequestException as error:
         reason = f"the transfer broke off ({type(error).__name__})"
-    except ValueError as error:  # the checksum
+    except ValueError as error:  # a checksum mismatch
         raise DataError(f"{public} is not the official file: {error}") from None
     raise DataError(
         f"cannot be fetched from {public}: {reason}; try again with `raybench data fetch {dataset.name}`, or put its "
@@ -141,7 +141,7 @@ class _TooLongError(Exception):
 
 
 class _Bounded:
-    """A file for pooch to write to, of at most `size` bytes, which reports its size."""
+    """A file for pooch to write to, limited to `size` bytes, with progress reports."""
 
     def __init__(self, file: IO[bytes], size: int, report: Callable[[int], None]) -> None:
         self._file, self._left, self._report = file, size, report
@@ -154,13 +154,13 @@ class _Bounded:
         self._report(self._file.tell())
 
     def flush(self) -> None:
-        """Do nothing: pooch asks for it after every chunk."""
+        """Do nothing; pooch calls it after every chunk."""
 
 
 def _install(temporary: Path, target: Path) -> None:
-    """Give a whole file its name, once its bytes are on disk."""
+    """Rename a complete file to its target, once its bytes are on disk."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary.open("r+b") as file:
         os.fsync(file.fileno())
-    if not target.exists():  # another program may have put one there meanwhile
+    if not target.exists():  # another program may have created it in the meantime
         temporary.replace(target)

@@ -1,12 +1,12 @@
-"""The labelled reviews of the Large Movie Review Dataset, as the numbers of their words.
+"""The labelled reviews of the Large Movie Review Dataset, as word numbers.
 
 Source: A. Maas, R. Daly, P. Pham, D. Huang, A. Ng, C. Potts, "Learning Word Vectors for Sentiment Analysis", ACL 2011;
-https://ai.stanford.edu/~amaas/data/sentiment/. The archive is read as it is, and nothing is unpacked to disk.
+https://ai.stanford.edu/~amaas/data/sentiment/. The archive is read directly, and nothing is unpacked to disk.
 
-Words are made and numbered as Keras does it (`Tokenizer`, `imdb.load_data`): lower case, Keras's punctuation is space,
-the apostrophe stays; a word's number is its rank by how often the 25,000 training reviews have it, plus 3, so that the
-commonest word is 4; 1 starts a review, 2 stands for a word that has no number, 0 fills up. Two words that are equally
-common are ranked by the alphabet, so that nothing depends on the order inside an archive (Keras: by which came first).
+Words are split and numbered as in Keras (`Tokenizer`, `imdb.load_data`): lower case, Keras's punctuation is replaced by
+space, the apostrophe is kept; a word's number is its frequency rank in the 25,000 training reviews, plus 3, so that the
+most frequent word is 4; 1 starts a review, 2 stands for a word without a number, 0 is padding. Words of equal frequency
+are ranked alphabetically, so that nothing depends on the order inside an archive (Keras: by first occurrence).
 """
 
 from __future__ import annotations
@@ -28,13 +28,17 @@ from raybench.errors import DataError
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 REVIEWS = 25_000
-"""In each half: as many of either class."""
+"""Reviews per half, with equally many of either class."""
 
 START, UNKNOWN, OFFSET = 1, 2, 3
 LONGEST = 512
-"""Tokens that are kept of a review, its last ones: `pad_sequences` cuts and fills in front, unless told otherwise."""
+"""Maximum tokens of a review, the last ones are kept.
+
+`pad_sequences` cuts and pads in front by default."""
 NUMBERED = 65_535 - OFFSET
-"""How many words have a number: the commonest, so that it fits into two bytes. The others are used once."""
+"""Number of words with a number, so that numbers fit into two bytes.
+
+They are the most frequent words; each of the others occurs once."""
 
 VOCABULARY = "sha256:bfa5d19f"
 """The digest of the vocabulary of the official reviews (`vocabulary_digest`)."""
@@ -48,12 +52,12 @@ Texts = dict[str, list[list[str]]]
 
 
 def words_of(text: str) -> list[str]:
-    """A text's words as Keras's `text_to_word_sequence` cuts them; only the space divides, as there."""
+    """Split a text into words as Keras's `text_to_word_sequence`, only at spaces."""
     return [word for word in text.lower().translate(_TO_SPACE).split(" ") if word]
 
 
 def vocabulary(reviews: Iterable[list[str]]) -> list[str]:
-    """The words by how often they are used, the commonest first, equally common ones by the alphabet."""
+    """Words by descending frequency, then alphabetically."""
     counts = Counter[str]()
     for words in reviews:
         counts.update(words)
@@ -61,17 +65,17 @@ def vocabulary(reviews: Iterable[list[str]]) -> list[str]:
 
 
 def vocabulary_digest(words: Iterable[str]) -> str:
-    """`sha256:` and 8 hex digits of the words in order, a line each."""
+    """`sha256:` and 8 hex digits of the words in order, one per line."""
     return "sha256:" + hashlib.sha256("\n".join(words).encode()).hexdigest()[:8]
 
 
 def last_tokens(split: Split, words: int, tokens: int) -> Split:
-    """A split as `load_data(num_words=words)` and `pad_sequences(maxlen=tokens)` give it: int32 [N, tokens].
+    """A split as in `load_data(num_words=words)` and `pad_sequences(maxlen=tokens)`: int32 [N, tokens].
 
     Args:
-        split: as `read` gives it.
-        words: numbers from this one on are unknown words: it counts the marks too, as Keras's does.
-        tokens: how many are kept, at most `LONGEST`.
+        split: the result of `read`.
+        words: numbers from this one on are unknown words; includes the special tokens, as in Keras.
+        tokens: number of tokens kept, at most `LONGEST`.
     """
     import numpy as np
 
@@ -80,15 +84,16 @@ def last_tokens(split: Split, words: int, tokens: int) -> Split:
 
 
 def prepared(data: Data, words: int, tokens: int) -> Data:
-    """Both splits by `last_tokens`."""
+    """Apply `last_tokens` to both splits."""
     return Data(last_tokens(data.train, words, tokens), last_tokens(data.val, words, tokens))
 
 
 def read(folder: Path) -> Data:
-    """25,000 and 25,000 reviews, uint16 [N, 512], the last tokens of each, filled up in front; int64 classes, 1: good.
+    """Read 25,000 and 25,000 reviews, uint16 [N, 512]; int64 classes, 1: positive.
 
-    Negative and positive reviews take turns, so that the first of them are as many of each. The numbers are kept in a
-    file beside the archive, named by its digest, where that folder can be written to.
+    Each has its last tokens, padded in front. Negative and positive reviews alternate, so that the first examples are
+    balanced. The numbers are cached in a file in the archive's folder, named by the archive's digest, if that folder is
+    writable.
 
     Raises:
         DataError: the archive is damaged, or lacks a review.
@@ -107,7 +112,9 @@ def read(folder: Path) -> Data:
 
 
 def read_texts(archive: Path) -> Texts:
-    """The words of every labelled review, negative and positive by turns, each in the order of its number.
+    """Read the words of every labelled review.
+
+    Negative and positive reviews alternate, each in the order of its number.
 
     Raises:
         DataError: the archive is damaged, or lacks a review.

@@ -16,7 +16,7 @@ from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
-# The authors' own site does not serve the files any more; this is the mirror that PyTorch keeps of them.
+# The authors' own site no longer serves the files; this is PyTorch's mirror.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 UNSIGNED_BYTE = 8
 
@@ -41,7 +41,10 @@ FILES = (TRAIN_INPUTS, TRAIN_TARGETS, VAL_INPUTS, VAL_TARGETS)
 
 
 def read(folder: Path) -> Data:
-    """60,000 and 10,000 pictures, uint8 [N, 28, 28, 1]; int64 classes 0 to 9."""
+    """Read 60,000 and 10,000 images, uint8 [N, 28, 28, 1].
+
+    Classes are int64, 0 to 9.
+    """
     return Data(
         _split(folder / TRAIN_INPUTS.path, folder / TRAIN_TARGETS.path, 60_000),
         _split(folder / VAL_INPUTS.path, folder / VAL_TARGETS.path, 10_000),
@@ -59,7 +62,10 @@ def _split(inputs: Path, targets: Path, examples: int) -> Split:
 
 
 def _idx(path: Path, shape: tuple[int, ...]) -> Array:
-    """The values of a gzipped idx file that has to have this shape; never reads more than that."""
+    """Read a gzipped idx file of a known shape.
+
+    Never reads more bytes than that.
+    """
     import numpy as np
 
     header = bytes((0, 0, UNSIGNED_BYTE, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
@@ -76,7 +82,7 @@ def _idx(path: Path, shape: tuple[int, ...]) -> Array:
     if len(values) < size or extra:
         content = "more" if extra else f"{len(values):,}"
         raise DataError(f"{path}: its header promises {size:,} values, and it holds {content}")
-    return np.frombuffer(bytearray(values), np.uint8).reshape(shape)  # over bytes it would be read-only
+    return np.frombuffer(bytearray(values), np.uint8).reshape(shape)  # an array over bytes would be read-only
 
 
 DATASET = DataSet(

@@ -1,4 +1,4 @@
-"""Where data and caches lie on this machine."""
+"""Paths of data and caches on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def user_path(text: str) -> Path:
-    """A path as a user writes it, with `~` expanded; the home folder of an unknown user stays `~name`."""
+    """Expand `~` in a path of the user; `~name` of an unknown user stays."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -15,13 +15,15 @@ def user_path(text: str) -> Path:
 
 
 def data_root() -> Path:
-    """The folder that holds the data sets: RAYBENCH_DATA, else `data` in the user's cache folder."""
+    """The folder of the data sets: RAYBENCH_DATA, else `data` in the user's cache folder."""
     setting = os.environ.get("RAYBENCH_DATA")
     return user_path(setting).absolute() if setting else user_cache() / "data"
 
 
 def user_cache() -> Path:
-    """raybench's cache folder, where the system keeps caches; it may not exist yet.
+    """raybench's cache folder, at the system's location of caches.
+
+    It may not exist yet.
 
     Raises:
         ImportError: in the environment of a trial that lacks platformdirs.

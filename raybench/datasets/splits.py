@@ -1,4 +1,4 @@
-"""What a trial trains on: arrays in memory, split in two."""
+"""Training and validation data as arrays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Array: TypeAlias = "npt.NDArray[Any]"
 
 @dataclass(frozen=True)
 class Split:
-    """One half of a data set.
+    """The training or validation examples of a data set.
 
-    `inputs` has the examples along its first axis. uint8 arrays of shape [N, height, width, channels] are pictures:
-    the engine turns them into normalised floats in the framework's own layout. Anything else reaches the model as it
-    is (floats as float32, integers as int64). `targets` has one row an example; classes are integers of shape [N].
-    Lists and tensors become arrays.
+    `inputs` has the examples along its first axis. uint8 arrays of shape [N, height, width, channels] are images: the
+    engine converts them to normalised floats in the framework's own layout. Other inputs reach the model unchanged
+    (floats as float32, integers as int64). `targets` has one row per example; classes are integers of shape [N]. Lists
+    and tensors become arrays.
 
     Raises:
-        TypeError: one of them is no array and cannot be made one.
-        ValueError: the two disagree on the number of examples, or there are none.
+        TypeError: one of them cannot be converted to an array.
+        ValueError: the two have different numbers of examples, or there are none.
     """
 
     inputs: Array
@@ -48,7 +48,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Data:
-    """What a trial trains on and what it is judged by.
+    """The training and validation data of a trial.
 
     Raises:
         TypeError: one of the two is no `Split`.
@@ -65,7 +65,10 @@ class Data:
 
 
 def _array(name: str, value: Any) -> Array:
-    """A value as an array; one generated as it is read (`raybench.datasets.synthetic_scenes`) stays as it is."""
+    """Convert a value to an array; lazy ones are unchanged.
+
+    `raybench.datasets.synthetic_scenes` has lazy ones.
+    """
     import numpy as np
 
     if isinstance(value, np.ndarray) or _is_lazy(value):
@@ -83,7 +86,7 @@ def _array(name: str, value: Any) -> Array:
 
 
 def _is_lazy(value: Any) -> bool:
-    """Whether it is of raybench's own, such as scenes that are made as they are read."""
+    """Return whether a value is one of raybench's lazy arrays."""
     return type(value).__module__.startswith("raybench.")
 
 
@@ -93,10 +96,10 @@ def _name(value: Any) -> str:
 
 
 def hold_out(train: Split, n: int) -> Data:
-    """Set the last `n` examples of a training set apart as the validation set.
+    """Use the last `n` examples of a training set as the validation set.
 
     Raises:
-        ValueError: nothing would be left on one side.
+        ValueError: one of the two splits would be empty.
     """
     cut = len(train) - n
     if not 0 < cut < len(train):

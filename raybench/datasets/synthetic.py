@@ -1,8 +1,8 @@
-"""Synthetic stand-ins for data sets: the same shapes, types and numbers of examples, with classes that can be learned.
+"""Synthetic replacements of data sets, with classes that can be learned.
 
-They are for machines without a data set or without a network: a step costs what it costs with the real data, and an
-accuracy says nothing about the real data. Every array follows from fixed seeds of NumPy's legacy generator, whose
-numbers never change (NEP 19), so that all machines train on the same.
+They have the same shapes, types and numbers of examples, and are for machines without a data set or a network: a step
+takes as long as with the real data, but an accuracy does not apply to the real data. Every array follows from fixed
+seeds of NumPy's legacy generator, whose numbers never change (NEP 19), so that all machines train on the same data.
 """
 
 from __future__ import annotations
@@ -22,34 +22,40 @@ if TYPE_CHECKING:
 
 SUFFIX = "-synthetic"
 VERSION = 1
-"""Changes with what is made, and with it the digest of the data."""
+"""Version of the generated data, and so part of their digest."""
 
 CLASSES = 10
 PROTOTYPES = 4
-"""Pictures that the examples of a class are made from."""
+"""Prototype images per class."""
 WAVES = 6
-"""Waves of different direction and length that a prototype is the sum of."""
+"""Waves of different direction and length per prototype, which are added up."""
 SHIFT = 4
-"""Pixels by which an example is moved at most."""
+"""Maximum shift of an example in pixels."""
 OWN_SHARE = (0.5, 1.0)
-"""How much of an example is its own class's prototype; the rest is another class's, so that some cannot be told."""
+"""Share of its own class's prototype in an example.
+
+The rest is another class's, so that some examples cannot be classified."""
 NOISE = 0.35
-"""The width of the noise in each pixel, where black to white is 1."""
+"""Width of the noise in each pixel; black to white is 1."""
 AT_ONCE = 1000
-"""Pictures made in one computation."""
+"""Images made in one computation."""
 
 WORDS = 60_000
-"""How many words there are; the commoner a word the smaller its number, by Zipf's law."""
+"""Number of words; more frequent words have smaller numbers, by Zipf's law."""
 SENTIMENT_WORDS = (100, 2100)
-"""The words that are more frequent in good (even numbers) or in bad reviews (odd ones)."""
+"""The words that are more frequent in positive (even numbers) or negative reviews (odd)."""
 SENTIMENT = 0.2
-"""The share of these words that the kind of the review decides; the others are drawn for both kinds alike."""
+"""The share of these words that the class decides.
+
+The others are independent of it."""
 REVIEW_LENGTH, LENGTH_SPREAD = 175, 0.75
-"""The median of the reviews' lengths in words, and the standard deviation of its logarithm, as in the real ones."""
+"""Median of the reviews' lengths in words, and standard deviation of its logarithm.
+
+Both are as in the real reviews."""
 
 
 def pictures(random: RandomState, count: int, prototypes: Array) -> tuple[Array, Array]:
-    """Pictures of the classes in equal parts: uint8 [count, side, side, channels] and int64 classes [count].
+    """Images of equally frequent classes: uint8 [count, side, side, channels], int64 classes [count].
 
     Args:
         prototypes: float32 [classes, prototypes of each, side, side, channels], values from 0 to 1.
@@ -80,7 +86,7 @@ def pictures(random: RandomState, count: int, prototypes: Array) -> tuple[Array,
 
 
 def prototypes(random: RandomState, side: int, channels: int) -> Array:
-    """What the pictures of each class are made from: float32 [classes, prototypes, side, side, channels], 0 to 1."""
+    """Prototype images of each class: float32 [classes, prototypes, side, side, channels], 0 to 1."""
     import numpy as np
 
     axis = np.linspace(0, 2 * np.pi, side, endpoint=False, dtype=np.float32)
@@ -88,7 +94,7 @@ def prototypes(random: RandomState, side: int, channels: int) -> Array:
     shape = (CLASSES, PROTOTYPES, 1, 1, channels)
     values = np.zeros((CLASSES, PROTOTYPES, side, side, channels), np.float32)
     for _ in range(WAVES):
-        # Whole waves, so that a picture that is moved goes on at its other edge.
+        # Whole periods, so that a shifted image continues at its other edge.
         along_rows, along_columns = random.randint(-3, 4, (2, *shape))
         phase = random.uniform(0, 2 * np.pi, shape)
         values += np.cos(along_rows * rows + along_columns * columns + phase).astype(np.float32)
@@ -98,13 +104,16 @@ def prototypes(random: RandomState, side: int, channels: int) -> Array:
 
 
 def reviews(random: RandomState, count: int) -> tuple[Array, Array]:
-    """Reviews by turns bad and good: uint16 [count, 512], the last words of each, filled in front; int64 classes."""
+    """Alternating negative and positive reviews: uint16 [count, 512], int64 classes.
+
+    Each has its last words, padded in front.
+    """
     import numpy as np
 
     targets = np.arange(count) % 2
     inputs = np.zeros((count, imdb.LONGEST), np.uint16)
     lengths = np.exp(np.log(REVIEW_LENGTH) + LENGTH_SPREAD * random.standard_normal(count)).astype(int).clip(10, 2000)
-    # The probability of the n-th commonest of the words falls as 1/n.
+    # The probability of the n-th most frequent word is proportional to 1/n.
     ranks = np.floor(WORDS ** random.random_sample(inputs.shape)).astype(np.int64)
     low, high = SENTIMENT_WORDS
     decided = (ranks >= low) & (ranks < high) & (random.random_sample(inputs.shape) < SENTIMENT)
@@ -140,11 +149,13 @@ def _imdb(random: RandomState) -> Mapping[str, Array]:
 
 
 def _stand_in(real: DataSet, shape: tuple[int, ...], make: Callable[[RandomState], Mapping[str, Array]]) -> DataSet:
-    """A data set with as many examples as a real one, made once and kept in the data folder if that can be written to.
+    """A cached data set of the same size as a real one.
+
+    It is made once and cached in the data folder, if that is writable.
 
     Args:
         shape: of one input.
-        make: the arrays `train_inputs`, `train_targets`, `val_inputs` and `val_targets`.
+        make: makes the arrays `train_inputs`, `train_targets`, `val_inputs` and `val_targets`.
     """
     name, generator = real.name + SUFFIX, f"{real.name}{SUFFIX} {VERSION}"
     shapes = {f"{split}_inputs": (count, *shape) for split, count in real.examples.items()}

@@ -1,9 +1,9 @@
-"""Synthetic scenes: one to three shapes before a background, with their exact mask and depth; any number of them.
+"""Synthetic scenes: shapes in front of a background, with exact mask and depth.
 
-Every scene is a function of its number alone, so that a set of a million takes no memory until it is read, comes out
-the same in any order, and can be cut and shuffled like an array. A scene is a plane of known depth that falls away to
-the top, and shapes (ellipses and turned rectangles) of one known depth each before it; what is nearer hides what is
-farther. The mask is where any shape is; the depth is that of the nearest. Nothing is smoothed at the edges.
+Every scene is a function of its number alone, so that a set of a million takes no memory until it is read, is the same
+in any order, and can be cut and shuffled like an array. A scene is a plane whose known depth increases to the top, and
+in front of it one to three shapes (ellipses and rotated rectangles) of one known depth each; nearer shapes hide farther
+ones. The mask is the union of the shapes; the depth is that of the nearest. Edges are not smoothed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from raybench.datasets.dataset import DataSet
 from raybench.datasets.splits import Array, Data, Split
 
 SIDE = 96
-"""Pixels of height and width, where nobody asks for others."""
+"""Default height and width in pixels."""
 SHAPES = 3
-"""At most, in one scene."""
+"""Maximum number of shapes per scene."""
 TRAIN, VAL = 1_200_000, 100_000
 AT_ONCE = 256
 """Scenes made in one computation: more need more memory and are no faster."""
 
 _DRAWS = 32
-"""Random numbers that a scene has."""
+"""Random numbers per scene."""
 
 
 def uniform(numbers: Array, draws: int = _DRAWS) -> Array:
-    """For each number, `draws` random numbers from 0 to 1, always the same: float32 [N, draws].
+    """`draws` reproducible random numbers from 0 to 1 per scene number: float32 [N, draws].
 
-    The generator is SplitMix64, whose n-th number can be had without those before it.
+    The generator is SplitMix64, whose n-th number can be computed without those before it.
     """
     import numpy as np
 
@@ -46,11 +46,11 @@ def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
     """Draw scenes.
 
     Args:
-        numbers: which, [N].
+        numbers: of the scenes, [N].
         side: pixels of height and width.
 
     Returns:
-        Pictures, uint8 [N, side, side, 6]: red, green and blue of the background, then of the same with the shapes.
+        Images, uint8 [N, side, side, 6]: red, green and blue of the background, then of the same with the shapes.
         Targets, uint8 [N, 2, side, side]: the mask, 255 inside, and the depth, 255 at the farthest.
     """
     import numpy as np
@@ -63,11 +63,11 @@ def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
     pictures[..., :3] = _background(draws, xs)
     pictures[..., 3:] = pictures[..., :3]
     targets = np.zeros((count, 2, side, side), np.uint8)
-    # The plane lies between 170 and 255, every shape between 20 and 150: nothing of it is before a shape.
+    # The plane has depths from 170 to 255, every shape from 20 to 150, so the plane hides no part of a shape.
     lowest = 170 + 40 * draws[:, 6, None]
     targets[:, 1] = np.rint(lowest + (255 - lowest) * (1 - xs) / 2)[:, :, None]
     shape_counts = 1 + np.floor(draws[:, 7] * SHAPES)
-    # The farthest first: the nearer ones are painted over it.
+    # The farthest first, because nearer ones are painted over it.
     depths = -np.sort(-(20 + 130 * draws[:, 8 : 8 + SHAPES]), axis=1)
     for shape in range(SHAPES):
         shape_draws = draws[:, 11 + 7 * shape : 18 + 7 * shape]
@@ -80,7 +80,7 @@ def render(numbers: Array, side: int = SIDE) -> tuple[Array, Array]:
 
 
 def _background(draws: Array, xs: Array) -> Array:
-    """Two colours that run into one another from left to right, under waves: float [N, side, side, 3], 0 to 255."""
+    """Horizontal two-colour gradient with waves: float [N, side, side, 3], 0 to 255."""
     import numpy as np
 
     blend = (xs + 1) / 2
@@ -93,7 +93,10 @@ def _background(draws: Array, xs: Array) -> Array:
 
 
 def _inside(shape_draws: Array, rows: Array, columns: Array) -> Array:
-    """Where a shape is, [N, side, side], from its seven draws: place, size, turn and kind."""
+    """Mask of a shape, [N, side, side], from its seven draws.
+
+    The draws are position, size, angle and kind.
+    """
     import numpy as np
 
     shape_draws = shape_draws[:, :, None, None]
@@ -108,9 +111,11 @@ def _inside(shape_draws: Array, rows: Array, columns: Array) -> Array:
 
 
 class Scenes:
-    """The pictures (`part` 0) or targets (1) of scenes `first` to `first + count`, made when they are read.
+    """Lazy images (`part` 0) or targets (1) of consecutive scenes.
 
-    A slice of it is another of it; an array of places gives an array. NumPy takes it for the array it stands for.
+    The scenes are numbered from `first` to `first + count`.
+
+    A slice is another lazy array; an index array gives an array. NumPy treats it as the array that it represents.
     """
 
     def __init__(self, part: int, first: int, count: int, side: int = SIDE, seen: list[Any] | None = None) -> None:
@@ -123,11 +128,14 @@ class Scenes:
         self.ndim, self.nbytes = 4, int(np.prod(self.shape))
 
     def twin(self) -> Scenes:
-        """The targets of these pictures; a batch that was read of these costs nothing there."""
+        """The targets of these images.
+
+        A batch that was read from the images costs nothing there.
+        """
         return Scenes(1, self._first, self._count, self._side, self._seen)
 
     def sized(self, side: int) -> Scenes:
-        """The same with so many pixels of height and width."""
+        """The same scenes with `side` pixels of height and width."""
         return Scenes(self._part, self._first, self._count, side)
 
     def __len__(self) -> int:
@@ -161,12 +169,12 @@ class Scenes:
 
 
 def read(folder: Path) -> Data:
-    """1,200,000 and 100,000 scenes: nothing is made until it is read, and no scene is in both."""
+    """1,200,000 and 100,000 lazy scenes; no scene is in both splits."""
     return Data(_split(0, TRAIN), _split(1 << 32, VAL))
 
 
 def sized(data: Data, side: int = SIDE) -> Data:
-    """The same scenes with so many pixels of height and width."""
+    """The same scenes with `side` pixels of height and width."""
     if side == SIDE:
         return data
     pictures: list[Any] = [data.train.inputs, data.val.inputs]

@@ -1,4 +1,7 @@
-"""Device kinds: the hardware of a node, and how a framework uses it. A new kind is one new file in this package."""
+"""Device kinds: hardware types and their framework adapters.
+
+A new kind is one new file in this package.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,21 @@ from importlib import import_module
 from raybench.devices.base import Assignment, Device, DeviceKind, Hardware
 
 ACCELERATORS = "RAYBENCH_ACCELERATORS"
-"""Environment variable: the kinds of accelerators to use on this node, such as `cuda,tpu`, or `none`; unset: all."""
+"""Environment variable that selects the accelerator kinds of this node.
+
+For example `cuda,tpu`, or `none`; unset: all."""
 
 _SHARED = frozenset({"base", "host", "tensorflow"})
-"""Modules that serve several kinds and declare none. Importing the last one changes variables that Keras reads."""
+"""Modules that serve several kinds and declare none.
+
+Importing `tensorflow` changes variables that Keras reads."""
 
 KINDS: dict[str, DeviceKind] = {}
-"""The kinds of this release by name, the CPU first."""
+"""Device kinds of this release by name, the CPU first."""
 
 
 def register_kinds() -> None:
-    """Fill `KINDS` with the `KIND` of each module of this package; no framework is loaded."""
+    """Fill `KINDS` from the `KIND` of each module, without loading a framework."""
     names = sorted({module.name for module in pkgutil.iter_modules(__path__)} - _SHARED)
     kinds: list[DeviceKind] = [import_module(f"{__name__}.{name}").KIND for name in names]
     KINDS.clear()
@@ -28,17 +35,26 @@ def register_kinds() -> None:
 
 
 def frameworks(kind: str) -> tuple[str, ...]:
-    """The frameworks that run on a kind, the default one first; none for a kind this release does not know."""
+    """Frameworks that run on a kind, the default one first.
+
+    Empty for an unknown kind.
+    """
     return tuple(KINDS[kind].adapters) if kind in KINDS else ()
 
 
 def hosted(kind: str) -> bool:
-    """Whether a kind computes on the host's cores and takes no accelerator; false for one that is not known."""
+    """Return whether a kind computes on the host's cores and takes no accelerator.
+
+    False for an unknown kind.
+    """
     return kind in KINDS and KINDS[kind].on_host
 
 
 def missing_precision(kind: str, precision: str) -> str | None:
-    """The reason if a kind cannot compute in a precision; None if it can, or if the kind is not known."""
+    """Reason why a kind cannot compute in a precision, or None.
+
+    None also for an unknown kind.
+    """
     if kind not in KINDS or precision in KINDS[kind].precisions:
         return None
     kinds = [entry.name for entry in KINDS.values() if precision in entry.precisions]
@@ -46,15 +62,17 @@ def missing_precision(kind: str, precision: str) -> str | None:
 
 
 def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | None:
-    """Choose accelerators of one host for a trial; None if there are not enough.
+    """Choose adjacent accelerators of one host for a trial.
 
-    A TPU's chips are wired as a grid, so that a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
+    Returns None if there are not enough.
+
+    The chips of a TPU are wired as a grid, so a trial takes an aligned block of them: 0 and 1, or 4 to 7, never 1 and 2
     (https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm).
 
     Args:
         kind: of device.
-        free: identities of those that nobody has, in order.
-        count: how many the trial takes.
+        free: identities of the unassigned accelerators, in order.
+        count: number of accelerators of the trial.
     """
     if not KINDS[kind].counts or count < 2:
         return tuple(free[:count]) if len(free) >= count else None
@@ -66,10 +84,10 @@ def neighbours(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | 
 
 
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
-    """The adapter of a kind under a framework, for one trial.
+    """Create the adapter of a kind under a framework, for one trial.
 
     Raises:
-        LookupError: no such adapter in this release.
+        LookupError: there is no such adapter in this release.
     """
     if framework not in frameworks(kind):
         choices = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
@@ -81,7 +99,10 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
 
 
 def probe() -> list[Hardware]:
-    """The host and the accelerators of this node that `ACCELERATORS` admits, read without loading a framework."""
+    """Detect the host and the accelerators of this node, without loading a framework.
+
+    Only accelerators that `ACCELERATORS` selects are included.
+    """
     setting = os.environ.get(ACCELERATORS)
     names = KINDS if setting is None else ("cpu", *(name.strip().lower() for name in setting.split(",")))
     return [entry for kind in KINDS.values() if kind.probe and kind.name in names for entry in kind.probe()]

@@ -1,4 +1,4 @@
-"""The CPU: a node's processor, and how PyTorch uses it."""
+"""The CPU: detection of the processor, and its PyTorch adapter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from raybench.devices.host import Host, model_name, total_memory, usable_cores
 
 
 def probe() -> list[Hardware]:
-    """This node's processor: always exactly one entry."""
+    """The processor of this node: always exactly one entry."""
     cores = usable_cores()
     return [Hardware("cpu", model_name(), len(cores), total_memory(), ids=tuple(map(str, cores)))]
 
@@ -31,19 +31,22 @@ class TorchHost(Host):
     backend = "gloo"
 
     def set_threads(self, count: int) -> None:
-        """Through torch, which reads OMP_NUM_THREADS at import only."""
+        """Set threads through torch, which reads OMP_NUM_THREADS only at import."""
         import torch
 
         torch.set_num_threads(count)
 
     def threads(self) -> int:
-        """Threads of one operation."""
+        """Threads per operation."""
         import torch
 
         return torch.get_num_threads()
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, and how exactly products of float32 are computed: `highest` is as float32 says."""
+        """Conditions of the host, and the precision of float32 matrix products.
+
+        `highest` is full float32.
+        """
         import torch
 
         return super().runtime_conditions() | {"float32_products": torch.get_float32_matmul_precision()}

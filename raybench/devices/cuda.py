@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through CUDA: asynchronous, so every clock waits for them."""
+"""NVIDIA GPUs through CUDA: asynchronous, so every clock synchronises first."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ MIB = 1024 * 1024
 
 
 def probe() -> list[Hardware]:
-    """The GPUs the driver lists, grouped by model; none where there is no driver. Needs no framework.
+    """The GPUs that the driver lists, grouped by model.
 
-    `CUDA_VISIBLE_DEVICES`, where a person set it to indices, is respected.
+    Empty if there is no driver. It needs no framework, and respects `CUDA_VISIBLE_DEVICES` if the user set it to
+    indices.
     """
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -34,11 +35,11 @@ def probe() -> list[Hardware]:
 
 
 def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
-    """The GPUs in the driver's table, one entry a model.
+    """Parse the GPUs in the driver's table, one entry per model.
 
     Args:
         text: lines of "index, name, memory in MiB, driver version".
-        visible: the value of CUDA_VISIBLE_DEVICES, None where it is unset.
+        visible: the value of CUDA_VISIBLE_DEVICES, None if unset.
     """
     visible_ids = None if visible is None else {part.strip() for part in visible.split(",") if part.strip()}
     by_numbers = visible_ids is not None and all(part.isdigit() for part in visible_ids)
@@ -67,10 +68,10 @@ KIND = DeviceKind(
 
 
 class Nvidia(Host):
-    """A host whose trial has NVIDIA GPUs, under whatever framework."""
+    """A host with NVIDIA GPUs, under any framework."""
 
     def hide_others(self) -> None:
-        """Show only the assigned GPUs; where none is named, those the caller already sees."""
+        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
         inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
         super().hide_others()
         devices = ",".join(self.assignment.visible) or inherited
@@ -81,7 +82,7 @@ class Nvidia(Host):
 
 
 class Cuda(Nvidia, TorchHost):
-    """One or more NVIDIA GPUs; the first visible one is the trial's."""
+    """One or more NVIDIA GPUs; the trial uses the first visible one."""
 
     synchronous, own_clock = False, True
     torch_name = "cuda"
@@ -92,7 +93,9 @@ class Cuda(Nvidia, TorchHost):
         self._tf32 = False
 
     def open(self, precision: str) -> None:
-        """Threads of the host, TF32 as declared, and cuDNN's search for the fastest algorithm, paid by the first step.
+        """Set the host's threads, TF32 and cuDNN's algorithm search.
+
+        The search for the fastest algorithm takes place in the first step.
 
         Raises:
             RuntimeError: this torch sees no GPU.
@@ -116,7 +119,7 @@ class Cuda(Nvidia, TorchHost):
         torch.cuda.synchronize()
 
     def mark(self) -> Any:
-        """An event in the current stream."""
+        """Record an event in the current stream."""
         import torch
 
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -128,13 +131,13 @@ class Cuda(Nvidia, TorchHost):
         return int(start.elapsed_time(end) * 1e6)
 
     def peak_memory(self) -> int:
-        """The most bytes the caching allocator has handed out."""
+        """Peak bytes allocated by the caching allocator."""
         import torch
 
         return int(torch.cuda.max_memory_allocated())
 
     def describe(self) -> Hardware:
-        """The first visible GPU and how many the trial sees."""
+        """The model of the first visible GPU, and the number of visible GPUs."""
         import torch
 
         properties = torch.cuda.get_device_properties(0)
@@ -143,7 +146,7 @@ class Cuda(Nvidia, TorchHost):
         return Hardware(self.kind, properties.name, torch.cuda.device_count(), properties.total_memory, driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, where TF32 is on, and the versions of what computes."""
+        """Conditions of the host, uses of TF32, and versions of the compute libraries."""
         import torch
 
         return super().runtime_conditions() | {

@@ -1,4 +1,4 @@
-"""The host of a trial: its processor, cores and memory, whatever framework computes on it."""
+"""Processor, cores and memory of the host, for adapters of any framework."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from raybench.devices.base import Assignment, Hardware
 
 
 def usable_cores() -> list[int]:
-    """The cores this process may run on: its affinity, cut to the cgroup's quota where one is set."""
+    """Cores this process may run on: its affinity, limited to the cgroup's quota."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = sorted(os.sched_getaffinity(0)) if has_affinity else list(range(os.cpu_count() or 1))
     return cores[: max(1, _cgroup_quota(len(cores)))]
 
 
 def _cgroup_quota(cores: int) -> int:
-    """Whole cores that the cgroup's CPU bandwidth allows; `cores` where there is no limit."""
+    """Whole cores that the cgroup's CPU bandwidth allows; `cores` without a limit."""
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         return cores if quota == "max" else min(cores, -(-int(quota) // int(period)))
@@ -31,7 +31,7 @@ def _cgroup_quota(cores: int) -> int:
 
 
 def model_name() -> str:
-    """The processor as its maker calls it, or the architecture where nothing says more."""
+    """The processor's model name, or the architecture if it is unknown."""
     try:
         match = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if match:
@@ -42,7 +42,7 @@ def model_name() -> str:
 
 
 def _sysctl(name: str) -> str:
-    """What macOS says of itself under a name; empty where it says nothing, and on any other system."""
+    """Read a macOS sysctl value; empty if it is missing, and on other systems."""
     if platform.system() != "Darwin":
         return ""
     completed = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
@@ -50,7 +50,7 @@ def _sysctl(name: str) -> str:
 
 
 def boot_id() -> str:
-    """What tells one boot of a host from the next; empty where the system does not say."""
+    """Identifier of this boot of the host; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -58,7 +58,7 @@ def boot_id() -> str:
 
 
 def total_memory() -> int | None:
-    """Bytes of memory the node has, where the system says."""
+    """Bytes of memory of the node; None if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -66,14 +66,15 @@ def total_memory() -> int | None:
 
 
 def available_memory() -> int:
-    """Bytes that could be had now without swapping, within the cgroup's limit; 0 where the system does not say."""
+    """Bytes available without swapping, within the cgroup's limit; 0 if unknown."""
     return memory_now()[0]
 
 
 def memory_now() -> tuple[int, int]:
-    """Bytes that could be had now without swapping, of how many: the node's, or the cgroup's where it has a limit.
+    """Bytes available without swapping, and total bytes.
 
-    Both are 0 where the system does not say. A cgroup's page cache counts as what can be had, as the node's does.
+    Both are of the node, or of the cgroup if it has a limit, and 0 if unknown. A cgroup's page cache counts as
+    available, as the node's does.
     """
     try:
         meminfo = Path("/proc/meminfo").read_text()
@@ -84,7 +85,7 @@ def memory_now() -> tuple[int, int]:
         limit_text, usage_text, stat_text = (
             Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat")
         )
-        limit = int(limit_text)  # "max" where there is none
+        limit = int(limit_text)  # "max" if there is no limit
         cache = _count(r"^inactive_file (\d+)", stat_text) + _count(r"^active_file (\d+)", stat_text)
         return max(0, min(free, limit - int(usage_text) + cache)), min(total, limit)
     except (OSError, ValueError):
@@ -97,7 +98,7 @@ def _count(pattern: str, text: str) -> int:
 
 
 def peak_resident() -> int:
-    """The most bytes this process has held in memory (VmHWM; its ru_maxrss elsewhere)."""
+    """Peak resident memory of this process in bytes (VmHWM, otherwise ru_maxrss)."""
     try:
         match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
         if match:
@@ -111,15 +112,18 @@ def peak_resident() -> int:
 
 
 def thread_waiting() -> str:
-    """How OpenMP's threads wait in this process: `passive` (asleep at once) or `default` (they spin before)."""
+    """Wait policy of OpenMP's threads in this process.
+
+    `passive`: they sleep at once; `default`: they spin first.
+    """
     policy, spins = os.environ.get("OMP_WAIT_POLICY", ""), os.environ.get("GOMP_SPINCOUNT")
     return "passive" if policy.lower() == "passive" or spins == "0" else "default"
 
 
 class Host:
-    """What every adapter has in common: the trial's cores and threads on its node.
+    """Common part of all adapters: the trial's cores and threads on its node.
 
-    An adapter of a framework says how threads are set there (`set_threads`) and how many there are (`threads`).
+    An adapter of a framework implements setting threads (`set_threads`) and reading their number (`threads`).
     """
 
     kind = "cpu"
@@ -130,17 +134,22 @@ class Host:
         self.assignment = assignment
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and hide NVIDIA GPUs; an adapter shows what the trial was given of its kind."""
+        """Pin the process to its cores and hide NVIDIA GPUs.
+
+        An adapter then shows the trial's assigned devices of its kind.
+        """
         if self.assignment.cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.assignment.cores)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     def open(self, precision: str) -> None:
-        """Set the number of threads through the framework: OMP_NUM_THREADS is read at import only.
+        """Set the number of threads through the framework.
+
+        OMP_NUM_THREADS is read only at import.
 
         Raises:
-            ValueError: the device does not have that precision.
+            ValueError: the device does not support that precision.
         """
         from raybench.devices import missing_precision
 
@@ -150,18 +159,18 @@ class Host:
         self.set_threads(self.assignment.threads)
 
     def set_threads(self, count: int) -> None:
-        """Have the framework compute with that many threads on the host."""
+        """Set the number of the framework's threads on the host."""
         raise NotImplementedError
 
     def threads(self) -> int:
-        """The threads the framework says it computes with."""
+        """The framework's number of threads."""
         raise NotImplementedError
 
     def synchronize(self) -> None:
-        """Nothing to wait for: work on a CPU is done when the call returns."""
+        """Do nothing: work on a CPU is done when the call returns."""
 
     def mark(self) -> Any:
-        """The host's clock."""
+        """Read the host's clock."""
         return time.perf_counter_ns()
 
     def elapsed(self, start: Any, end: Any) -> int:
@@ -177,7 +186,7 @@ class Host:
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Threads really set, cores really usable, nothing visible."""
+        """Actual threads and usable cores, and no visible accelerator."""
         return {
             "threads": self.threads(),
             "thread_waiting": thread_waiting(),
@@ -188,5 +197,8 @@ class Host:
         }
 
     def is_oom(self, error: BaseException) -> bool:
-        """Whether the memory of the host or of the device ran out: frameworks raise one type for every trouble."""
+        """Return whether the memory of the host or of the device ran out.
+
+        The message is examined, because frameworks raise one type for every error.
+        """
         return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))

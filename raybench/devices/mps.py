@@ -1,4 +1,7 @@
-"""Apple's GPU through Metal (MPS). Written to its documentation; not run on such a machine yet."""
+"""Apple's GPU through Metal (MPS).
+
+Written to its documentation, and not run on such a machine yet.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +57,15 @@ class Mps(TorchHost):
         torch.mps.synchronize()
 
     def mark(self) -> Any:
-        """The host's clock after the queue is empty: MPS events cannot be timed in every torch."""
+        """The host's clock after the queue is empty.
+
+        MPS events cannot be timed in every torch version.
+        """
         self.synchronize()
         return time.perf_counter_ns()
 
     def peak_memory(self) -> int:
-        """Bytes the driver holds for this process now: Metal keeps no peak."""
+        """Bytes that the driver holds for this process now; Metal records no peak."""
         import torch
 
         return int(torch.mps.driver_allocated_memory())

@@ -1,8 +1,10 @@
-"""How TensorFlow uses a CPU, NVIDIA GPUs and TPUs; the last two are written to its documentation, and not run yet.
+"""TensorFlow adapters for CPUs, NVIDIA GPUs and TPUs.
 
-Importing this sets the variables that TensorFlow and Keras read when they are imported: Keras's back end, and that
-notes about the build stay out of a trial's output. Warnings stay in: the allocator's is the only message before a
-kernel without memory ends the process.
+Those for GPUs and TPUs are written to TensorFlow's documentation and have not been run yet.
+
+Importing this module sets variables that TensorFlow and Keras read at import: Keras's backend, and a log level that
+keeps notes about the build out of a trial's output. Warnings are kept: the allocator's warning is the only message
+before a kernel without memory ends the process.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 
 class TensorFlowHost(Host):
-    """A host on which TensorFlow computes, and what the engine has to know of it."""
+    """A host on which TensorFlow computes, with the information that the engine needs."""
 
     _type = "CPU"
 
     def jit_compile(self, asked: bool) -> bool | None:
-        """What `tf.function` is told when a grid asks for `compile`, or does not.
+        """The `jit_compile` argument of `tf.function` for the setting `compile`.
 
         Raises:
             ValueError: a mirrored step cannot be compiled.
@@ -37,10 +39,12 @@ class TensorFlowHost(Host):
         return asked
 
     def open(self, precision: str) -> None:
-        """Threads and, where several are asked for, virtual devices: TensorFlow takes both before its first operation.
+        """Set threads and virtual devices.
+
+        TensorFlow accepts both only before its first operation. There are virtual devices only if several are assigned.
 
         Raises:
-            ValueError: the device does not have that precision.
+            ValueError: the device does not support that precision.
         """
         import tensorflow as tf
 
@@ -51,20 +55,20 @@ class TensorFlowHost(Host):
             tf.config.set_logical_device_configuration(host, configurations)
 
     def set_threads(self, count: int) -> None:
-        """Threads inside an operation, and operations side by side."""
+        """Set the threads within an operation and of concurrent operations."""
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(count)
         tf.config.threading.set_inter_op_parallelism_threads(count)
 
     def threads(self) -> int:
-        """Threads of one operation."""
+        """Threads per operation."""
         import tensorflow as tf
 
         return int(tf.config.threading.get_intra_op_parallelism_threads())
 
     def strategy(self) -> Any:
-        """The `tf.distribute` strategy that spreads a batch over the devices; TensorFlow's default for one."""
+        """The `tf.distribute` strategy over the devices; TensorFlow's default for one device."""
         import tensorflow as tf
 
         if self.assignment.devices == 1:
@@ -72,7 +76,7 @@ class TensorFlowHost(Host):
         return tf.distribute.MirroredStrategy([f"{self._type}:{i}" for i in range(self.assignment.devices)])
 
     def is_oom(self, error: BaseException) -> bool:
-        """Whether the memory of the device or of the host ran out."""
+        """Return whether the memory of the device or of the host ran out."""
         import tensorflow as tf
 
         if isinstance(error, tf.errors.ResourceExhaustedError) or super().is_oom(error):
@@ -81,33 +85,38 @@ class TensorFlowHost(Host):
 
 
 class Cpu(TensorFlowHost):
-    """A CPU trial: it owns its cores, by default all of the node. Operations are done when the call returns."""
+    """A CPU trial: it owns its cores, by default all of the node.
+
+    Operations are done when the call returns.
+    """
 
 
 class Asynchronous(TensorFlowHost):
-    """Devices that are handed work and go on with it by themselves."""
+    """Devices that execute submitted work asynchronously."""
 
     synchronous = False
 
     def synchronize(self) -> None:
-        """Wait until every device has done what it was given."""
+        """Wait until every device has done its submitted work."""
         import tensorflow as tf
 
         tf.test.experimental.sync_devices()
 
     def mark(self) -> Any:
-        """The host's clock after the devices are done: TensorFlow has no events to time."""
+        """The host's clock after a `synchronize`: TensorFlow has no timed events."""
         self.synchronize()
         return time.perf_counter_ns()
 
 
 class Cuda(cuda.Nvidia, Asynchronous):
-    """NVIDIA GPUs: the first visible one is the trial's, or as many as it has replicas."""
+    """NVIDIA GPUs: the first visible one, or one for each replica."""
 
     _type = "GPU"
 
     def open(self, precision: str) -> None:
-        """Threads of the host, memory as it is needed, and TF32 as declared: TensorFlow's own default is on.
+        """Set the host's threads, memory growth and TF32.
+
+        TF32 is set as declared; TensorFlow's own default is on.
 
         Raises:
             RuntimeError: this TensorFlow sees no GPU.
@@ -125,14 +134,14 @@ class Cuda(cuda.Nvidia, Asynchronous):
         tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
     def peak_memory(self) -> int:
-        """The most bytes TensorFlow's allocator has held, of the GPU that held most."""
+        """Peak bytes of TensorFlow's allocator, of the GPU that held most."""
         import tensorflow as tf
 
         gpus = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
         return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in gpus)
 
     def describe(self) -> Hardware:
-        """The first visible GPU, as the driver tells of it, and how many the trial computes on."""
+        """The first visible GPU according to the driver, and the trial's number of GPUs."""
         import tensorflow as tf
 
         gpu = tf.config.get_visible_devices("GPU")[0]
@@ -142,7 +151,7 @@ class Cuda(cuda.Nvidia, Asynchronous):
         return Hardware(self.kind, name, self.assignment.devices, memory, driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, whether TF32 is on, and the versions that TensorFlow was built for."""
+        """Conditions of the host, TF32, and the CUDA versions of TensorFlow's build."""
         import tensorflow as tf
 
         built = tf.sysconfig.get_build_info()
@@ -155,27 +164,32 @@ class Cuda(cuda.Nvidia, Asynchronous):
 
 
 class Tpu(Asynchronous):
-    """TPU cores of this host through `TPUStrategy`; TensorFlow does not tell their memory, only the host's."""
+    """TPU cores of this host through `TPUStrategy`.
+
+    TensorFlow does not report their memory, so the peak is the host's.
+    """
 
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)
         self._strategy: Any = None
 
     def jit_compile(self, asked: bool) -> bool | None:
-        """Nothing: every step is compiled, whether asked for or not."""
+        """None: every step is compiled, with any setting."""
         return None
 
     def hide_others(self) -> None:
-        """Show only the assigned chips; where none is named, those the caller already sees."""
+        """Show only the assigned chips; if none is assigned, those visible to the caller."""
         super().hide_others()
         if self.assignment.visible:
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(self.assignment.visible)
 
     def open(self, precision: str) -> None:
-        """Threads of the host, and the TPU system: it is set up once a process, before any other operation.
+        """Set the host's threads and initialise the TPU system.
+
+        The TPU system is initialised once per process, before any other operation.
 
         Raises:
-            ValueError: the device does not have that precision.
+            ValueError: the device does not support that precision.
         """
         import tensorflow as tf
 
@@ -190,7 +204,7 @@ class Tpu(Asynchronous):
         return self._strategy
 
     def describe(self) -> Hardware:
-        """The chips of this host, and how many cores of theirs the trial computes on."""
+        """The chips of this host, and the number of cores that the trial uses."""
         from raybench.devices import probe
 
         hardware = next(entry for entry in probe() if entry.kind == self.kind)

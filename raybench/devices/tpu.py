@@ -1,7 +1,9 @@
-"""TPUs of this host, found without a framework and used by torch_xla. Written to documentation; not run on one yet.
+"""TPUs of this host, detected without a framework and used by torch_xla.
 
-A chip is what Ray counts and hands out. Up to v3, and again in TPU7x, a chip has two cores, which frameworks see as two
-devices; the others show a chip as one.
+Written to the documentation, and not run on a TPU yet.
+
+Ray counts and assigns chips. Up to v3, and again in TPU7x, a chip has two cores, which frameworks see as two devices;
+other generations show a chip as one device.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ LOCK = "/tmp/libtpu_lockfile"  # noqa: S108 — the place is libtpu's choice
 
 @dataclass(frozen=True)
 class Generation:
-    """What is the same in all chips of a generation: its name, memory and cores a chip."""
+    """Properties of a TPU generation: name, memory and cores per chip."""
 
     model: str
     memory_bytes: int
@@ -40,25 +42,31 @@ GENERATIONS = {
     ("0x006f", None): Generation("TPU v6e", 32 * GIB),
     ("0x0076", None): Generation("TPU7x", 192 * GIB, 2),
 }
-"""By PCI device and, where two share it, subsystem device: from Google's `tpu-info`; memory is a chip's."""
+"""Generations by PCI device and, if two share it, subsystem device.
+
+Source: Google's `tpu-info`; memory is per chip."""
 
 BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
-"""How so many chips of one host lie in its grid, as libtpu wants to be told when a process has only some of them."""
+"""Topology of a number of chips of one host, for libtpu.
+
+libtpu needs it if a process uses only some of the chips."""
 
 FIRST_PORT = 8476
-"""Where the process of chip 0 listens for those of other chips: libtpu's usual one."""
+"""Port on which the process of chip 0 listens for the others: libtpu's default."""
 
 
 def cores(model: str) -> int:
-    """The devices in one chip; 1 for a model that is not known."""
+    """Devices per chip; 1 for an unknown model."""
     return next((generation.cores for generation in GENERATIONS.values() if generation.model == model), 1)
 
 
 def probe(root: Path = Path("/")) -> list[Hardware]:
-    """The chips on the PCI bus that have a device file here, one entry a model.
+    """Detect the TPU chips on the PCI bus, one entry per model.
 
-    A chip goes by its place on the bus, from 0, as in `TPU_VISIBLE_CHIPS`; that, where it is set, is respected. Up to
-    v4 its file is `/dev/accelN`, later `/dev/vfio/GROUP`.
+    Only chips that have a device file are included.
+
+    A chip is identified by its position on the bus, from 0, as in `TPU_VISIBLE_CHIPS`, which is respected if it is set.
+    Up to v4 the device file is `/dev/accelN`, later `/dev/vfio/GROUP`.
     """
     text = os.environ.get("TPU_VISIBLE_CHIPS")
     visible = None if text is None else {part.strip() for part in text.split(",") if part.strip()}
@@ -115,7 +123,7 @@ KIND = DeviceKind(
 
 
 def explain(error: BaseException) -> str | None:
-    """What libtpu's refusal to open a chip means, where it is about another process; None for any other error."""
+    """Explain libtpu's error about a used or locked chip; None for others."""
     text = str(error)
     match = re.search(r"already in use by (?:a )?process with pid (\d+)", text)
     if match:
@@ -134,14 +142,17 @@ class Tpu(Xla):
     pjrt = "TPU"
 
     def hide_others(self) -> None:
-        """Show only the assigned chips, or where none is named what the caller sees; say where other ranks are."""
+        """Show only the assigned chips, and set the addresses of other ranks.
+
+        If no chip is assigned, the caller's visible chips are kept.
+        """
         super().hide_others()
         chips, rank = self.assignment.visible, current_rank()
         if chips:
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(chips)
             os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = BOUNDS[len(chips)]
             os.environ["TPU_PROCESS_BOUNDS"] = BOUNDS[rank.count]
-        if rank.count > 1:  # a trial's chips are neighbours, so that each rank knows the ports of all
+        if rank.count > 1:  # a trial's chips are adjacent, so each rank can derive the ports of all
             first_port = FIRST_PORT + int(chips[0]) - rank.number
             addresses = [f"localhost:{first_port + number}" for number in range(rank.count)]
             os.environ["TPU_PROCESS_ADDRESSES"] = ",".join(addresses)
@@ -151,7 +162,7 @@ class Tpu(Xla):
             os.environ["PJRT_LOCAL_PROCESS_COUNT"] = str(rank.count)
 
     def open(self, precision: str) -> None:
-        """As every XLA device; a lock that libtpu stumbles over is named.
+        """Open the device as any XLA device; report a held libtpu lock.
 
         Raises:
             RuntimeError: the chip cannot be opened.
@@ -165,7 +176,7 @@ class Tpu(Xla):
             raise RuntimeError(explanation) from error
 
     def peak_memory(self) -> int:
-        """The most bytes that the device which held most has held."""
+        """Peak bytes held, of the device that held most."""
         import torch_xla
         from torch_xla.core import xla_model
 
@@ -173,10 +184,10 @@ class Tpu(Xla):
         return max(int(info["peak_bytes_used"]) for info in infos)
 
     def describe(self) -> Hardware:
-        """The chips this trial sees."""
+        """The chips that the trial sees."""
         (hardware,) = probe()
         return hardware
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, and the chips that were visible."""
+        """Conditions of the host, and the visible chips."""
         return super().runtime_conditions() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}

@@ -1,7 +1,7 @@
-"""How torch_xla uses a device: the host's cores through XLA's own CPU client (kind `xla_cpu`), and what a TPU shares.
+"""torch_xla adapters: the XLA CPU client (`xla_cpu`), and the base for TPUs.
 
-XLA is lazy: torch's calls only write a graph down, `torch_xla.sync()` compiles and starts it, and the call returns
-before it is done. So a clock tells the time of work only between two `synchronize` calls.
+XLA is lazy: torch's calls only record a graph, `torch_xla.sync()` compiles and starts it, and the call returns before
+it is done. So a clock measures work only between two `synchronize` calls.
 """
 
 from __future__ import annotations
@@ -24,19 +24,25 @@ KIND = DeviceKind(
 
 
 class Xla(TorchHost):
-    """One or more XLA devices in one process; the adapter of a kind says which client PJRT is to make."""
+    """One or more XLA devices in one process.
+
+    The adapter of a kind selects the PJRT client.
+    """
 
     torch_name = "xla"
     synchronous = False
     pjrt: str
 
     def hide_others(self) -> None:
-        """Pin the process and name the client; PJRT reads its environment when the first device is asked for."""
+        """Pin the process and select the client.
+
+        PJRT reads its environment when the first device is requested.
+        """
         super().hide_others()
         os.environ["PJRT_DEVICE"] = self.pjrt
 
     def set_threads(self, count: int) -> None:
-        """XLA's own pool, and torch's for what is prepared on the host.
+        """Set the threads of XLA's pool, and of torch for work on the host.
 
         PJRT sizes its pool by PJRT_NPROC, then NPROC, then the process's affinity, when the client is made.
         """
@@ -44,19 +50,19 @@ class Xla(TorchHost):
         os.environ["PJRT_NPROC"] = os.environ["NPROC"] = str(count)
 
     def open(self, precision: str) -> None:
-        """Threads, and the first call that makes the client.
+        """Set threads and create the client by the first call.
 
         Raises:
-            ValueError: the device does not have that precision.
+            ValueError: the device does not support that precision.
             RuntimeError: there is no such device.
         """
         from torch_xla import runtime
 
         super().open(precision)
-        runtime.addressable_runtime_device_count()  # a device itself would settle that there is no SPMD
+        runtime.addressable_runtime_device_count()  # asking for a device would fix that SPMD is off
 
     def synchronize(self) -> None:
-        """Start what is still only written down, and wait until every device is done."""
+        """Start all recorded work, and wait until every device is done."""
         import torch_xla
         from torch_xla.core import xla_model
 
@@ -64,22 +70,28 @@ class Xla(TorchHost):
         xla_model.wait_device_ops()
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, and how exactly XLA computes products of float32: `default` is a TPU's bfloat16."""
+        """Conditions of the host, and XLA's precision of float32 products.
+
+        `default` is bfloat16 on a TPU.
+        """
         from torch_xla import backends
 
         return super().runtime_conditions() | {"float32_products": backends.get_mat_mul_precision()}
 
 
 class XlaCpu(Xla):
-    """The host's cores through XLA: the code of a TPU trial without a TPU, and never to be taken for one."""
+    """The host's cores through XLA: a TPU trial's code without a TPU.
+
+    Its results are never presented as those of a TPU.
+    """
 
     pjrt = "CPU"
 
     def hide_others(self) -> None:
-        """Pin the process; where several devices are wanted, as many virtual ones share its cores."""
+        """Pin the process, and create virtual devices on its cores if several are assigned."""
         super().hide_others()
         os.environ["CPU_NUM_DEVICES"] = str(self.assignment.devices)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """The host's part, with the threads of XLA's pool."""
+        """Conditions of the host, and the threads of XLA's pool."""
         return super().runtime_conditions() | {"threads": int(os.environ["PJRT_NPROC"])}

@@ -1,4 +1,4 @@
-"""What every engine is given and what it does."""
+"""The engine interface."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from raybench.workloads.base import Workload
 
 @dataclass(frozen=True)
 class EngineParts:
-    """What an engine works with.
+    """The inputs of an engine.
 
     Attributes:
         recipe: the cell's.
         device: open.
         ledger: the trial's.
-        rank: this process's place among those that train the model together.
+        rank: the rank of this process among those that train the model together.
     """
 
     recipe: Recipe
@@ -34,10 +34,10 @@ class EngineParts:
 
 
 def check_per_example(values: Mapping[str, Any], examples: int) -> None:
-    """Look at what a person's own loss and metrics have returned, by name.
+    """Check the results of the user's own loss and metrics, by name.
 
     Raises:
-        ValueError: one of them is not of the shape [examples].
+        ValueError: one of them does not have the shape [examples].
     """
     for name, value in values.items():
         if tuple(value.shape) != (examples,):
@@ -46,12 +46,12 @@ def check_per_example(values: Mapping[str, Any], examples: int) -> None:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What one epoch of training came to.
+    """The results of one training epoch.
 
-    `metrics` has means over the examples trained on, without a prefix ("loss", "accuracy"). `new_shapes` counts the
-    compilations, as the framework tells them: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without
-    a compiler tells none, and tensor shapes that were new in this epoch are counted. `step_s` has mean seconds of a
-    step in consecutive blocks (`raybench.engines.step_timer.StepTimer.blocks`); empty if steps are not timed.
+    `metrics` has means over the trained examples, without a prefix ("loss", "accuracy"). `new_shapes` counts the
+    compilations that the framework reports: graphs of torch.compile and of XLA, traces of TensorFlow; PyTorch without a
+    compiler reports none, so tensor shapes that were new in this epoch are counted. `step_s` has mean seconds of a step
+    in consecutive blocks (`raybench.engines.step_timer.StepTimer.blocks`); empty if steps are not timed.
     """
 
     steps: int
@@ -62,56 +62,75 @@ class EpochResult:
 
 
 class Engine(Protocol):
-    """One training loop. Calls come in this order; each charges its time to the ledger it was given."""
+    """One training loop, with calls in the order below.
+
+    Each call charges its time to the given ledger.
+    """
 
     def load(self, data: Data) -> None:
         """Prepare the data and, for `input: device`, move them there."""
 
     def build(self) -> None:
-        """The model and the optimiser, on the device."""
+        """Build the model and the optimiser on the device."""
 
     @property
     def model(self) -> Any:
-        """The framework's model that is trained, once it is built."""
+        """The framework's model, once it is built."""
 
     def precision(self) -> dict[str, str]:
-        """The types of the model's weights and of what it computes in, as the framework tells them once it is built."""
+        """Data types of the weights and of the computation, as reported by the framework.
+
+        Available once the model is built.
+        """
 
     def train_epoch(self, epoch: int) -> EpochResult:
-        """One epoch (from 1); synchronised at its end."""
+        """Train one epoch (from 1); synchronised at its end."""
 
     def state(self) -> Mapping[str, Array]:
-        """Between two epochs: all that the next depends on and that does not follow from the recipe and the seed.
+        """The training state between two epochs.
 
-        That is the model, what the optimiser keeps, and the state of what draws random numbers in the model.
+        It contains everything that the next epoch depends on and that does not follow from the recipe and the seed: the
+        model, the optimiser's state, and the states of random generators in the model.
         """
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Once it is built and before it has trained: go on as the engine that gave this state after so many epochs.
+        """Restore the state of an engine after a number of epochs.
+
+        Called after `build` and before training.
 
         Raises:
             ValueError: it is not the state of such a model; nothing was changed.
         """
 
     def settle(self) -> None:
-        """Copy a value that the last training step has changed to the host, and wait for it.
+        """Copy a value changed by the last training step to the host.
 
-        After an epoch and its `synchronize` there is nothing left to wait for, however the device works; a clock that
-        read off the queue instead shows here.
+        The call waits for the copy.
+
+        After an epoch and its `synchronize` this takes no time on a correct device adapter; a large value reveals that
+        a clock measured only the queue.
         """
 
     evaluation_batch: int
-    """Examples in one batch of the next evaluation, once the data are loaded; it may be made smaller."""
+    """Examples per batch of the next evaluation; may be reduced.
+
+    Set once the data are loaded."""
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """Means over the whole validation set, every example counted once; and the number of new shapes."""
+        """Means over the whole validation set, and the number of new shapes.
+
+        Every example is counted once.
+        """
 
 
 class ProfilingEngine(Engine, Protocol):
-    """An engine that can time the sections of a training step (`raybench.engines.ONE_GRAPH` has those that cannot)."""
+    """An engine that can time the sections of a training step.
+
+    `raybench.engines.ONE_GRAPH` has the frameworks that cannot.
+    """
 
     def profile(self, steps: int) -> Mapping[str, float]:
-        """Take further steps once training and evaluation are over, and time their sections.
+        """Time the sections of additional steps, after training and evaluation.
 
         Returns:
             Seconds of each of `raybench.core.ledger.STEP_SECTIONS`, the median over the steps, with the device

@@ -1,4 +1,7 @@
-"""The order of the examples and the draws of the augmentation: the same on every device for the same seed."""
+"""Order of the examples and random draws of the augmentation.
+
+Both are the same on every device for the same seed.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ from raybench.datasets.splits import Array
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Which augmentations are on, and how large.
+    """The active augmentations and their sizes.
 
-    `crop` is the reflected border in pixels of which a random window is taken, `cutout` the side in pixels of the
-    square that is set to the mean; 0 turns either off. `flip` mirrors half of the pictures; with `alternating` that
-    half is drawn once, and each pass over the training set mirrors the one that the pass before did not.
+    `crop` is the width in pixels of the reflected border of the image that a random window is taken from, `cutout` the
+    side in pixels of the square that is set to the mean; 0 disables either. `flip` mirrors half of the images; with
+    `alternating`, that half is drawn once, and each pass over the training set mirrors the other half than the pass
+    before.
     """
 
     crop: int = 0
@@ -31,7 +35,7 @@ class Augmentation:
 
     @classmethod
     def from_settings(cls, settings: Sequence[Any]) -> Augmentation:
-        """Read a cell's list, such as `[{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]`."""
+        """Parse a cell's list, such as `[{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]`."""
         options: dict[str, Any] = {}
         for item in settings:
             if isinstance(item, Mapping):
@@ -47,9 +51,9 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """One epoch, drawn in advance: each array has the shape [steps, batch].
+    """The order and draws of one epoch: each array has the shape [steps, batch].
 
-    `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None where that is off.
+    `top` and `left` place the crop's window, `cut_top` and `cut_left` the cutout's corner; None if disabled.
     """
 
     index: Array
@@ -67,27 +71,27 @@ class EpochPlan:
         return EpochPlan(self.index[:, columns], *(None if values is None else values[:, columns] for values in draws))
 
     def filled(self, steps: int) -> EpochPlan:
-        """At least so many steps: where there are fewer, the last one again and again."""
+        """Pad to a minimum number of steps by repeating the last one."""
         rows = np.minimum(np.arange(max(steps, len(self.index))), len(self.index) - 1)
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
         return EpochPlan(self.index[rows], *(None if values is None else values[rows] for values in draws))
 
 
 def total_steps(steps_per_epoch: int, epochs: float) -> int:
-    """Steps of a run: epochs that are not whole come to whole steps, rounded up.
+    """Steps of a run; the steps of a fractional epoch are rounded up.
 
-    9.9 epochs of 48 steps are 476 steps: nine whole epochs and one of 44. The number counts as it is written, not as
-    binary floats have it: 0.1 epochs of 30 steps are 3.
+    9.9 epochs of 48 steps are 476 steps: nine whole epochs and one of 44. The decimal notation of the number counts,
+    not its binary float: 0.1 epochs of 30 steps are 3.
     """
     return math.ceil(Fraction(str(epochs)) * steps_per_epoch)
 
 
 class BatchSampler:
-    """Endless passes over a training set; the ragged end of a pass is dropped.
+    """Endless passes over a training set, without the incomplete last batch of a pass.
 
-    Where `steps_per_epoch` is set, an epoch takes that many batches of the stream, so that it may end within a pass
-    or need the next one; else an epoch is one pass. The last epoch of a run whose `epochs` are no whole number is
-    shorter; without `epochs`, or after them, every one is whole.
+    With `steps_per_epoch`, an epoch takes that many batches of the stream, so it may end within a pass or need the next
+    one; otherwise an epoch is one pass. The last epoch of a run with a fractional number of `epochs` is shorter;
+    without `epochs`, or after them, every epoch is whole.
     """
 
     def __init__(
@@ -114,7 +118,7 @@ class BatchSampler:
         self._batches = self._stream()
 
     def _stream(self) -> Iterator[tuple[int, Array]]:
-        """Each batch with the number of its pass, from 0."""
+        """Yield each batch with the number of its pass, from 0."""
         for number in count():
             order = self._random.permutation(self.examples)
             for batch in order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch):
@@ -122,12 +126,12 @@ class BatchSampler:
 
     @property
     def next_steps(self) -> int:
-        """How many steps the next epoch has."""
+        """Number of steps of the next epoch."""
         remaining = self.total - self._drawn
         return remaining if 0 < remaining < self.steps else self.steps
 
     def skip(self, epochs: int) -> None:
-        """Draw so many epochs for nothing, so that the next is the one that would have followed them."""
+        """Draw and discard a number of epochs."""
         for _ in range(epochs):
             self.epoch()
 

@@ -1,4 +1,4 @@
-"""Pictures as they are stored, before any framework has them."""
+"""Images as stored, independent of any framework."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from raybench.datasets.splits import Array
 
 
 def is_pictures(inputs: Array) -> bool:
-    """Whether an array is what a workload calls pictures: uint8 [N, height, width, channels]."""
+    """Return whether an array has images: uint8 [N, height, width, channels]."""
     return inputs.dtype == np.uint8 and inputs.ndim == 4
 
 
 @dataclass(frozen=True)
 class AugmentedViews:
-    """As what a picture is looked at in evaluation, beside as it is: test-time augmentation.
+    """The views of an image in evaluation: test-time augmentation.
 
-    The outputs are averaged. With `shift`, a half of the average is the picture as it is, and a quarter each a view of
-    it that is moved by so many pixels up and left, and down and right. With `mirror`, each of those is seen as it is
-    and mirrored, and the two count alike.
+    The outputs are averaged. With `shift`, the unchanged image has weight 1/2, and two views that are shifted by that
+    many pixels, up and left or down and right, have weight 1/4 each. With `mirror`, each of those is evaluated
+    unchanged and mirrored, with equal weights.
     """
 
     mirror: bool = False
@@ -30,7 +30,7 @@ class AugmentedViews:
 
     @classmethod
     def from_settings(cls, settings: Sequence[Any]) -> Self:
-        """Read a cell's list, such as `["flip", {"shift": 1}]`."""
+        """Parse a cell's list, such as `["flip", {"shift": 1}]`."""
         shifts = [item["shift"] for item in settings if isinstance(item, Mapping)]
         return cls("flip" in settings, *shifts)
 
@@ -39,27 +39,36 @@ class AugmentedViews:
 
     @property
     def windows(self) -> tuple[tuple[float, int], ...]:
-        """Weight and corner (row and column alike) of each window in the picture with `shift` pixels of border."""
+        """Weight and corner (row = column) of each window in the padded image.
+
+        The image is padded by `shift` pixels on each side.
+        """
         return ((0.5, self.shift), (0.25, 0), (0.25, 2 * self.shift)) if self.shift else ((1.0, 0),)
 
 
 def reflect(inputs: Array, border: int) -> Array:
-    """Pictures with a reflected border, padded once so that a crop is only a matter of where to read."""
+    """Pad images by a reflected border.
+
+    Padded once, so that a crop is only a read.
+    """
     return np.pad(inputs, ((0, 0), (border, border), (border, border), (0, 0)), mode="reflect") if border else inputs
 
 
 def is_array(values: Any) -> bool:
-    """Whether values lie in memory; such as are made as they are read only look like an array."""
+    """Return whether values are in memory; lazy splits only resemble arrays."""
     return isinstance(values, np.ndarray)
 
 
 def as_read(values: Array) -> Array:
-    """Values that batches are taken of: plain in memory or, where they are made as they are read, as they are."""
+    """Values for reading batches: converted if in memory, lazy ones unchanged."""
     return plain(values) if is_array(values) else values
 
 
 def plain(values: Array) -> Array:
-    """An array in the types that models take: floats become float32, integers int64, pictures stay bytes."""
+    """Convert an array to model types: floats to float32, integers to int64.
+
+    Images stay uint8.
+    """
     if not is_pictures(values):
         values = np.asarray(values)
         values = values.astype(np.float32 if values.dtype.kind == "f" else np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, per step: factors on `learning_rate`, the same in every framework."""
+"""Learning-rate schedules: factors on `learning_rate` per step, equal in every framework."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 
 def schedule(setting: str | Mapping[str, Any], steps_per_epoch: int, epochs: float) -> Callable[[int], float]:
-    """The factor for each step (counted from 0) of a run of so many epochs, which need not be a whole number.
+    """Return the factor for each step (counted from 0) of a run.
+
+    The number of epochs may be fractional.
 
     - `constant`: 1.
     - `piecewise_linear`: `points` are [epoch, factor], joined by straight lines and constant beyond the last; with
-      `stretch` the last point lies at the last epoch and the others in proportion. A step's place is its end, so
-      that a rate that rises from 0 has left 0 at the first step and reaches its last point with the last.
+      `stretch` the last point lies at the last epoch and the others in proportion. A step is placed at its end, so
+      that a rate that rises from 0 is above 0 at the first step and reaches its last point with the last step.
     - `exponential`: floor + exp(-step / decay_steps).
 
     Raises:

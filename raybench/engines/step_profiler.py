@@ -1,4 +1,7 @@
-"""The sections of a training step, timed with the device synchronised at every boundary."""
+"""Timing of the sections of a training step.
+
+The device is synchronised at every boundary.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from raybench.core.ledger import NANO, STEP_SECTIONS
 
 
 def untimed(section: str) -> None:
-    """Enter a section of a training step outside profiling: do nothing."""
+    """Do nothing; replaces `StepSections.enter` outside profiling."""
 
 
 class StepSections:
-    """The clock of consecutive training steps, by section (`raybench.core.ledger.STEP_SECTIONS`).
+    """Timer of consecutive training steps, by section (`raybench.core.ledger.STEP_SECTIONS`).
 
     Synchronising makes a step slower: the host no longer works ahead of the device, and kernels no longer overlap.
 
@@ -28,7 +31,7 @@ class StepSections:
         self._steps: list[dict[str, int]] = []
 
     def begin(self) -> None:
-        """Start the first step, in its input."""
+        """Start the first step, in its input section."""
         self._synchronize()
         self._spent = dict.fromkeys(STEP_SECTIONS, 0)
         self._open, self._since = "input", self._clock()
@@ -44,5 +47,5 @@ class StepSections:
             self._spent = dict.fromkeys(STEP_SECTIONS, 0)
 
     def medians(self) -> dict[str, float]:
-        """Seconds of each section, the median over the steps: the first one may be slower than the others."""
+        """Median seconds of each section over the steps, as the first may be slower."""
         return {name: round(median(step[name] for step in self._steps) * NANO, 9) for name in STEP_SECTIONS}

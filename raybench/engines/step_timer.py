@@ -1,4 +1,4 @@
-"""The steps of one pass over data, by marks: what compiling took, what the device's clock says, how the steps went."""
+"""Step times of one pass over data: compilation, device time and blocks of steps."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
 
 BLOCKS = 64
-"""Numbers an epoch keeps of its steps at most: enough to see where they change, and a short line in the journal."""
+"""Maximum number of step times per epoch.
+
+Enough to show when they change, and a short line in the journal."""
 
 
 class StepTimer:
-    """Marks before and after each step, or each call of a framework that takes several steps.
+    """Marks before and after each step, or each call that takes several steps.
 
-    Where a mark tells the time and costs next to nothing (the host's clock on a synchronous device, an event in the
-    stream of a device with a clock of its own), every step is marked. Elsewhere only those of a pass that meets a new
-    shape are, and not timed any further: such a mark waits for the device, or tells only when work was handed over.
+    If a mark is accurate and almost free (the host's clock on a synchronous device, an event in the stream of a device
+    with its own clock), every step is marked. Otherwise only the steps of a pass with a new shape are marked, and used
+    only to measure compilation: such a mark waits for the device, or is the time of submission.
 
     Args:
-        first: whether this pass meets a new shape with its first step.
-        compiled: how many graphs the framework's compiler has made, where it tells: a step in which there are more
-            was compiled, whichever it is.
+        first: whether the first step of this pass has a new shape.
+        compiled: returns the number of graphs made by the framework's compiler, if known: a step in which it rises was
+            compiled, wherever it is in the pass.
     """
 
     def __init__(self, device: Device, first: bool, compiled: Callable[[], int] | None = None) -> None:
@@ -40,17 +42,17 @@ class StepTimer:
         self._used: list[int] = []
 
     def begin(self) -> None:
-        """A step begins."""
+        """Mark the beginning of a step."""
         if self._wanted:
             if self.first and not self._marks:
                 self._used.append(time.process_time_ns())
             self._begun = self._device.mark()
 
     def end(self, steps: int = 1, wait: bool = False) -> None:
-        """The step, or a call of so many, has been handed to the device.
+        """Mark the submission of a step, or of a call of several steps.
 
         Args:
-            wait: whether the device is waited for where this was the first step of a new shape.
+            wait: whether to wait for the device after the first step of a new shape.
         """
         if self._wanted:
             self._marks.append((self._begun, self._device.mark(), steps))
@@ -64,19 +66,22 @@ class StepTimer:
 
     @property
     def compilations(self) -> int:
-        """The graphs made in this pass; where nobody counts them, 1 for a new shape."""
+        """Number of graphs compiled in this pass.
+
+        If unknown, 1 for a new shape.
+        """
         return self._compiled() - self._before if self._compiled else int(self.first)
 
     def over(self) -> None:
-        """The pass is over; still inside its section, so that its processor time is known."""
+        """Mark the end of the pass, inside its section, for its processor time."""
         if self.first:
             self._used.append(time.process_time_ns())
 
     def charge(self, ledger: Ledger, section: str) -> None:
-        """Charge compilation, and note what the device's clock says; after a `synchronize`.
+        """Charge compilation and record the device's time, after a `synchronize`.
 
-        What the first step of a new shape, or one that was compiled, took beyond the median of the others moves from
-        the section to its compilation (`ledger.COMPILATION`); of the first one's processor time, what was beyond the
+        The time of the first step of a new shape, or of a compiled step, beyond the median of the others moves from the
+        section to its compilation (`ledger.COMPILATION`); of the first step's processor time, the part beyond the
         others' mean. If there are no others, nothing is moved.
         """
         if self._device.own_clock and self._marks:
@@ -90,15 +95,18 @@ class StepTimer:
             ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
 
     def _used_beyond(self) -> int:
-        """Processor time of the first call beyond what the others, by their steps, would have taken for it."""
+        """Processor time of the first call beyond the expected time for its steps.
+
+        The expected time follows from the mean of the later calls.
+        """
         start_ns, first_end_ns, end_ns = self._used
         first, *later = (steps for _, _, steps in self._marks)
         return int(first_end_ns - start_ns - (end_ns - first_end_ns) / sum(later) * first)
 
     def blocks(self) -> list[float]:
-        """Mean seconds of a step in each of at most 64 consecutive blocks of equal length (the last may be shorter).
+        """Mean seconds of a step in at most 64 consecutive blocks of equal length.
 
-        Without steps that are partly `compile`; empty where marks do not tell the time of a step.
+        The last block may be shorter. Steps that are partly `compile` are excluded; empty if steps are not timed.
         """
         times_ns = self._usual if self._timed else []
         length = -(-len(times_ns) // BLOCKS)
@@ -106,7 +114,7 @@ class StepTimer:
 
     @cached_property
     def _each(self) -> list[float]:
-        """Nanoseconds of a step, for each call; asked for when the pass is over."""
+        """Nanoseconds per step of each call; used after the end of the pass."""
         return [self._device.elapsed(start, end) / steps for start, end, steps in self._marks]
 
     @property

@@ -1,10 +1,10 @@
 """Weights between frameworks: arrays in torch's names and layouts, paired layer by layer.
 
 Everything here is a dictionary from `layer.role` to an array, in the order in which a model defines its layers:
-`weight` and `bias` as torch lays them out (convolutions [out, in, height, width], dense layers [out, in]), and a batch
-norm's `running_mean` and `running_var`. Each framework's `inspection` module reads and writes this form. What a layer
-is called is its framework's affair: layers are paired by their names where both models use the same ones (branches have
-no order of their own), else by their order, and have to agree in roles and shapes.
+`weight` and `bias` in torch's layout (convolutions [out, in, height, width], dense layers [out, in]), and a batch
+norm's `running_mean` and `running_var`. Each framework's `inspection` module reads and writes this form. Layer names
+are specific to a framework: layers are paired by name if both models use the same names (branches have no order of
+their own), else by order, and must agree in roles and shapes.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from raybench.datasets.splits import Array
 Weights = Mapping[str, Array]
 
 STATISTICS = ("running_mean", "running_var")
-"""The roles that training gathers and no optimiser touches."""
+"""Roles of running statistics, which no optimiser updates."""
 
 
 class Mismatch(ValueError):
-    """Two models are not made of the same layers; the message names the first pair that differs."""
+    """Two models have different layers; the message names the first pair that differs."""
 
 
 def role(name: str) -> str:
-    """What `layer.role` is within its layer."""
+    """The role in a `layer.role` name."""
     return name.rpartition(".")[2]
 
 
 def under(prefix: str, arrays: Weights) -> dict[str, Array]:
-    """The arrays called `prefix/…`, without the prefix."""
+    """The arrays named `prefix/…`, without the prefix."""
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 
 
 def by_layer(weights: Weights) -> dict[str, dict[str, Array]]:
-    """The arrays of each layer by role, layers in order."""
+    """The arrays of each layer by role, in the order of the layers."""
     layers: dict[str, dict[str, Array]] = {}
     for name, array in weights.items():
         layer, _, its_role = name.rpartition(".")
@@ -44,14 +44,14 @@ def by_layer(weights: Weights) -> dict[str, dict[str, Array]]:
 
 
 def renamed(weights: Weights, target: Weights) -> dict[str, Array]:
-    """The weights under the names of another model, in its order.
+    """Rename weights to the names of another model, in its order.
 
     Args:
         weights: of one model.
-        target: of the other: names and shapes count, values do not.
+        target: weights of the other model, of which only names and shapes are used.
 
     Raises:
-        Mismatch: the models are not made of the same layers.
+        Mismatch: the models have different layers.
     """
     layers, targets = by_layer(weights), by_layer(target)
     result: dict[str, Array] = {}

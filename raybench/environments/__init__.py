@@ -1,6 +1,7 @@
-"""Environments: the interpreters that trials run in, where that is not the one raybench runs in.
+"""Python environments of trials that do not run in raybench's own.
 
-An environment needs a framework and NumPy, and neither Ray nor raybench: a trial's process brings its own copy.
+An environment needs a framework and NumPy, and neither Ray nor raybench: a trial's process brings its own copy of
+raybench.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Building an environment: a virtual environment and pip, under a lock, so that a half-built one is never used."""
+"""Build of a virtual environment with pip, under a lock.
+
+The lock prevents the use of an incomplete environment.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,21 @@ from raybench.errors import ExecutionError, UsageError
 Tell = Callable[[str], object]
 
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
-"""Settings of pip that would put packages somewhere else. Indexes, caches and constraints are the person's to set."""
+"""Settings of pip that would install packages elsewhere.
+
+Indexes, caches and constraints remain the user's choice."""
 
 
 def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
-    """Build an environment where it is missing or stale.
+    """Build an environment if it is missing or stale.
 
     Args:
         name: the recipe's.
-        tell: called with what is being done, a line at a time.
-        rebuild: build it anew, also where it is ready.
+        tell: receives progress messages of one line.
+        rebuild: build it again even if it is ready.
 
     Raises:
-        UsageError: no such recipe, or its folder cannot be written to.
+        UsageError: there is no such recipe, or its folder is not writable.
         ExecutionError: pip, or the virtual environment, failed; the message names the file with all their output.
     """
     env = environment_status(name)
@@ -44,7 +49,7 @@ def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
     try:
         env.folder.mkdir(parents=True, exist_ok=True)
         with _locked(env.folder, tell):
-            env = environment_status(name)  # somebody else may have built it while this one waited
+            env = environment_status(name)  # another process may have built it during the wait
             if env.state != "ready" or rebuild:
                 _build(env, tell)
     except OSError as error:
@@ -54,7 +59,7 @@ def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
 
 @contextmanager
 def _locked(folder: Path, tell: Tell) -> Iterator[None]:
-    """Hold an environment's folder; the system lets go of it when its holder dies."""
+    """Lock an environment's folder; the system releases the lock if its holder dies."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder.parent / f".{folder.name}.lock")
@@ -93,19 +98,19 @@ def _build(env: BuiltEnvironment, tell: Tell) -> None:
         partial.write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
         partial.replace(folder / STAMP)
     except BaseException:
-        shutil.rmtree(venv, ignore_errors=True)  # gigabytes that nobody can use
+        shutil.rmtree(venv, ignore_errors=True)  # an unusable environment may take gigabytes
         raise
 
 
 def name_of(requirement: str) -> str:
-    """The distribution that a requirement is for."""
+    """The distribution named in a requirement."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     assert match, requirement
     return match.group()
 
 
 def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> None:
-    """Run a command to its end, its output in the log and told line by line.
+    """Run a command, with its output in the log and reported line by line.
 
     Raises:
         ExecutionError: it failed.
@@ -123,7 +128,7 @@ def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> Non
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,  # Ctrl-C is for raybench, which then ends the whole session
+        start_new_session=True,  # Ctrl-C is sent to raybench, which then ends the whole process group
     ) as process:
         assert process.stdout
         try:

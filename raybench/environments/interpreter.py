@@ -1,4 +1,4 @@
-"""The interpreter that an environment comes to on a node, tried on that node before anything runs in it."""
+"""The interpreter of an environment on a node, tested there before use."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from raybench.environments.status import environment_status
 from raybench.environments.subprocess_python import NoPythonError, query_python
 
 OLDEST = (3, 11)
-"""The oldest Python that raybench's trial layer runs on."""
+"""The oldest Python version that raybench's trial layer supports."""
 
 NEEDED = ("numpy",)
-"""What a trial needs beside its framework."""
+"""Distributions that a trial needs in addition to its framework."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that trials can run in, as its node found it.
+    """A Python interpreter for trials, as tested on its node.
 
     Attributes:
-        python: its path; empty for the one that raybench runs in there.
+        python: its path; empty for raybench's own interpreter there.
         version: of Python.
-        packages: the distributions asked for that it has, with their versions.
-        problem: why it cannot be used, as a sentence that says what mends it; empty where it can.
+        packages: the installed ones of the requested distributions, with their versions.
+        problem: why it cannot be used, as a sentence with the remedy; empty if it can.
     """
 
     python: str = ""
@@ -37,12 +37,15 @@ class Interpreter:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The interpreter whose fields these are."""
+        """The interpreter with these fields."""
         return cls(**value)
 
 
 def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
-    """Try the environment of a key that is no `runtime_env` on this machine, whose name is `node`."""
+    """Test the environment of a key on this machine, which is called `node`.
+
+    The key must not be a `runtime_env`.
+    """
     if key in RECIPES:
         env = environment_status(key)
         if env.state != "ready":
@@ -57,7 +60,7 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
                 if not path.exists():
                     problem = "a folder without bin/python is no virtual environment"
                     return Interpreter(problem=f"{key} on {node}: {problem}")
-        except OSError as error:  # such as a name that is too long
+        except OSError as error:  # for example a name that is too long
             return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
     try:
         answer = query_python(path, (*distributions, *NEEDED))

@@ -1,7 +1,7 @@
-"""Which environment a device's profile means, as one text that travels: its key.
+"""Environment keys: text forms of the environments in device profiles.
 
-A key is empty for the interpreter raybench runs in, the name of a recipe, the path of a Python or of a virtual
-environment's folder, or the JSON of a Ray `runtime_env`. What it comes to is each node's own to say (`interpreter`).
+A key is empty for raybench's own interpreter, the name of a recipe, the path of a Python or of a virtual environment's
+folder, or the JSON of a Ray `runtime_env`. Each node resolves it to an interpreter (`interpreter`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from raybench.environments.recipes import RECIPES
 
 
 def is_path(text: str) -> bool:
-    """Whether a text means a path, not a name: ./venv, ~/venv and /opt/venv are paths."""
+    """Return whether a text is a path, not a name: ./venv, ~/venv and /opt/venv."""
     return "/" in text or text.startswith(("~", "."))
 
 
 def key_of(environment: str | Mapping[str, Any] | None, base: Path) -> str:
-    """The key of what a profile says; a relative path is relative to the folder `base`, the grid file's.
+    """The key of a profile's environment; relative to `base`, the grid file's folder.
 
-    `~` is left for each node: a path in a home folder is there in the home of whoever runs trials.
+    `~` is resolved on each node, in the home folder of the user who runs trials there.
     """
     if environment is None:
         return ""
@@ -34,7 +34,7 @@ def key_of(environment: str | Mapping[str, Any] | None, base: Path) -> str:
 
 
 def runtime_env_of(key: str) -> dict[str, Any] | None:
-    """The Ray `runtime_env` that a key stands for; None where it stands for something else."""
+    """The Ray `runtime_env` of a key; None for other keys."""
     if not key.startswith("{"):
         return None
     runtime_env: dict[str, Any] = json.loads(key)
@@ -42,8 +42,10 @@ def runtime_env_of(key: str) -> dict[str, Any] | None:
 
 
 def environment_label(key: str) -> str:
-    """What a person calls the environment of a key that is not empty; of a `runtime_env`, which may hold secrets, only
-    the names of its entries."""
+    """Display name of the environment of a non-empty key.
+
+    Of a `runtime_env`, which may contain secrets, only the names of its entries are shown.
+    """
     runtime_env = runtime_env_of(key)
     if runtime_env is not None:
         return f"runtime_env {{{', '.join(runtime_env)}}}"

@@ -1,4 +1,4 @@
-"""What raybench can build an environment of: a framework that cannot stand beside the newest torch, and its data."""
+"""Recipes of environments for frameworks that conflict with the newest torch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from raybench.devices import KINDS
 from raybench.errors import UsageError, nearest
 
 TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
-"""What raybench's trial layer needs beside a framework; scikit-learn has the digits data set."""
+"""Requirements of raybench's trial layer in addition to a framework.
+
+scikit-learn has the digits data set."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an environment is made of.
+    """The contents of an environment.
 
     Attributes:
-        framework: what trials in it train with.
+        framework: the framework of its trials.
         extra: the requirements that it shares with raybench's extra of the same name.
-        purpose: what it is for, in a few words.
-        in_own_environment: whether it can be installed beside the newest torch, as its extra of the same name, in
-            its own environment.
+        purpose: short description.
+        in_own_environment: whether raybench's own environment can have it together with the newest torch, as its extra
+            of the same name.
     """
 
     name: str
@@ -33,19 +35,22 @@ class Recipe:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """Everything pip is asked for. raybench itself is not among it: a trial's process brings its own."""
+        """All requirements for pip, without raybench: a trial's process brings its own copy."""
         return self.extra + TRIALS
 
     @property
     def digest(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the requirements: another recipe is another environment."""
+        """The first 12 hex digits of the SHA-256 of the requirements.
+
+        A changed recipe is another environment.
+        """
         return hashlib.sha256(json.dumps(self.requirements).encode()).hexdigest()[:12]
 
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        # torch_xla 2.9 is built for torch 2.9 and declares no torch dependency, so the pin is ours.
+        # torch_xla 2.9 is built for torch 2.9 and declares no torch dependency, so the version is pinned here.
         Recipe(
             "xla",
             "torch_xla",
@@ -59,7 +64,7 @@ RECIPES = {
 
 
 def get(name: str) -> Recipe:
-    """The recipe of that name.
+    """Look up a recipe by name.
 
     Raises:
         UsageError: there is none; the message has the nearest name.
@@ -70,7 +75,10 @@ def get(name: str) -> Recipe:
 
 
 def recipe_for(framework: str, kind: str) -> Recipe | None:
-    """The recipe that brings a framework to a device kind, or at least the framework; None where there is none."""
+    """The recipe for a framework on a device kind.
+
+    Otherwise any recipe for the framework; None if there is none.
+    """
     name = KINDS[kind].environments.get(framework) if kind in KINDS else None
     if name:
         return RECIPES[name]

@@ -1,4 +1,4 @@
-"""The environments built on this machine: where they are, and whether they can be used."""
+"""The environments built on this machine, and whether they can be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from raybench.environments.recipes import RECIPES, Recipe, get
 from raybench.environments.subprocess_python import NoPythonError, query_python
 
 STAMP = "built.json"
-"""Written last: what has none was never finished."""
+"""File that is written last; an environment without it is incomplete."""
 
 VENV = "venv"
 LOG = "install.log"
@@ -25,11 +25,11 @@ State = Literal["ready", "stale", "not built"]
 
 @dataclass(frozen=True)
 class BuiltEnvironment:
-    """What there is of a recipe on this machine.
+    """The state of a recipe's environment on this machine.
 
     Attributes:
-        folder: the environment's own; in it the virtual environment, pip's output and the stamp.
-        reason: why it is stale; empty where it is not.
+        folder: its folder, with the virtual environment, pip's output and the stamp.
+        reason: why it is stale; empty if it is not.
         version: of its Python, when it was built.
         packages: distributions that the recipe names, with their versions.
         size: bytes on disk, when it was built.
@@ -56,10 +56,12 @@ def environments_root() -> Path:
 
 
 def environment_status(name: str) -> BuiltEnvironment:
-    """What there is of the recipe of that name. Its Python is asked for its version; no package is imported.
+    """The state of a recipe's environment.
+
+    Its Python is run to read the version; no package is imported.
 
     Raises:
-        UsageError: no such recipe.
+        UsageError: there is no such recipe.
     """
     recipe = get(name)
     folder = environments_root() / name
@@ -80,7 +82,11 @@ def built_names() -> list[str]:
 
 
 def _python_changed(python: Path, version: str) -> str:
-    """Packages are installed for one minor version of Python, and a virtual environment borrows its Python."""
+    """The reason if an environment's Python has changed; empty if it has not.
+
+    Packages are installed for one minor version of Python, and a virtual environment links to the Python it was made
+    with.
+    """
     try:
         current = query_python(python)["python"]
     except NoPythonError as error:
@@ -93,7 +99,7 @@ def python_of(name: str) -> Path | None:
     """The interpreter of a built environment; None unless it is ready.
 
     Raises:
-        UsageError: no such recipe.
+        UsageError: there is no such recipe.
     """
     env = environment_status(name)
     return env.python if env.state == "ready" else None

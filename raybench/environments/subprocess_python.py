@@ -1,4 +1,4 @@
-"""A Python other than this one: a clean environment for it, and what it says of itself."""
+"""Another Python interpreter: a clean environment for it, and its properties."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 from raybench.core.files import PACKAGE
 
 ANSWER_SECONDS = 30.0
-"""After so long an interpreter counts as hung; a cold network disk takes seconds."""
+"""Seconds after which an interpreter counts as hung.
+
+A cold network disk takes seconds."""
 
 _OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-"""Variables that say where one interpreter finds its modules, and would mislead another."""
+"""Variables with module paths of one interpreter, which would mislead another."""
 
 _ASK = """
 import sys
@@ -31,23 +33,25 @@ for name in sys.argv[1:]:
         pass
 print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "packages": found}))
 """
-"""Reads metadata only: importing a framework takes seconds and may touch a device. Runs on any Python from 3.8 on."""
+"""Program that reads metadata only, on any Python from 3.8 on.
+
+To import a framework would take seconds and might initialise a device."""
 
 
 class NoPythonError(Exception):
-    """What was named is no Python that can be used; the message says why in a few words."""
+    """The given path is no usable Python; the message has the short reason."""
 
 
 def clean_environ() -> dict[str, str]:
-    """This process's environment without what belongs to its own interpreter."""
+    """This process's environment variables without those of its own interpreter."""
     return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
 def link_package(folder: Path) -> None:
-    """Make an empty folder one in which another interpreter finds this raybench and nothing else of this one's.
+    """Make an empty folder an import path that contains only this raybench.
 
-    An installed raybench lies beside the torch of its own environment, so that its own folder is no place to search.
-    The folder gets a link to the package, or a copy where links cannot be made.
+    An installed raybench is in the same folder as the torch of its own environment, so that folder cannot be the import
+    path of another interpreter. The folder gets a link to the package, or a copy if links cannot be made.
     """
     package = PACKAGE
     try:
@@ -57,10 +61,10 @@ def link_package(folder: Path) -> None:
 
 
 def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, Any]:
-    """What an interpreter says of itself: its version (`python`), its `prefix`, and the `packages` it has of some.
+    """Query an interpreter's version (`python`), `prefix`, and `packages` among the given ones.
 
     Raises:
-        NoPythonError: it is not there, is no Python, or does not answer.
+        NoPythonError: it does not exist, is no Python, or does not answer.
     """
     command = [str(python), "-c", _ASK, *distributions]
     try:
@@ -79,7 +83,7 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
     except OSError as error:
         raise NoPythonError(f"cannot be run ({error.strerror or error})") from None
     try:
-        answer = json.loads(done.stdout.splitlines()[-1])  # a site's own start-up may have printed before it
+        answer = json.loads(done.stdout.splitlines()[-1])  # site customisation may have printed before it
         return {"python": str(answer["python"]), "prefix": str(answer["prefix"]), "packages": dict(answer["packages"])}
     except (ValueError, LookupError, TypeError):
         stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()

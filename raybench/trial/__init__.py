@@ -1,1 +1,4 @@
-"""One trial, inside its process: a job in, events out. Knows nothing of Ray, MLflow or Pydantic."""
+"""One trial inside its process, from job to events.
+
+Independent of Ray, MLflow and Pydantic.
+"""

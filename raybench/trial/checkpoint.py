@@ -1,9 +1,10 @@
-"""Checkpoints of a long trial: what training goes on from, in files that hold nothing but arrays and JSON.
+"""Checkpoints of a long trial, in files that contain only arrays and JSON.
 
-A checkpoint is one NumPy archive for each rank: the engine's arrays, and an account as JSON: whose it is, the events of
-the epochs that are in it, and how the ledger stood. It is written beside the trial's attempts and put in its place
-whole; the last two stay until the trial is complete. Reading one runs no code (`allow_pickle=False`), and one that is
-damaged, or another trial's, is left aside and told.
+A checkpoint is one NumPy archive per rank: the engine's arrays, and a JSON header with the trial, the events of the
+completed epochs and the state of the ledger. It is written to a temporary file in the folder of checkpoints, which is
+next to the folders of the trial's attempts, and then renamed; the last two are kept until the trial is complete.
+Reading one runs no code (`allow_pickle=False`). A checkpoint that is damaged, or belongs to another trial, is not used,
+and a warning reports it.
 """
 
 from __future__ import annotations
@@ -30,27 +31,29 @@ from raybench.datasets.splits import Array
 from raybench.engines import Engine
 
 FOLDER = "checkpoints"
-"""Beside the folders of a trial's attempts."""
+"""Folder of checkpoints, next to the folders of a trial's attempts."""
 
 KEPT = 2
-"""How many stay: where the last one turns out to be damaged, training goes on from the one before."""
+"""Number of checkpoints kept.
+
+If the last one is damaged, training resumes from the one before."""
 
 ABOUT = "about"
-"""The name of the account among an archive's arrays: bytes of JSON."""
+"""Name of the JSON header (as bytes) among an archive's arrays."""
 
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One that was read and is whole.
+    """A checkpoint that was read and is complete.
 
     Attributes:
-        epochs: the `epoch_ended` of every epoch that is in it, from the first.
+        epochs: the `epoch_ended` events of its epochs, from the first.
         ledger: `Ledger.state()` when it was made.
-        gaps: the epochs after which the training that led to it was begun again in another process.
-        attempt: which attempt made it.
-        arrays: the engine's.
+        gaps: the epochs after which training was resumed in another process.
+        attempt: the attempt that made it.
+        arrays: the engine's arrays.
     """
 
     epochs: Sequence[Event]
@@ -61,11 +64,11 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Those of one trial, as one of its attempts makes and uses them.
+    """The checkpoints of one trial, for one of its attempts.
 
     Args:
         job: the attempt.
-        warnings: what goes wrong is added here; none of it ends a trial.
+        warnings: the list to which errors are added; no error here ends a trial.
     """
 
     def __init__(self, job: Job, warnings: list[str]) -> None:
@@ -75,12 +78,12 @@ class Checkpoints:
         self._gaps: list[int] = []
 
     def resume(self, engine: Engine, ledger: Ledger) -> list[Event]:
-        """Have a built engine and the ledger go on from the last checkpoint that can be used.
+        """Restore a built engine and the ledger from the last usable checkpoint.
 
-        What this process took up to here was needed because the one before was lost, and is charged to `checkpoint`.
+        The time of this process so far was needed because the previous one was lost, and is charged to `checkpoint`.
 
         Returns:
-            `trial_resumed`, then the epochs that are over, as this attempt's; nothing where training begins.
+            `trial_resumed`, then the completed epochs as those of this attempt; empty if training starts from scratch.
         """
         job = self._job
         if not job.checkpoint_every:
@@ -115,7 +118,10 @@ class Checkpoints:
         return [resumed, *replayed]
 
     def after(self, epoch: Event, engine: Engine, ledger: Ledger) -> None:
-        """An epoch is over and there is another one: make a checkpoint, where one is due."""
+        """Make a checkpoint after an epoch, if one is due.
+
+        Not called after the last epoch.
+        """
         interval = self._job.checkpoint_every
         if not interval:
             return
@@ -126,7 +132,7 @@ class Checkpoints:
         with ledger.section("checkpoint"):
             try:
                 self._write(number, engine.state(), ledger)
-            except Exception as error:  # no disk, no memory, a model that is not made of tensors: training goes on
+            except Exception as error:  # full disk, out of memory, a model without tensors: training goes on
                 reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
                 self._warn(f"checkpoint of epoch {number} not written: {reason}")
                 return
@@ -134,7 +140,7 @@ class Checkpoints:
                 self._path(stale_epoch).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """The trial needs them no more."""
+        """Remove the checkpoints, which the trial no longer needs."""
         for path in self._folder.glob(f"*.rank-{current_rank().number}.npz*"):
             path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -144,15 +150,18 @@ class Checkpoints:
         return self._folder / f"epoch-{epoch:06}.rank-{current_rank().number if rank is None else rank}.npz"
 
     def _epochs(self) -> list[int]:
-        """Of this rank's checkpoints, as their names tell."""
+        """Epochs of this rank's checkpoints, from their file names."""
         names = [path.name.split(".")[0] for path in self._folder.glob(f"epoch-*.rank-{current_rank().number}.npz")]
         return [int(number) for name in names if (number := name.removeprefix("epoch-")).isdecimal()]
 
     def _write(self, epoch: int, arrays: Mapping[str, Array], ledger: Ledger) -> None:
-        """Write one beside its place, have it on the disk, then put it there: what bears the name is whole.
+        """Write a checkpoint atomically.
+
+        It is written to a temporary file, synchronised to disk and renamed, so that a file with its final name is
+        complete.
 
         Raises:
-            OSError: it cannot be written; nothing of it is left.
+            OSError: it cannot be written; no part of it is left.
         """
         job = self._job
         account_fields = {
@@ -180,7 +189,11 @@ class Checkpoints:
             raise
 
     def _read(self, epoch: int) -> Checkpoint | None:
-        """The checkpoint of an epoch, if every rank's part of it is whole and this trial's."""
+        """Read the checkpoint of an epoch.
+
+        Returns:
+            None if a rank's part is damaged or belongs to another trial.
+        """
         try:
             parts = [_load(self._path(epoch, rank)) for rank in range(current_rank().count)]
             for header, _ in parts:
@@ -192,10 +205,10 @@ class Checkpoints:
         return Checkpoint(header["told"], header["ledger"], header["gaps"], header["attempt"], arrays)
 
     def _check(self, header: Mapping[str, Any], epoch: int) -> None:
-        """Look at whose account it is.
+        """Check that a header belongs to this trial and epoch.
 
         Raises:
-            ValueError: another trial's, or not what its name says.
+            ValueError: it belongs to another trial, or to another epoch than its file name.
         """
         if (header["trial"], header["seed"]) != (self._job.trial, self._job.seed):
             raise ValueError(f"it belongs to the trial {header['trial']}")
@@ -209,7 +222,10 @@ class Checkpoints:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The account and the arrays of a file; reading an archive compares every part of it with its checksum."""
+    """Read the header and the arrays of a file.
+
+    Reading an archive verifies the checksum of every part of it.
+    """
     if not zipfile.is_zipfile(path):
         raise ValueError("it is damaged (not a whole archive)")
     with np.load(path, allow_pickle=False) as archive:

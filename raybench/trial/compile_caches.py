@@ -1,4 +1,4 @@
-"""Folders in which a framework keeps compiled programs from one trial for the next: nobody else may write to them."""
+"""Caches of compiled programs, used only if no other user can write to them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from raybench.engines import CACHES
 
 
 def use_private_caches(framework: str, spare: Path) -> None:
-    """Have a framework that is not loaded yet look for compiled programs only where nobody but this user can write.
+    """Point a framework, before it is loaded, to private caches of compiled programs.
 
-    What lies in such a folder is run without a question, and the framework's own choice may be a name in the system's
-    temporary folder that anybody can take first. A folder that the user's environment names stays in use, unless
-    others can write to it.
+    Files in such a folder are executed without a check, and the framework's default may be a predictable name in the
+    system's temporary folder, which any user can create first. A folder set in the user's environment stays in use,
+    unless others can write to it.
 
     Args:
         framework: by its name.
-        spare: a private folder, for what would lie in a folder that is not.
+        spare: a private folder, used instead of a folder that is not private.
     """
     for variable, name in CACHES.get(framework, {}).items():
         default = Path(tempfile.gettempdir()) / f"raybench-{name}-{os.getuid()}"
@@ -30,7 +30,10 @@ def use_private_caches(framework: str, spare: Path) -> None:
 
 
 def make_private(folder: Path) -> bool:
-    """Make a folder if there is none; whether it is this user's, no link, and nobody else can write to it."""
+    """Make a folder if it is missing, and return whether it is private.
+
+    A private folder belongs to this user, is no symbolic link, and is not writable by others.
+    """
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True)
     try:

@@ -1,4 +1,7 @@
-"""Evaluation in batches that fit: their size changes no result, so that too little memory there ends no trial."""
+"""Evaluation in batches that fit into memory.
+
+The batch size does not change the result, so too little memory in evaluation does not end the trial.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,17 @@ from raybench.devices import Device
 from raybench.engines import Engine
 
 SMALLEST = 32
-"""The evaluation batch that is not halved any more: where fewer examples are all that fits, hardly a batch to train on
-does."""
+"""The smallest evaluation batch after halving.
+
+If fewer examples fit, a training batch hardly does."""
 
 
 def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]) -> tuple[Mapping[str, float], int]:
-    """Evaluate; where memory runs out, from the start again with half the batch, which the engine keeps.
+    """Evaluate; if memory runs out, restart with half the batch.
 
-    Each halving is a warning. What a try that failed took is no evaluation's time, and is charged to `other`. Where
-    several ranks train together none halves: they evaluate in step, and one that began again would wait for the others
-    for ever.
+    The engine keeps the smaller batch, and each halving adds a warning. The time of a failed pass is not evaluation
+    time and is charged to `other`. If several ranks train together, the batch is not halved: they evaluate in step, and
+    one that restarted would wait for the others forever.
 
     Returns:
         Means over the validation set, and the number of new shapes in the pass that succeeded.
@@ -32,7 +36,7 @@ def evaluate(engine: Engine, device: Device, ledger: Ledger, warnings: list[str]
         except Exception as error:
             if batch <= SMALLEST or current_rank().count > 1 or not device.is_oom(error):
                 raise
-        # Only here, with the exception gone, are the frames free that hold what did not fit.
+        # Only here, after the exception is gone, are the frames freed that hold the failed batch.
         gc.collect()
         ledger.move(round((ledger.epoch()["evaluate"] - seconds_before) / NANO), "evaluate", "other")
         engine.evaluation_batch = max(SMALLEST, batch // 2)

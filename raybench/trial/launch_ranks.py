@@ -1,7 +1,8 @@
-"""The ranks of a trial: processes that train one model together, each on a device of its own.
+"""The ranks of a trial: processes that train one model together.
 
-The trial's process forks one for each device before any device is touched, and then only follows them. Every rank does
-the same work and tells the same events; what comes out is one trial's.
+Each rank has its own device. The trial's process forks one process per device before any device is initialised, and
+then only reads their events. Every rank does the same work and emits the same events, which are merged into one
+trial's.
 """
 
 from __future__ import annotations
@@ -31,32 +32,34 @@ from raybench.engines import RANKED
 from raybench.results.epoch import over_ranks
 
 GRACE = 1.0
-"""Seconds for the other ranks to end after one has told an error: it may be the same one, or follow from a death."""
+"""Seconds for the other ranks to end after one has reported an error.
+
+They may report the same error, or one that follows from the death of a rank."""
 
 
 def ranks_of(cell: Cell) -> int:
-    """How many processes train a cell's model together."""
+    """Number of processes that train a cell's model together."""
     is_ranked = cell.device.replication == DEVICES and cell.framework in RANKED
     return cell.device.devices if is_ranked else 1
 
 
 def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
-    """Do the work in so many processes, and yield its events as if one had done it.
+    """Run the work in several processes and yield merged events, as if from one.
 
-    An error in any rank ends all of them, and is the trial's. Where a rank dies without a word, this process dies of
-    the same, once the others are ended, so that its supervisor finds what it would have found without ranks.
+    An error in any rank ends all of them, and is the trial's error. If a rank dies without an end event, the others are
+    killed and this process ends in the same way, so that its supervisor sees the same as without ranks.
 
     Args:
-        count: how many ranks; for one, the work is done in this process.
-        folder: where they meet, on a file system of this host.
-        work: what each of them does; its last event is one of `events.ENDS`.
+        count: number of ranks; for one, the work is done in this process.
+        folder: the folder of the rendezvous file, on a file system of this host.
+        work: the work of each rank; its last event is one of `events.ENDS`.
     """
     if count == 1:
         yield from work()
         return
     folder.mkdir(parents=True, exist_ok=True)
     rendezvous = folder / "ranks"
-    lifeline_read, lifeline = os.pipe()  # open at its other end for as long as this process lives
+    lifeline_read, lifeline = os.pipe()  # the write end stays open as long as this process lives
     processes: list[_Process] = []
     try:
         for number in range(count):
@@ -74,7 +77,7 @@ def run_ranks(count: int, folder: Path, work: Callable[[], Iterator[Event]]) -> 
 
 @dataclass
 class _Process:
-    """A rank, as the process that started it sees it."""
+    """A rank, from the perspective of the parent process."""
 
     number: int
     pid: int
@@ -84,7 +87,7 @@ class _Process:
     _rest: bytes = b""
 
     def read(self) -> bool:
-        """Take in what it has told; False when it is gone."""
+        """Read its new events; return False when it has ended."""
         chunk = os.read(self.pipe, 1 << 16)
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self.events.extend((message["at"], message["event"]) for message in map(json.loads, lines))
@@ -94,14 +97,14 @@ class _Process:
 
     @property
     def last(self) -> tuple[int, Event] | None:
-        """When and how its work ended, if it has."""
+        """Time and event of the end of its work, or None."""
         return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
 
     def _reap(self) -> None:
         self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def end(self) -> None:
-        """End it, if it has not ended, and forget it."""
+        """Kill it if it is running, and close its pipe."""
         if self.code is None:
             os.kill(self.pid, signal.SIGKILL)
             self._reap()
@@ -111,7 +114,7 @@ class _Process:
 def _start(rank: Rank, work: Callable[[], Iterator[Event]], lifeline_read: int, lifeline: int) -> _Process:
     read_fd, write_fd = os.pipe()
     with warnings.catch_warnings():
-        # The one other thread of this process only waits for the end of a pipe.
+        # The one other thread of this process only waits for a pipe to close.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
@@ -123,9 +126,11 @@ def _start(rank: Rank, work: Callable[[], Iterator[Event]], lifeline_read: int, 
 
 
 def _be(rank: Rank, work: Callable[[], Iterator[Event]], write_fd: int, lifeline_read: int) -> NoReturn:
-    """Be a rank: do the work, tell its events, and stay until all have ended.
+    """Run as a rank: do the work and send its events.
 
-    A rank that left would break its connections, and the others would tell of that instead of what it told.
+    Then wait to be killed.
+
+    A rank that exited would break its connections, and the others would report that instead of their own error.
     """
     try:
         die_with_parent()
@@ -147,9 +152,13 @@ def _be(rank: Rank, work: Callable[[], Iterator[Event]], write_fd: int, lifeline
 
 
 def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
-    """Yield what all ranks have told, and how it ended; return the exit code of one that died without a word.
+    """Yield the merged events of all ranks and the final event.
 
-    A death is looked at before any error: it breaks the connections of the others, which then tell of that.
+    The death of a rank is examined before any error, because it breaks the connections of the others, which then report
+    that.
+
+    Returns:
+        The exit code of a rank that died without an end event, or None.
     """
     deadline: float | None = None
     with selectors.DefaultSelector() as selector:
@@ -178,7 +187,7 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:
-    """The end that all ranks have told, or the first error that one of them has, with its number."""
+    """The common end of all ranks, or the first error with its rank."""
     errors = {number: event["error"] or {} for number, (_, event) in end_events.items()}
     kinds = {(error.get("type"), error.get("message")) for error in errors.values()}
     if len(end_events) == count and len(kinds) == 1:
@@ -188,7 +197,10 @@ def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Even
 
 
 def _die_of(code: int) -> NoReturn:
-    """End this process as another one ended: by the same signal, or with its exit status."""
+    """End this process in the same way as another.
+
+    By the same signal, or with the same exit status.
+    """
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

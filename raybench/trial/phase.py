@@ -1,4 +1,7 @@
-"""What a trial is doing, for the one who has to name its end if it dies: a word in a file, written when it changes."""
+"""The phase of a running trial, in a file.
+
+The supervisor reads it to describe the end of a trial that dies.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ SETUP, DATA, BUILD, TRAIN, EVALUATE, PROFILE = "setup", "data", "build", "train"
 
 
 class Phase:
-    """The phase of an attempt. To enter another takes some 0.1 ms, and belongs outside of what is timed.
+    """The current phase of an attempt.
+
+    Entering a phase takes about 0.1 ms, so it must not be inside a timed section.
 
     Args:
-        folder: the attempt's; made where it is missing.
+        folder: the attempt's; created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,14 +29,14 @@ class Phase:
         self.enter(SETUP)
 
     def enter(self, name: str) -> None:
-        """Be in that phase."""
+        """Enter a phase."""
         self.now = name
-        with suppress(OSError):  # a full disk: a word less is no reason to end a trial
+        with suppress(OSError):  # a full disk: a missing phase is no reason to end a trial
             self._file.write_text(name, encoding="ascii")
 
 
 def last(folder: Path) -> str:
-    """The phase that an attempt was last in; `setup` where it did not come to tell one."""
+    """The last phase of an attempt; `setup` if none was written."""
     try:
         return (folder / FILE).read_text(encoding="ascii") or SETUP
     except OSError:

@@ -1,6 +1,6 @@
-"""A sheet of predictions: what the trained model makes of the first validation examples, as a picture.
+"""A picture of the trained model's predictions for the first validation examples.
 
-It is made once a run is over and its account is closed, so that no time has it in it.
+It is made after the run is over and its ledger closed, so it is in no measured time.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ EXAMPLES = 8
 
 
 def write_preview(workload: Workload, framework: str, engine: Engine, split: Split, folder: Path) -> None:
-    """Write `predictions.png` into a folder, where the workload has a picture to show.
+    """Write `predictions.png` into a folder, if the workload has a preview.
 
     Raises:
-        Exception: whatever the model or the workload's own function raises; nothing is written then.
+        Exception: any exception of the model or of the workload's function; nothing is written then.
     """
     if workload.preview is None:
         return
@@ -37,7 +37,7 @@ def write_preview(workload: Workload, framework: str, engine: Engine, split: Spl
 
 
 def as_given(inputs: Array, workload: Workload) -> Array:
-    """Examples as a model takes them: pictures normalised, other floats float32, integers int64."""
+    """Examples as model inputs: images normalised, other floats float32, integers int64."""
     if is_pictures(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std
@@ -45,7 +45,7 @@ def as_given(inputs: Array, workload: Workload) -> Array:
 
 
 def png(picture: Any) -> bytes:
-    """A picture, uint8 [height, width, 3], as a PNG file.
+    """Encode an image, uint8 [height, width, 3], as a PNG file.
 
     Source: ISO/IEC 15948: a signature, then header, data (each row after a byte 0: unfiltered) and end, with checksums.
     """

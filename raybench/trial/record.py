@@ -1,4 +1,4 @@
-"""A trial's own journal: every event is on disk where the trial runs before anyone else hears of it."""
+"""Journal of a trial, written to the local disk before events are sent on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from raybench.trial.run_check import check
 from raybench.trial.step_profile import kept_end, without_profile
 
 LONGEST, LONGEST_TRACEBACK = 4_000, 16_000
-"""Characters of an error's message or output, and of its traceback, that an event carries."""
+"""Maximum characters of a message or output, and of a traceback, in an event."""
 
 
 def shortened(event: Event) -> Event:
-    """The event with the long texts of its error cut in the middle; `ERROR` and `OUTPUT` have all of them."""
+    """An event with the long texts of its error cut in the middle.
+
+    The files `ERROR` and `OUTPUT` have the full texts.
+    """
     error = event.get("error")
     return {**event, "error": {name: _cut(name, value) for name, value in error.items()}} if error else event
 
@@ -37,10 +40,10 @@ def _cut(name: str, value: Any) -> Any:
 
 
 def append_event(folder: Path, event: Event) -> None:
-    """Append an event to the attempt's journal and, where it carries a traceback, write all of that beside it.
+    """Append an event to the attempt's journal, and write its full traceback to `ERROR`.
 
     Raises:
-        OSError: it cannot be written; of the event nothing is.
+        OSError: it cannot be written; no part of the event is in the journal then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     append_to(folder / EVENTS, to_line(shortened(event)).encode("utf-8", errors="replace"))
@@ -52,9 +55,10 @@ def append_event(folder: Path, event: Event) -> None:
 def failure_event(
     job: Job, status: str, error: Mapping[str, Any], wall: float | None = None, template_import: float | None = None
 ) -> Event:
-    """The end of a job that could not tell it itself: a trial ends with a status; a check, without a result.
+    """End event of a job whose process could not report it.
 
-    A trial whose process ended while its steps were profiled had its result before: it keeps it, with a warning.
+    A trial ends with a status; a check, without a result. A trial whose process ended during the step profile was
+    complete before: it keeps its result, with a warning.
     """
     if job.check:
         fields = {"check": job.check, **job.labels, "seconds": wall, "error": dict(error)}
@@ -74,7 +78,10 @@ def failure_event(
 
 
 def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
-    """The events, in the process that began to draw them; one that the training code has forked ends here instead."""
+    """Pass on events in the process that started the iteration.
+
+    A process that the training code has forked ends here instead.
+    """
     own_pid = os.getpid()
     for event in events:
         if os.getpid() != own_pid:
@@ -83,9 +90,10 @@ def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
 
 
 def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
-    """Run an attempt as `raybench.trial.run.run` does, or make its check; each event is kept on disk, then yielded.
+    """Run an attempt or check; store each event on disk, then yield it.
 
-    Where this host's disk is full the trial goes on, for whoever hears of its events keeps them too; its end says so.
+    A full disk does not end the trial, because the receiver of its events stores them too; the event of its end has a
+    warning.
     """
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
     keep_error = ""

@@ -1,4 +1,4 @@
-"""A training run, timed: a job in, events out."""
+"""A timed training run, from job to events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the tr
 
 
 MADE_AT_ONCE = 4 << 30
-"""Bytes of a split that is made before training; more is made batch by batch, under `input: host`."""
+"""Maximum bytes of a lazy split that is materialised before training.
+
+A larger one is made batch by batch, under `input: host`."""
 
 
 class Diverged(Exception):
@@ -52,16 +54,16 @@ class Diverged(Exception):
 
 
 def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
-    """Run one attempt and yield its events: `trial_started`, an `epoch_ended` each epoch, `trial_ended`.
+    """Run one attempt and yield its events: `trial_started`, `epoch_ended`, `trial_ended`.
 
-    Where it goes on from a checkpoint, `trial_resumed` and the epochs before it come first.
+    If it resumes from a checkpoint, `trial_resumed` and the earlier epochs come first.
 
-    Whatever happens inside becomes the status of `trial_ended`; only what stops the process itself is left for its
-    supervisor to report.
+    Any error becomes the status of `trial_ended`; only the death of the process itself is left for its supervisor to
+    report.
 
     Args:
         job: the attempt.
-        ledger: the process's account, started when the process was; a new one where there is none.
+        ledger: the process's ledger, started when the process was; None: a new one.
         template_import: seconds that loading the framework took before this process began.
     """
     ledger = ledger or Ledger()
@@ -126,7 +128,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
             check_modules(info.elsewhere, job.code_folder, modules)
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
-    except (Exception, SystemExit) as exc:  # not KeyboardInterrupt: in the driver's process that is the user's
+    except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         memory.remove_limit()
         is_oom = _is_oom(exc, device)
         error = describe_error(exc, phase.now, job)
@@ -140,9 +142,8 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         checkpoints.remove()
     sections, wall_s = ledger.close()
     cpu = ledger.cpu()
-    if (
-        status == TrialStatus.COMPLETED and current_rank().number == 0
-    ):  # after the clock has stopped: a picture is no training
+    # After the clock has stopped, because this is not training.
+    if status == TrialStatus.COMPLETED and current_rank().number == 0:
         try:
             write_preview(workload, job.cell.framework, engine, data.val, Path(job.folder))
         except Exception as exc:
@@ -165,7 +166,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
 
 
 def _seconds_of(work: Callable[[], object]) -> float:
-    """How long a call takes, outside of every section."""
+    """Seconds that a call takes, outside of all ledger sections."""
     start_ns = time.perf_counter_ns()
     work()
     return round((time.perf_counter_ns() - start_ns) * NANO, 9)
@@ -174,12 +175,15 @@ def _seconds_of(work: Callable[[], object]) -> float:
 def _is_oom(exc: BaseException, device: Device | None) -> bool:
     try:
         return device.is_oom(exc) if device else isinstance(exc, MemoryError)
-    except Exception:  # reading its message failed
+    except Exception:  # reading the exception's message failed
         return False
 
 
 def message_of(exc: BaseException) -> str:
-    """The message of an exception as text that can be encoded; if `str()` of it fails, a note that says so."""
+    """The message of an exception as encodable text.
+
+    If `str()` of it fails, a note that says so.
+    """
     try:
         text = f"the code called sys.exit({exc.code!r})" if isinstance(exc, SystemExit) else str(exc)
     except BaseException as error:
@@ -188,15 +192,17 @@ def message_of(exc: BaseException) -> str:
 
 
 def _encodable(text: str) -> str:
-    """A text in which lone surrogates, which no file takes, are written as escapes."""
+    """Escape lone surrogates, which cannot be written to a file."""
     return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
-    """An exception as a record: its type, message, phase, place and whole traceback; `disk_full` if it is about that.
+    """A record of an exception.
 
-    The place is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their lines
-    takes part, the innermost of all.
+    It has the type, message, phase, location and whole traceback, and `disk_full` if the disk is full.
+
+    The location is the innermost line of the user's own files, of which the trial runs a snapshot; if none of their
+    lines is in the traceback, the innermost of all.
     """
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
     if job.workload["file"]:
@@ -215,10 +221,10 @@ def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
 
 
 def open_assigned(job: Job) -> Device:
-    """The device a job was given, open; everything else is hidden from this process.
+    """Open the assigned device, and hide all others from this process.
 
     Raises:
-        RuntimeError: it is not the hardware that was planned for.
+        RuntimeError: the hardware is not the planned one.
     """
     planned, rank = job.cell.device, current_rank()
     devices = (planned.devices or 1) // rank.count
@@ -260,7 +266,10 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
 
 
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
-    """The conditions of all ranks together, where there are several; what the device tells is of this one."""
+    """Runtime conditions of all ranks together, if there are several.
+
+    The device reports only those of this rank.
+    """
     count = current_rank().count
     if count == 1:
         return {}
@@ -274,18 +283,22 @@ def _named(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def workload_of(job: Job) -> Workload:
-    """What a job trains, with the model that its cell has chosen. A person's file is run here.
+    """Load the workload of a job, with the model options of its cell.
+
+    A user's file is run here.
 
     Raises:
-        WorkloadError: what the file makes is not a `Workload`.
-        Exception: whatever the person's file raises.
+        WorkloadError: the file does not define a `Workload`.
+        Exception: any exception of the user's file.
     """
     workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
     return workload.with_options(job.cell.settings.model)
 
 
 def load_data(job: Job, workload: Workload) -> Data:
-    """Both splits of a workload's data, as its model takes them, held out and cut as the job says.
+    """Load both splits of a workload's data for a job.
+
+    They are prepared, held out and reduced as the job specifies.
 
     Raises:
         DataError: a file is missing or damaged.
@@ -301,7 +314,7 @@ def load_data(job: Job, workload: Workload) -> Data:
     if workload.held_out:
         data = hold_out(data.train, workload.held_out)
     counts = vars(job.cell.data.examples)
-    if job.cell.role.is_smoke:  # of a person's own data nobody knew how many there are
+    if job.cell.role.is_smoke:  # the number of examples of a user's own data is not known in advance
         counts = {name: min(counts[name], len(split)) for name, split in vars(data).items()}
     return Data(_cut(data.train, counts["train"], "training"), _cut(data.val, counts["val"], "validation"))
 
@@ -314,7 +327,7 @@ def _checked(data: Any, function: str) -> Data:
 
 
 def in_memory(data: Data, most: int = MADE_AT_ONCE) -> Data:
-    """Data whose examples are made as they are read, made at once where they take no more than so many bytes."""
+    """Materialise lazy splits of at most `most` bytes."""
 
     def made(split: Split) -> Split:
         lazy = not is_array(split.inputs) and split.inputs.nbytes + split.targets.nbytes <= most

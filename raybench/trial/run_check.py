@@ -1,4 +1,4 @@
-"""Checks: what a trial's process does instead of a training run, and how it tells what came of it."""
+"""Execution of a check in a trial's process, instead of training."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from raybench.trial.run import describe_error
 
 
 def check(job: Job) -> Iterator[Event]:
-    """Make the job's check and yield its one event, `check_ended`, whatever happens inside.
+    """Run the job's check and yield its one event, `check_ended`, even after an error.
 
-    A check is a folder of `raybench.checks` by its name; its `measure.measure` returns plain values for a job.
+    A check is a folder of `raybench.checks`, by name; its `measure.measure` returns plain values for a job.
     """
     start_s = time.perf_counter()
     result: dict[str, Any] = {}

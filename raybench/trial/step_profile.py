@@ -1,4 +1,4 @@
-"""The step profile: further training steps once a trial's result is complete, timed by section."""
+"""The step profile: additional training steps after a complete trial, timed by section."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from raybench.core.job import Job
 from raybench.engines.base import ProfilingEngine
 
 END = "end.json"
-"""Where a trial's end is kept while it is profiled, so that a process that dies there loses nothing."""
+"""File of a trial's end event during the profile, in case the process dies."""
 
 
 def profile(engine: ProfilingEngine, steps: int, end_event: Event, folder: Path) -> Event:
-    """Time further training steps, and add the times to the trial's end.
+    """Time additional training steps, and add the times to the trial's end event.
 
-    If profiling fails, a warning takes their place.
+    If profiling fails, a warning is added instead.
 
     Args:
         engine: trained; its model is changed.
@@ -34,12 +34,16 @@ def profile(engine: ProfilingEngine, steps: int, end_event: Event, folder: Path)
 
 
 def without_profile(end_event: Event, reason: str) -> Event:
-    """Add the reason why there is no step profile to a trial's end, as a warning."""
+    """Add a warning with the reason for a missing step profile."""
     return end_event | {"warnings": [*end_event["warnings"], f"no step profile: {reason}"]}
 
 
 def kept_end(job: Job) -> Event | None:
-    """Read the end of a trial whose process ended while it was profiled; None for any other trial."""
+    """Read the end event of a trial whose process ended during its profile.
+
+    Returns:
+        None for any other trial.
+    """
     try:
         end_event: Event = json.loads((Path(job.folder) / END).read_text(encoding="utf-8"))
     except (OSError, ValueError):

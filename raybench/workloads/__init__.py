@@ -1,4 +1,4 @@
-"""What can be trained: the shipped workloads, one folder each, and a person's own in a file of theirs."""
+"""Workloads: the built-in ones, one folder each, and the user's own files."""
 
 from raybench.workloads.builtin import get, names
 from raybench.workloads.lookup import WorkloadInfo, load_workload, read_reference

@@ -1,4 +1,4 @@
-"""What a workload is: a model, its data, its recipe."""
+"""The definition of a workload: a model, its data, its recipe."""
 
 from __future__ import annotations
 
@@ -16,61 +16,60 @@ Initialize = Callable[[Any, Callable[[int], tuple[Any, Any]]], object]
 
 
 PARITY_TOLERANCE: Mapping[str, float] = {
-    # Of float32 through some ten layers; frameworks add in different orders. A layer that is really different (an
-    # epsilon, a padding, an activation) is a difference of 1e-3 and more. Measured: 2e-6 (resnet63).
+    # Rounding of float32 through about ten layers; frameworks add in different orders. A real difference in a layer (an
+    # epsilon, a padding, an activation) gives 1e-3 and more. Measured: 2e-6 (resnet63).
     "outputs": 1e-4,
-    # Batch norm divides by the spread of few examples. Measured: 4e-5 (mnist_cnn), and see the deep networks' own.
+    # Batch norm divides by the spread of few examples. Measured: 4e-5 (mnist_cnn); deep networks have their own value.
     "gradients": 1e-3,
-    # Measured: 4e-6 (katnoria_cnn, whose batch norms of raw pixels have sums that are large beside their spread).
+    # Measured: 4e-6 (katnoria_cnn, whose batch norms of raw pixels have sums that are large relative to their spread).
     "first_loss": 1e-4,
     # Measured: 2e-4 (davidnet).
     "losses": 1e-3,
-    # A max pool whose two largest values are nearly equal sends its gradient to either, and Adam's first steps go by
-    # the sign of the gradient. Measured: 0.05 (davidnet). Another momentum or schedule is a difference of about 1.
+    # A max pool whose two largest values are nearly equal sends its gradient to either, and Adam's first steps follow
+    # the sign of the gradient. Measured: 0.05 (davidnet). Another momentum or schedule gives a difference of about 1.
     "updates": 0.15,
     # They follow the weights. Measured: 3e-3 (davidnet).
     "statistics": 1e-2,
 }
-"""How far apart the frameworks of a workload may be, relatively (`raybench.checks.parity.judge`).
+"""Largest relative differences between frameworks (`raybench.checks.parity.judge`).
 
-Measured are the largest differences of the shipped workloads between torch, TensorFlow and torch_xla on a CPU, with
-batches of 16 and of 128.
-"""
+The measured values are the largest differences of the built-in workloads between torch, TensorFlow and torch_xla on a
+CPU, with batches of 16 and of 128."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A training job: which data, which model, which settings it wants.
+    """A training job: data, model and default settings.
 
-    The same class describes the workloads that raybench ships and those in a person's own file. The plan reads a
-    person's file as text and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `options`,
-    `held_out`, `data_files`, `metric_names` and `parity_tolerance` must be literals there.
+    The same class describes built-in workloads and those in the user's own files. The plan reads a user's file as text
+    and never runs it, so `name`, `version`, `dataset`, `defaults`, `examples`, `options`, `held_out`, `data_files`,
+    `metric_names` and `parity_tolerance` must be literals there.
 
     Attributes:
-        model: builds the model, fresh and randomly initialised. Either a function without arguments (then it is a
-            torch model), or for each framework a function or a "module:function".
-        dataset: a data set raybench knows (`raybench data list`).
+        model: builds the model, fresh and randomly initialised. Either a function without arguments (for a torch
+            model), or by framework a function or a "module:function".
+        dataset: a built-in data set (`raybench data list`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
-        data_files: files that `data` reads, relative to the data folder; their digest goes into a cell's identity.
-        defaults: settings as a grid file names them, for what the grid leaves open.
-        examples: how many examples of each split are used ("train", "val"), where not all are.
-        held_out: that many examples at the end of the training set are the validation set; else the test set is.
-        mean, std: one number for each channel of pictures with values 0 to 255: (picture - mean) / std.
-        loss: from the model's outputs and targets to one loss an example, shape [batch]; cross-entropy where None.
+        data_files: files that `data` reads, relative to the data folder; their digest is part of a cell's identity.
+        defaults: settings that apply if the grid does not set them, named as in a grid file.
+        examples: number of examples used of each split ("train", "val"), if not all.
+        held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
+        mean, std: one number per channel of images with values 0 to 255: (image - mean) / std.
+        loss: from the model's outputs and targets to one loss per example, shape [batch]; None: cross-entropy. For
+            several frameworks, {framework: function or "module:function"}.
+        metrics: from outputs and targets to {name: one number per example}; None: {"accuracy": …}. For several
+            frameworks, as `loss`.
+        preview: from examples, targets and outputs (the first few validation examples, before normalisation) to an
+            image, uint8 [height, width, 3], that is stored with the run; a function or a "module:function".
+        metric_names: the names that `metrics` returns, if not only the accuracy.
+        options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
+        data_options: names of the options that `prepare` takes, too.
+        initialize: called with the fresh model and a function from n to the first n training examples (model inputs
+            without augmentation, and targets), both on the device, to compute weights from the data. Part of `build`.
             For several frameworks, {framework: function or "module:function"}.
-        metrics: from outputs and targets to {name: one number an example}; {"accuracy": …} where None. Likewise.
-        preview: from examples, targets and outputs (the first few validation examples, as the data set has them) to a
-            picture, uint8 [height, width, 3], that is kept beside the run; a function or a "module:function".
-        metric_names: what `metrics` returns, where that is not the accuracy alone.
-        options: what a grid may choose of the model under `model:`, each with its default: the arguments, by name, of
-            what builds it.
-        data_options: those of the options that `prepare` takes as well, by name.
-        initialize: called with the fresh model and a function from n to the first n training examples (inputs as the
-            model takes them, without augmentation, and targets), both on the device: for weights that are worked out
-            from the data. Part of `build`. For several frameworks, {framework: function or "module:function"}.
-        prepare: from the data as the data set gives them to what the model takes; a function or a "module:function".
-        parity_tolerance: how far apart its frameworks may be where that is not `PARITY_TOLERANCE`, by the names there.
-        name: how it is called; in a person's file, the variable's name.
+        prepare: from the data set's data to the model's data; a function or a "module:function".
+        parity_tolerance: largest differences between its frameworks, if not `PARITY_TOLERANCE`, by the same names.
+        name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give other results.
     """
 
@@ -106,43 +105,49 @@ class Workload:
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:
-        """What builds the model in each framework; a bare function builds a torch model."""
+        """The model function of each framework; a bare function builds a torch model."""
         return self.model if isinstance(self.model, Mapping) else {"torch": self.model}
 
     @property
     def frameworks(self) -> tuple[str, ...]:
-        """The frameworks this workload has a model for."""
+        """The frameworks for which this workload has a model."""
         return tuple(self.models)
 
     def loss_for(self, framework: str) -> Function | None:
-        """The loss in a framework's own functions; None where it is cross-entropy. Imports the framework."""
+        """The loss in a framework's own functions; None for cross-entropy.
+
+        Imports the framework.
+        """
         function: Function | None = _function(self.loss.get(framework) if isinstance(self.loss, Mapping) else self.loss)
         return function
 
     def metrics_for(self, framework: str) -> Function | None:
-        """The metrics in a framework's own functions; None where they are the accuracy. Imports the framework."""
+        """The metrics in a framework's own functions; None for accuracy.
+
+        Imports the framework.
+        """
         declared = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
         function: Function | None = _function(declared)
         return function
 
     def initialize_model(self, framework: str, model: Any, examples: Callable[[int], tuple[Any, Any]]) -> None:
-        """Have the workload set the weights of a fresh model that it works out from the data; see `initialize`."""
+        """Set the weights of a fresh model that depend on the data; see `initialize`."""
         declared = self.initialize.get(framework) if isinstance(self.initialize, Mapping) else self.initialize
         initialize = _function(declared)
         if initialize:
             initialize(model, examples)
 
     def prepare_data(self, data: Data) -> Data:
-        """The data as the model takes them."""
+        """Convert the data set's data to the model's data."""
         prepare = _function(self.prepare)
         return prepare(data) if prepare else data
 
     def draw(self, inputs: Any, targets: Any, outputs: Any) -> Any:
-        """The picture of some predictions, of a workload that has a `preview`."""
+        """The preview image of some predictions; requires `preview`."""
         return _function(self.preview)(inputs, targets, outputs)
 
     def with_options(self, options: Mapping[str, Any]) -> Workload:
-        """The same workload with a model of which this has been chosen; what is not, is at its default."""
+        """The workload with these model options; the others have their defaults."""
         if not options:
             return self
         models = {framework: partial(_built, build, dict(options)) for framework, build in self.models.items()}
@@ -152,7 +157,7 @@ class Workload:
         )
 
     def build_model(self, framework: str) -> Any:
-        """The model for a framework, fresh; imports the framework.
+        """Build a fresh model for a framework; import the framework.
 
         Raises:
             LookupError: the workload has no model for that framework.
@@ -169,7 +174,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _function(reference: Any) -> Any:
-    """A function as it is, or the one that a "module:function" names."""
+    """Resolve a function or a "module:function" reference."""
     if not isinstance(reference, str):
         return reference
     module, function = reference.split(":")

@@ -1,4 +1,4 @@
-"""The workloads that come with raybench: one folder each, found by being there."""
+"""Registry of the built-in workloads: the folders of this package."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from raybench.workloads.base import Workload
 
 @cache
 def names() -> tuple[str, ...]:
-    """The names of all shipped workloads."""
+    """The names of all built-in workloads."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg))
 
 
 def get(name: str) -> Workload:
-    """The shipped workload of that name; its framework is not imported.
+    """Look up a built-in workload by name; its framework is not imported.
 
     Raises:
         WorkloadError: there is none; the message has the nearest name.

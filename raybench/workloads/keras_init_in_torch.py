@@ -1,4 +1,4 @@
-"""Keras's defaults in PyTorch, for models that were published in Keras."""
+"""Keras's defaults in PyTorch, for models published in Keras."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from torch import nn
 
 
 def batch_norm(features: int) -> nn.BatchNorm2d:
-    """Keras's batch norm of [N, features, height, width]: eps 1e-3, momentum .99, which torch counts as .01."""
+    """Keras's batch norm of [N, features, height, width].
+
+    eps is 1e-3, momentum .99, which is .01 in torch's convention.
+    """
     return nn.BatchNorm2d(features, eps=1e-3, momentum=0.01)
 
 
 def batch_norm_1d(features: int) -> nn.BatchNorm1d:
-    """The same of [N, features]."""
+    """Keras's batch norm of [N, features]."""
     return nn.BatchNorm1d(features, eps=1e-3, momentum=0.01)
 
 
 def initialise(model: nn.Module) -> None:
-    """Keras's initial weights in place.
+    """Initialise weights in place as Keras does.
 
     Convolutions and dense layers have Glorot-uniform kernels and zero biases, embeddings are uniform within .05. An
-    LSTM has Glorot-uniform and orthogonal kernels and a bias of 1 at its forget gate. Keras's has one bias where
-    torch's has two that are added: the second is zero here and stays so.
+    LSTM has Glorot-uniform and orthogonal kernels and a bias of 1 at its forget gate. Keras's LSTM has one bias and
+    torch's has two that are added: the second is frozen at zero here.
     """
     for module in model.modules():
         if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):

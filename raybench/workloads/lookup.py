@@ -1,7 +1,7 @@
-"""From what a grid file calls a workload to what the plan and the trial need of it.
+"""Lookup of a grid file's workload reference, for the plan and the trial.
 
-The plan reads a user's file as text (`declaration.py`) and never runs it. It travels with the trial, with the modules
-of its folder that it imports (`own_files.py`), and only the trial's own process runs it.
+The plan reads a user's file as text (`static_declaration.py`) and never runs it. It is shipped with the trial, with the
+modules of its folder that it imports (`own_files.py`), and only the trial's own process runs it.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from raybench.workloads.static_declaration import read_declaration
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """All that is known of a workload without running it; plain values, so that it can travel.
+    """The static properties of a workload, as plain values for other processes.
 
     Attributes:
-        name: how it is called.
-        version: of a shipped workload; None for a person's own.
-        digest: of a user's files, `sha256:` and 16 hex digits; None for a shipped workload.
-        dataset: the data set, or None where it has a data function of its own.
-        data_files: what that function reads, relative to the data folder.
-        defaults: settings for what the grid leaves open.
-        examples: how many examples of each split are used, where not all are.
-        held_out: how many examples at the end of the training set are the validation set; 0: the test set is.
-        frameworks: those it has a model for.
-        options: what a grid may choose of the model, with the defaults.
+        name: the workload's name.
+        version: of a built-in workload; None for a user's own.
+        digest: of a user's files, `sha256:` and 16 hex digits; None for a built-in workload.
+        dataset: the data set, or None if it has its own data function.
+        data_files: files that this function reads, relative to the data folder.
+        defaults: settings that apply if the grid does not set them.
+        examples: number of examples used of each split, if not all.
+        held_out: number of examples at the end of the training set that are the validation set; 0: the test set is.
+        frameworks: those for which it has a model.
+        options: model options that a grid may set, with the defaults.
         own_loss: whether it has another loss than cross-entropy.
-        parity_tolerance: how far apart its frameworks may be, where that is not the default.
-        metric_names: the metrics beside its loss; empty if only a trial can tell.
-        file: the path of a user's file, as found; None for a shipped workload.
+        parity_tolerance: largest differences between its frameworks, if not the default.
+        metric_names: the metrics except its loss; empty if they are known only in a trial.
+        file: the path of a user's file, as found; None for a built-in workload.
         attribute: the variable in it.
-        files: what travels with the trial, by path below the file's folder, and the digests.
-        elsewhere: modules outside of that folder that are not installed, and their digests.
-        links: what the trial finds as links, by path below the file's folder, and what they lead to.
+        files: shipped files, by path below the file's folder, with their digests.
+        elsewhere: modules outside of that folder that are not installed, with their digests.
+        links: linked files and folders, by path below the file's folder, with their targets.
     """
 
     name: str
@@ -71,21 +71,21 @@ class WorkloadInfo:
 
     @property
     def own_files(self) -> OwnFiles | None:
-        """The files of a user's workload; None for a shipped one."""
+        """The files of a user's workload; None for a built-in one."""
         if self.file is None:
             return None
         root = Path(self.file).absolute().parent
         return OwnFiles(root, dict(self.files), dict(self.elsewhere), dict(self.links))
 
     def identity(self) -> CellWorkload:
-        """What of it goes into a cell: its name, and its version or its file's digest."""
+        """The part of a cell: its name, and its version or its files' digest."""
         return CellWorkload(self.name, digest=self.digest) if self.digest else CellWorkload(self.name, self.version)
 
     def data_digest(self, root: Path) -> str | None:
-        """The digest of `data_files` below the data folder; None where there are none.
+        """The digest of `data_files` below the data folder; None if there are none.
 
         Raises:
-            DataError: one of them is not there.
+            DataError: one of them is missing.
         """
         if not self.data_files:
             return None
@@ -99,23 +99,25 @@ class WorkloadInfo:
             ) from None
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The properties as plain values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """Read the result of `to_json`."""
         lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names")}
         return cls(**{**value, **lists})
 
 
 def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> WorkloadInfo:
-    """Look a workload up: a shipped one by its name, a user's own as `file.py:name`, relative to `base`.
+    """Look up a workload reference.
+
+    A built-in workload is referenced by its name, a user's own as `file.py:name`, relative to `base`.
 
     Args:
         text: the reference.
         base: the folder of the grid file.
-        files: further files of a user's workload, as globs relative to its folder.
+        files: additional files of a user's workload, as globs relative to its folder.
         links: files and folders that are only linked.
 
     Raises:
@@ -146,7 +148,9 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
 
 
 def metric_names(text: str, base: Path) -> tuple[str, ...]:
-    """The metrics of a workload beside its loss; empty if only a trial can tell.
+    """The metrics of a workload except its loss.
+
+    Empty if they are known only in a trial.
 
     Raises:
         WorkloadError: there is no such workload, or its declaration cannot be read.
@@ -160,7 +164,7 @@ def metric_names(text: str, base: Path) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The file and the variable of a reference; both empty for a shipped workload."""
+    """The file and the variable of a reference; both empty for a built-in workload."""
     file, colon, attribute = text.rpartition(":")
     if colon and file.endswith(".py"):
         return file, attribute
@@ -204,16 +208,18 @@ def _near(path: Path) -> str:
 
 
 def load_workload(info: WorkloadInfo, code: Path) -> Workload:
-    """The workload itself, in the process that trains it. A user's file is run here, as a module of its own.
+    """Load the workload in the process that trains it.
+
+    A user's file is run here, as a module of its own.
 
     Args:
-        info: what `read_reference` found.
+        info: the result of `read_reference`.
         code: the snapshot of a user's files (`own_files.snapshot`); tracebacks show its lines.
 
     Raises:
-        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or what the file makes is
-            not a `Workload`.
-        Exception: whatever the user's file raises.
+        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or the file does not define
+            a `Workload`.
+        Exception: any exception of the user's file.
     """
     if info.file is None:
         return builtin.get(info.name)
@@ -236,6 +242,6 @@ def _run(file: Path, digest: str) -> ModuleType:
     linecache.checkcache(str(file))
     module = ModuleType(f"raybench_workload_{digest.removeprefix('sha256:')}")
     module.__file__ = str(file)
-    sys.modules[module.__name__] = module  # dataclasses and pickles of the file's classes look their module up here
+    sys.modules[module.__name__] = module  # dataclasses and pickles of the file's classes look up their module here
     exec(compile(file.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 - the user's code is what a trial is for
     return module

@@ -1,9 +1,10 @@
-"""The files of a user's workload: found by reading imports, shipped with the trial, and part of the cell.
+"""The files of a user's workload, found by static analysis of imports.
 
-The plan follows the imports of the workload file without running it (`collect`). Modules of the file's own folder
-travel with the trial as a snapshot, which is all of that folder that the trial sees; modules elsewhere that are not
-installed (on `PYTHONPATH`, or installed as editable) stay where they are. The digests of both are part of the cell, and
-the trial refuses whatever it imported beyond them (`check_modules`).
+The files are shipped with the trial, and their digests are part of the cell. The plan follows the imports of the
+workload file without running it (`collect`). Modules of the file's own folder are shipped with the trial as a snapshot,
+which is the only part of that folder that the trial sees; modules elsewhere that are not installed (on `PYTHONPATH`, or
+installed as editable) are used in place. The digests of both are part of the cell, and the trial fails if it imported
+others (`check_modules`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
 LARGEST_FILE = 10 << 20
-"""Bytes of a file that travels with a trial; larger ones are linked."""
+"""Maximum bytes of a shipped file; larger ones are linked."""
 
 LARGEST_PYTHON = 1 << 20
-"""Bytes of a Python file, which is parsed: that takes seconds and 400 MB of memory for a file of 1 MiB."""
+"""Maximum bytes of a Python file.
+
+Parsing a file of 1 MiB takes seconds and 400 MB of memory."""
 
 FOLDER = "code"
-"""The folder in a grid's own that has a snapshot for each version of the workload's files."""
+"""Subfolder of a grid's folder with a snapshot per version of the files."""
 
 
 def digest_of(content: bytes) -> str:
@@ -44,15 +47,17 @@ def digest_of(content: bytes) -> str:
 
 @lru_cache(maxsize=1)
 def parse(content: bytes, file: str) -> tuple[str, ast.Module]:
-    """A Python file's text and syntax tree; the last one is kept, as the parts of a plan read the same file in turn.
+    """Parse a Python file into text and syntax tree.
+
+    The last result is cached, because the parts of a plan read the same file in turn.
 
     Raises:
-        WorkloadError: it is no Python; one line with file and line.
+        WorkloadError: it is not valid Python; one line with file and line.
     """
     try:
         source = decode_source(content)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the trial that runs the file shows them
+            warnings.simplefilter("ignore")  # the trial that runs the file shows the warnings
             return source, ast.parse(source, file)
     except SyntaxError as error:
         raise WorkloadError(f"{file}:{error.lineno or 1}: {error.msg}") from None
@@ -63,11 +68,11 @@ def parse(content: bytes, file: str) -> tuple[str, ast.Module]:
 
 
 def read_regular(path: Path) -> bytes:
-    """The content of a file of at most 10 MiB, or 1 MiB of Python.
+    """Read a file of at most 10 MiB, or 1 MiB of Python.
 
     Raises:
         OSError: it cannot be read.
-        WorkloadError: it is no regular file, or a larger one.
+        WorkloadError: it is no regular file, or it is larger.
     """
     if path.exists() and not path.is_file():
         raise WorkloadError(f"cannot read {path}: it is not a file")
@@ -81,13 +86,13 @@ def read_regular(path: Path) -> bytes:
 
 @dataclass
 class OwnFiles:
-    """What belongs to a workload file.
+    """The files of a user's workload.
 
     Attributes:
         root: the folder of the workload file.
         shipped: paths below `root`, with `/`, and their digests; the workload file is one of them.
         elsewhere: modules that are not installed and not below `root`, by their full names, and their digests.
-        links: paths below `root` that the trial finds as links, and what they lead to.
+        links: paths below `root` that are links in the trial, and their targets.
     """
 
     root: Path
@@ -97,7 +102,10 @@ class OwnFiles:
 
     @property
     def digest(self) -> str:
-        """The digest of all that is part of the cell; that of the workload file where it is alone."""
+        """The digest of all files that are part of the cell.
+
+        If there is only the workload file, it is that file's digest.
+        """
         if len(self.shipped) == 1 and not self.elsewhere:
             return next(iter(self.shipped.values()))
         lines = [
@@ -111,8 +119,8 @@ def collect(file: Path, files: Iterable[str] = (), links: Iterable[str] = ()) ->
 
     Args:
         file: the workload file.
-        files: further files: globs and folders relative to the workload file's folder.
-        links: files and folders below it that are linked only, and no part of the cell.
+        files: additional files: globs and folders relative to the workload file's folder.
+        links: files and folders below it that are only linked and not part of the cell.
 
     Raises:
         OSError: the workload file cannot be read.
@@ -138,7 +146,7 @@ def _named(root: Path, patterns: Iterable[str], links: Collection[str]) -> Itera
         _below(root, pattern, "files")
         try:
             matches = [root / pattern] if (root / pattern).exists() else sorted(root.glob(pattern))
-        except (ValueError, OSError) as error:  # such as a**, or a name that is too long
+        except (ValueError, OSError) as error:  # for example a**, or a name that is too long
             raise WorkloadError(f"{pattern[:200]!r} is no pattern of file names: {error}", field="files") from None
         candidates = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
         usable = [file for file in candidates if file.is_file() and not _hidden(file.relative_to(root), links)]
@@ -167,7 +175,7 @@ class _Imports:
         self._roots: dict[str, Path | None] = {}
 
     def follow(self, files: Sequence[Path]) -> None:
-        """Take in files below the root, and all that they import that is not installed."""
+        """Add files below the root, and all uninstalled modules that they import."""
         root = self._found.root
         pending = [(file, root, _module_name(file, root)) for file in files]
         seen: set[Path] = set()
@@ -188,7 +196,10 @@ class _Imports:
         self._found.shipped = dict(sorted(self._found.shipped.items()))
 
     def _files(self, name: str) -> list[tuple[Path, Path, str]]:
-        """The files of a module: its packages' `__init__.py` and its own, each with its root and its name."""
+        """The files of a module, each with its root and module name.
+
+        They are its packages' `__init__.py` and its own.
+        """
         parts = name.split(".")
         if parts[0] not in self._roots:
             self._roots[parts[0]] = self._root_of(parts[0])
@@ -204,7 +215,10 @@ class _Imports:
         return entries
 
     def _root_of(self, top: str) -> Path | None:
-        """The folder of a top-level module or package that is not installed; None for any other."""
+        """The folder of a top-level module or package that is not installed.
+
+        None for any other.
+        """
         if top in sys.stdlib_module_names or top == "raybench":
             return None
         root = self._found.root
@@ -222,7 +236,7 @@ class _Imports:
 
 
 def _has_modules(folder: Path) -> bool:
-    """Whether a folder without `__init__.py` is a package, as far as it has modules."""
+    """Return whether a folder without `__init__.py` is a package: it has modules."""
     return folder.is_dir() and any(folder.glob("*.py"))
 
 
@@ -232,7 +246,10 @@ def _module_name(file: Path, root: Path) -> str:
 
 
 def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
-    """The full names of modules that a file imports, and of what it imports from them: that may be modules, too."""
+    """Yield the full names of imported modules.
+
+    Names imported from a module are included, because they may be modules, too.
+    """
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -250,7 +267,10 @@ def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
 
 
 def _is_installed(path: Path) -> bool:
-    """Whether a module's file was installed: part of Python, or below one of its folders for packages."""
+    """Return whether a module's file is installed.
+
+    It is part of Python, or below a folder of installed packages.
+    """
     if {"site-packages", "dist-packages"} & set(path.parts):
         return True
     folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -260,16 +280,18 @@ def _is_installed(path: Path) -> bool:
 
 
 def _standard(entry: str) -> bool:
-    """Whether an entry of `sys.path` is of Python's own library."""
+    """Return whether an entry of `sys.path` belongs to Python's standard library."""
     library = sysconfig.get_path("stdlib")
     return entry in (library, sysconfig.get_path("platstdlib"), f"{library}/lib-dynload") or entry.endswith(".zip")
 
 
 def snapshot(own_files: OwnFiles, folder: Path) -> Path:
-    """Copy the files into a folder of a grid's own, if they are not there already; returns the copy's folder.
+    """Copy the files into a folder of the grid's folder; return it.
+
+    Nothing is copied if it exists.
 
     Raises:
-        WorkloadError: a file has been changed since the plan was made.
+        WorkloadError: a file was changed since the plan was made.
     """
     names = "".join(f"{name} {destination}\n" for name, destination in sorted(own_files.links.items()))
     suffix = f"-{digest_of(names.encode()).removeprefix('sha256:')}" if names else ""
@@ -286,14 +308,14 @@ def snapshot(own_files: OwnFiles, folder: Path) -> Path:
 
 
 def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: Path) -> None:
-    """Make a snapshot's folder; it is there as a whole or not at all."""
+    """Create a snapshot's folder atomically."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".", dir=destination.parent))
     for name, content in contents.items():
         (temporary / name).parent.mkdir(parents=True, exist_ok=True)
         (temporary / name).write_bytes(content)
     for name, target in links.items():
-        if Path(target).exists():  # on another node of a cluster it may not
+        if Path(target).exists():  # on another node of a cluster it may not exist
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             (temporary / name).symlink_to(target)
     temporary.chmod(0o755)
@@ -301,14 +323,16 @@ def write(contents: Mapping[str, bytes], links: Mapping[str, str], destination: 
         temporary.rename(destination)
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
-        if not destination.is_dir():  # another process may have made it
+        if not destination.is_dir():  # another process may have created it
             raise
 
 
 def put_on_path(code: Path) -> None:
-    """Let imports find a snapshot's modules: behind Python's own library, before everything else.
+    """Put a snapshot's folder on the import path.
 
-    Modules of an earlier snapshot are forgotten.
+    It is after the standard library and before everything else.
+
+    Modules of an earlier snapshot are unloaded.
     """
     for stale in [entry for entry in sys.path if Path(entry).parent.name == FOLDER and entry != str(code)]:
         sys.path.remove(stale)
@@ -322,15 +346,15 @@ def put_on_path(code: Path) -> None:
 
 
 def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Collection[str]) -> None:
-    """Check that this process has imported nothing of the user's that is not part of the cell.
+    """Check that all imported modules of the user are part of the cell.
 
     Args:
-        elsewhere: modules that the plan knows, and their digests.
+        elsewhere: planned modules outside of the snapshot, and their digests.
         code: the snapshot's folder.
-        modules_before: names of the modules that were there before the workload was loaded.
+        modules_before: names of the modules that were loaded before the workload.
 
     Raises:
-        WorkloadError: it has, or one of them is another file than the plan knows.
+        WorkloadError: a module is not part of the cell, or its file differs from the planned one.
     """
     package = Path(__file__).parents[1]
     for name in sorted(sys.modules.keys() - set(modules_before)):
@@ -353,7 +377,10 @@ def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Coll
 
 
 def remedy(error: BaseException, file: str, code: Path) -> str:
-    """What helps against an error about a file of the workload's folder that was not shipped; empty for any other."""
+    """The remedy for an error about a file that was not shipped.
+
+    It must be a file of the workload's folder; empty for any other error.
+    """
     root = Path(file).parent
     if isinstance(error, ModuleNotFoundError) and error.name:
         path = root.joinpath(*error.name.split("."))

@@ -1,4 +1,4 @@
-"""How the predictions of the U-nets are shown."""
+"""Preview of the U-nets' predictions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 
 
 def draw(inputs: Array, targets: Array, outputs: Array) -> Array:
-    """A row for each example: background, picture, true and found mask, true and found depth.
+    """Draw one row of images per example.
+
+    A row has the background, the image, the true and predicted mask, and the true and predicted depth.
 
     Args:
         inputs: uint8 [N, height, width, 6].
         targets: uint8 [N, 2, height, width].
-        outputs: logits of that shape.
+        outputs: logits of the targets' shape.
 
     Returns:
         uint8 [N · height, 6 · width, 3].

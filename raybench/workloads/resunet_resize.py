@@ -1,4 +1,4 @@
-"""The size of the pictures that the U-nets are trained on, where a grid chooses another than the published one."""
+"""The size of the U-nets' training images, if a grid changes it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from raybench.datasets.splits import Data
 from raybench.datasets.synthetic_scenes import SIDE, sized
 
 HALVED = 16
-"""What the networks divide a picture's side by on their way down."""
+"""Factor by which the encoders reduce an image's side."""
 
 
 def prepared(data: Data, side: int = SIDE) -> Data:
-    """The scenes with so many pixels of height and width.
+    """The scenes with `side` pixels of height and width.
 
     Raises:
-        ValueError: the networks cannot halve such pictures four times.
+        ValueError: the networks cannot halve such images four times.
     """
     if side < HALVED or side % HALVED:
         raise ValueError(f"model.side {side}: the network halves a picture four times; give a multiple of {HALVED}")

@@ -1,7 +1,7 @@
-"""The parts that both residual U-nets are made of, their losses and their metrics, in Keras and TensorFlow.
+"""Layers, losses and metrics of both residual U-nets, in Keras and TensorFlow.
 
-Layers have the names of their twins in `resunet_torch`, and defaults of torch, in which the networks were published.
-Outputs and targets have the shapes they have there too: the mask and the depth, [N, 2, height, width].
+Layers have the names of their equivalents in `resunet_torch`, and defaults of torch, in which the networks were
+published. Outputs and targets have the same shapes as there: the mask and the depth, [N, 2, height, width].
 """
 
 from __future__ import annotations
@@ -15,41 +15,49 @@ from keras import layers
 from raybench.workloads.torch_init_in_keras import kernel
 
 SMOOTH = 1.0
-"""What Dice adds above and below, so that an empty mask has a value."""
+"""Term added to numerator and denominator of Dice.
+
+It gives an empty mask a value."""
 
 
 def conv(inputs: Any, outputs: int, size: int, name: str) -> Any:
-    """A convolution without bias that keeps the size of the picture."""
+    """A convolution without bias that keeps the image size."""
     layer = layers.Conv2D(outputs, size, padding="same", use_bias=False, kernel_initializer=kernel(), name=name)
     return layer(inputs)
 
 
 def norm(inputs: Any, name: str) -> Any:
-    """torch's batch norm: eps 1e-5, momentum .1, which Keras counts as .9."""
+    """torch's batch norm: eps 1e-5, momentum .1, which is .9 in Keras's convention."""
     return layers.BatchNormalization(epsilon=1e-5, momentum=0.9, name=name)(inputs)
 
 
 def pre_activated(inputs: Any, outputs: int, name: str) -> Any:
-    """Twice batch norm, ReLU, convolution 3×3."""
+    """Two sequences of batch norm, ReLU, 3×3 convolution."""
     out = conv(layers.ReLU()(norm(inputs, f"{name}.0")), outputs, 3, f"{name}.2")
     return conv(layers.ReLU()(norm(out, f"{name}.3")), outputs, 3, f"{name}.5")
 
 
 def residual(inputs: Any, outputs: int, name: str) -> Any:
-    """Two convolutions beside the raw input, which passes a convolution 1×1 and batch norm."""
+    """Two pre-activated convolutions plus a shortcut of a 1×1 convolution and batch norm."""
     shortcut = norm(conv(inputs, outputs, 1, f"{name}.beside.0"), f"{name}.beside.1")
     return layers.Add()([shortcut, pre_activated(inputs, outputs, f"{name}.main")])
 
 
 def shuffled(inputs: Any) -> Any:
-    """A quarter of the channels and twice the height and width, in torch's order of channels."""
+    """Pixel shuffle: a quarter of the channels and twice the height and width.
+
+    The channels are in torch's order.
+    """
     _, height, width, channels = inputs.shape
     blocks = layers.Reshape((height, width, channels // 4, 2, 2))(inputs)
     return layers.Reshape((2 * height, 2 * width, channels // 4))(layers.Permute((1, 4, 2, 5, 3))(blocks))
 
 
 def up(inputs: Any, outputs: int, skips: Sequence[Any], concatenate: bool, name: str) -> Any:
-    """Twice the height and width, joined with what the way down had there: added after a convolution, or as it is."""
+    """Double the height and width, and join the encoder's outputs.
+
+    They are added after a 1×1 convolution, or concatenated unchanged.
+    """
     width = inputs.shape[-1]
     out = shuffled(conv(inputs, 4 * width, 1, f"{name}.grow"))
     if concatenate:
@@ -60,13 +68,13 @@ def up(inputs: Any, outputs: int, skips: Sequence[Any], concatenate: bool, name:
 
 
 def logits(mask: Any, depth: Any) -> Any:
-    """Both heads' [N, height, width, 1] as [N, 2, height, width], float32 whatever the policy."""
+    """Stack both heads' [N, height, width, 1] to [N, 2, height, width], always float32."""
     both_heads = layers.Permute((3, 1, 2))(layers.Concatenate()([mask, depth]))
     return layers.Activation("linear", dtype="float32")(both_heads)
 
 
 def binary(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Binary cross-entropy of each example, its mean over the picture: [N, height, width] twice to [N]."""
+    """Mean binary cross-entropy over each image: twice [N, height, width] to [N]."""
     return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(targets, outputs), (1, 2))
 
 
@@ -77,13 +85,16 @@ def both(targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def loss_v1(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Binary cross-entropy of the mask and, twice, of the depth; [N]."""
+    """Binary cross-entropy of the mask, plus twice that of the depth; [N]."""
     mask, depth = both(targets)
     return binary(outputs[:, 0], mask) + 2.0 * binary(outputs[:, 1], depth)
 
 
 def loss_v2(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Cross-entropy and twice Dice of the mask, and twice the root of the depth's mean squared error; [N]."""
+    """The second version's loss; [N].
+
+    Cross-entropy plus twice Dice of the mask, plus twice the root of the depth's mean squared error.
+    """
     mask, depth = both(targets)
     predicted, axes = tf.sigmoid(outputs[:, 0]), (1, 2)
     overlap = 2.0 * tf.reduce_sum(predicted * mask, axes) + SMOOTH
@@ -93,7 +104,10 @@ def loss_v2(outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def metrics(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-    """`mask_iou`, intersection over union (1 where both are empty), and `depth_rmse`, in parts of the range; [N]."""
+    """`mask_iou` and `depth_rmse`; [N].
+
+    Intersection over union (1 if both are empty), and the root mean squared error relative to the range.
+    """
     mask, depth = both(targets)
     predicted, actual, axes = outputs[:, 0] > 0, mask > 0.5, (1, 2)
     common = tf.reduce_sum(tf.cast(predicted & actual, tf.float32), axes)

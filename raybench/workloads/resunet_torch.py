@@ -1,4 +1,4 @@
-"""The parts that both residual U-nets are made of, their losses and their metrics, in PyTorch.
+"""Layers, losses and metrics of both residual U-nets, in PyTorch.
 
 Outputs are logits [N, 2, height, width], the mask and the depth; targets are bytes of that shape, 255 for a mask's
 inside and for the depth of the farthest point.
@@ -12,16 +12,18 @@ import torch
 from torch import nn
 
 SMOOTH = 1.0
-"""What Dice adds above and below, so that an empty mask has a value."""
+"""Term added to numerator and denominator of Dice.
+
+It gives an empty mask a value."""
 
 
 def conv(inputs: int, outputs: int, size: int) -> nn.Conv2d:
-    """A convolution without bias that keeps the size of the picture."""
+    """A convolution without bias that keeps the image size."""
     return nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False)
 
 
 def pre_activated(inputs: int, outputs: int) -> nn.Sequential:
-    """Twice batch norm, ReLU, convolution 3×3."""
+    """Two sequences of batch norm, ReLU, 3×3 convolution."""
     return nn.Sequential(
         nn.BatchNorm2d(inputs),
         nn.ReLU(),
@@ -33,7 +35,7 @@ def pre_activated(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class Residual(nn.Module):
-    """Two convolutions beside the raw input, which passes a convolution 1×1 and batch norm."""
+    """Two pre-activated convolutions plus a shortcut of a 1×1 convolution and batch norm."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -47,12 +49,12 @@ class Residual(nn.Module):
 
 
 class Up(nn.Module):
-    """Twice the height and width, joined with what the way down had there.
+    """Double the height and width, and join the encoder's outputs.
 
     Args:
         inputs, outputs: channels.
-        joined: of each tensor that is joined, the channels; each passes a convolution 1×1 and is added.
-        concatenate: they stand beside one another instead, as they are.
+        skip_widths: channels of each joined tensor, which is added after a 1×1 convolution.
+        concatenate: concatenate the tensors unchanged instead.
     """
 
     def __init__(self, inputs: int, outputs: int, skip_widths: tuple[int, ...], concatenate: bool) -> None:
@@ -75,7 +77,7 @@ class Up(nn.Module):
 
 
 def binary(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Binary cross-entropy of each example, its mean over the picture: [N, height, width] twice to [N]."""
+    """Mean binary cross-entropy over each image: twice [N, height, width] to [N]."""
     return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean((1, 2))
 
 
@@ -86,13 +88,16 @@ def both(targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def loss_v1(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Binary cross-entropy of the mask and, twice, of the depth; [N]."""
+    """Binary cross-entropy of the mask, plus twice that of the depth; [N]."""
     mask, depth = both(targets)
     return binary(outputs[:, 0], mask) + 2 * binary(outputs[:, 1], depth)
 
 
 def loss_v2(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy and twice Dice of the mask, and twice the root of the depth's mean squared error; [N]."""
+    """The second version's loss; [N].
+
+    Cross-entropy plus twice Dice of the mask, plus twice the root of the depth's mean squared error.
+    """
     mask, depth = both(targets)
     predicted, axes = outputs[:, 0].sigmoid(), (1, 2)
     overlap = 2 * (predicted * mask).sum(axes) + SMOOTH
@@ -102,7 +107,10 @@ def loss_v2(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def metrics(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
-    """`mask_iou`, intersection over union (1 where both are empty), and `depth_rmse`, in parts of the range; [N]."""
+    """`mask_iou` and `depth_rmse`; [N].
+
+    Intersection over union (1 if both are empty), and the root mean squared error relative to the range.
+    """
     mask, depth = both(targets)
     predicted, actual, axes = outputs[:, 0] > 0, mask > 0.5, (1, 2)
     common = (predicted & actual).sum(axes)

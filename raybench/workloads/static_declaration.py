@@ -1,4 +1,7 @@
-"""A user's workload file, read as text: what the plan has to know is written out in it as literals."""
+"""Static reading of a user's workload file.
+
+The plan needs only values that are literals in the file.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class Declaration:
 
 
 def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
-    """What a file declares for `attribute`; nothing of it is run.
+    """Read the declaration of `attribute` in a file, without running it.
 
     Args:
         content: the file's bytes.
@@ -45,7 +48,7 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
         attribute: the variable that holds the workload.
 
     Raises:
-        WorkloadError: one line, with the file and the line that is wrong.
+        WorkloadError: one line, with the file and the line of the error.
     """
     _, tree = parse(content, file)
     assignments = _assignments(tree)
@@ -64,7 +67,7 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
 
 
 def _assignments(tree: ast.Module) -> dict[str, ast.expr]:
-    """What each top-level name is assigned last."""
+    """The last assignment to each top-level name."""
     values: dict[str, ast.expr] = {}
     for node in tree.body:
         targets = (
@@ -126,7 +129,7 @@ class _Reader:
         )
 
     def _read(self, name: str, expected: str, *kinds: type) -> Any:
-        """The literal value of an argument, of one of these types; None where it is not given."""
+        """The literal value of an argument, of one of these types; None if missing."""
         node = self._given.get(name)
         if node is None:
             return None
@@ -161,7 +164,7 @@ class _Reader:
         return defaults
 
     def _metric_names(self) -> tuple[str, ...]:
-        """The metrics beside the loss; empty if only a trial can tell."""
+        """The metrics except the loss; empty if known only in a trial."""
         names = self._read("metric_names", "a list of names", list, tuple)
         if names is None:
             return () if "metrics" in self._given else ("accuracy",)
@@ -203,7 +206,7 @@ class _Reader:
         return held_out
 
     def _frameworks(self, model: ast.expr) -> tuple[str, ...]:
-        """The keys of `{"torch": …}`; anything else is a torch model."""
+        """The keys of `{"torch": …}`; any other expression is a torch model."""
         if not isinstance(model, ast.Dict):
             return ("torch",)
         keys = [key.value if isinstance(key, ast.Constant) else None for key in model.keys]

@@ -1,1 +1,1 @@
-"""The canary: a small fixed job that shows whether a machine's speed has changed during a grid."""
+"""The canary: a small fixed job that reveals changes of a machine's speed."""

@@ -1,4 +1,7 @@
-"""Changes of a machine's speed during a grid, from the canaries before and after each block of its trials."""
+"""Changes of a machine's speed during a grid, from its canaries.
+
+Canaries run before and after each block of trials.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,30 @@ from raybench.results.attempt import Attempt, Key
 from raybench.results.parsing import mapping_in, valid_values_in
 
 LARGEST = 50.0
-"""Logarithm of a canary's seconds, and variance of it, beyond which its record is damaged."""
+"""Maximum log seconds and variance of a canary; larger values mean a damaged record."""
 
 QUIET = 0.03
-"""Standard deviation between canaries on a quiet machine, as a part of their time: 0.5 to 3 % were seen."""
+"""Relative standard deviation between canaries on a quiet machine.
+
+0.5 to 3 % were observed."""
 
 ALPHA = 0.05
-"""How often quiet machines may be taken for changed ones: in one grid of twenty, over all its devices together."""
+"""Significance level per grid, over all its devices together."""
 
 MEDIAN = 1.2533
-"""The standard error of a median, in those of a mean (√(π/2))."""
+"""Ratio of the standard error of a median to that of a mean (√(π/2))."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """A device on which canaries took longer at one time than at another.
+    """A device on which canaries became slower during part of the grid.
 
     Attributes:
-        about: which one, such as "torch on cpu".
-        slower: how many times as long as usual the slowest canary took.
-        noise: the part by which the slowest of so many may differ on a quiet machine.
-        trials: labels of what ran between two canaries of which one was slow.
-        excess: for each of these attempts, by which part the slower of the two took longer than noise explains.
+        about: the device, such as "torch on cpu".
+        slower: time of the slowest canary relative to the baseline.
+        noise: relative deviation expected of the slowest of as many canaries on a quiet machine.
+        trials: labels of the trials that ran next to a slow canary.
+        excess: by attempt, the relative slowdown of the slower of its two canaries beyond noise.
     """
 
     about: str
@@ -63,11 +68,11 @@ class _Canary:
 
 
 def drifts(events: Iterable[Event], attempts: Iterable[Attempt]) -> list[Drift]:
-    """Devices on which canaries differ by more than noise, with the attempts that it touches.
+    """Devices on which canaries differ by more than noise, with the affected attempts.
 
     Args:
-        events: the ends of canaries; other events are left aside.
-        attempts: those that may be touched.
+        events: the ends of canaries; other events are ignored.
+        attempts: those that may be affected.
     """
     groups: dict[str, tuple[Event, list[_Canary]]] = {}
     for event in map(dict, map(valid_values_in, events)):
@@ -81,7 +86,7 @@ def drifts(events: Iterable[Event], attempts: Iterable[Attempt]) -> list[Drift]:
 
 
 def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt], alpha: float) -> Iterator[Drift]:
-    """The drift of one device, if there is one."""
+    """Yield the drift of one device, if there is one."""
     from scipy.special import ndtri
 
     canaries = sorted(canaries, key=lambda canary: canary.t)
@@ -111,7 +116,10 @@ def _of_one(event: Event, canaries: list[_Canary], attempts: list[Attempt], alph
 
 
 def _have_changed(canaries: Sequence[_Canary], alpha: float) -> bool:
-    """Whether canaries differ by more than on a quiet machine: a chi-squared test of their variance."""
+    """Return whether canaries differ by more than on a quiet machine.
+
+    It is a chi-squared test of their variance.
+    """
     from scipy.special import chdtrc
 
     weights = [1 / canary.variance for canary in canaries]
@@ -121,7 +129,7 @@ def _have_changed(canaries: Sequence[_Canary], alpha: float) -> bool:
 
 
 def _usual(canaries: Sequence[_Canary]) -> float:
-    """The logarithm of what a canary takes when the machine is fast: the mean of the faster of two clusters."""
+    """Baseline log seconds: the mean of the faster of two clusters of canaries."""
     logs = sorted(canary.log for canary in canaries)
 
     def spread(split: int) -> float:

@@ -1,7 +1,7 @@
-"""The canary: a tiny known job before and after each block of trials, that tells whether the machine is still the same.
+"""The canary: a small fixed job before and after each block of trials.
 
-What it takes is no result of anything but the machine: a clock that went down with the heat, a neighbour that came or
-went. What follows from canaries is worked out in `raybench.checks.canary.judge`.
+Its time depends only on the machine, and reveals changes such as thermal throttling or a concurrent program. The
+results are evaluated in `raybench.checks.canary.judge`.
 """
 
 from __future__ import annotations
@@ -21,34 +21,36 @@ from raybench.trial.run import open_assigned
 NAME = "canary"
 
 PRECISION: Literal["fp32"] = "fp32"
-"""Whatever the trials compute in, so that canaries of one device can be compared."""
+"""Precision of every canary, so that all canaries of one device are comparable."""
 
 HOST_SIZE, ACCELERATOR_SIZE = 512, 4096
-"""Of the two matrices that are multiplied: milliseconds on a processor, and on an accelerator more than its start."""
+"""Size of the two square matrices, by host and accelerator.
+
+A product takes milliseconds on a processor, and longer than its launch on an accelerator."""
 
 SECONDS, LEAST = 0.3, 5
-"""How long it goes on, and how many products it makes at least."""
+"""Duration in seconds, and minimum number of products."""
 
 MAD_TO_DEVIATION = 1.4826
-"""The standard deviation of a normal distribution is that multiple of its median absolute deviation."""
+"""Ratio of a normal distribution's standard deviation to its median absolute deviation."""
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """What canaries have to have in common to be compared: the framework and the device, as far as a cell tells."""
+    """Fields of a cell by which canaries are grouped for comparison: framework and device."""
     return {"framework": cell.framework, "device": cell.to_json()["device"]}
 
 
 def at_its_precision(cell: Cell) -> Cell:
-    """A trial's cell as the canary's."""
+    """Convert a trial's cell to the canary's."""
     return replace(cell, settings=replace(cell.settings, precision=PRECISION))
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Multiply two matrices again and again.
+    """Multiply two matrices repeatedly.
 
     Returns:
-        `call_s`, the median seconds of a product; `noise`, the standard deviation of one as a part of that, by the
-        median absolute deviation; `calls`; and where it was: `host`, `visible`.
+        `call_s`, the median seconds of a product; `noise`, the standard deviation of one relative to that, from the
+        median absolute deviation; `calls`, the number of products; and the location: `host`, `visible`.
     """
     device = open_assigned(job)
     size = HOST_SIZE if hosted(device.kind) else ACCELERATOR_SIZE

@@ -1,4 +1,4 @@
-"""Canaries: when a grid looks whether its machines are still the same."""
+"""Schedule of a grid's canaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raybench.results.attempt import Attempt
 
 
 class Canaries:
-    """The canaries of a grid: those its journal tells of, and those that are made now."""
+    """The canaries of a grid, from its journal and from this run."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._told: dict[tuple[str, str], Event] = {}
@@ -26,18 +26,21 @@ class Canaries:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take in an event; any but the end of a canary changes nothing."""
+        """Record the end of a canary; ignore other events."""
         if event.get("event") == "check_ended" and event.get("check") == measure.NAME:
-            # A journal may have a line twice, and a grid that was run afresh begins to count anew.
+            # A journal may contain a line twice, and a grid that was restarted numbers its canaries from 1 again.
             self._told[str(event.get("trial")), str(event.get("t"))] = event
 
     @property
     def events(self) -> list[Event]:
-        """The end of each."""
+        """The end events of all canaries."""
         return list(self._told.values())
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """The trials, with a canary on each device before the first, before each further repeat and after the last."""
+        """Insert canaries between the trials.
+
+        On each device a canary runs before the first trial, before each further repeat and after the last trial.
+        """
         works: list[WorkItem] = []
         repeats: dict[str, int] = {}
         last_works: dict[str, WorkItem] = {}
@@ -54,10 +57,10 @@ class Canaries:
         return works + [_canary(work, group, number + n) for n, (group, work) in enumerate(last_works.items(), 1)]
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
-        """A trial's job as it is; or, made of it, the job of the canary that runs in its place.
+        """Return a trial's job unchanged, or make a canary's job from it.
 
         Args:
-            grid: the grid's folder, in which a check has its own.
+            grid: the grid's folder, in which each check has its own folder.
         """
         if not work.check:
             return job
@@ -65,7 +68,7 @@ class Canaries:
         return replace(check, cell=measure.at_its_precision(job.cell))
 
     def drifts(self, attempts: Iterable[Attempt]) -> list[Drift]:
-        """Which devices were not the same all the time, and which attempts that touches."""
+        """Devices whose speed changed, with the affected attempts."""
         return drifts(self.events, attempts)
 
 
@@ -74,5 +77,5 @@ def _canary(work: WorkItem, group: str, number: int) -> WorkItem:
 
 
 def describe(cell: Cell) -> str:
-    """What a canary is about: `whether torch on cpu is as fast as ever`."""
+    """Description of a canary: `whether torch on cpu is as fast as ever`."""
     return f"whether {cell.framework} on {cell.device.kind} is as fast as ever"

@@ -1,4 +1,4 @@
-"""One try at a batch size: a few real steps of training with it, in a process of their own."""
+"""Probe of one batch size: real training steps in their own process."""
 
 from __future__ import annotations
 
@@ -21,30 +21,33 @@ from raybench.workloads import WorkloadInfo, load_workload
 NAME = "max_batch"
 
 STEPS = 3
-"""The first makes what the optimiser keeps, the second has it and the next batches beside its own."""
+"""Number of training steps.
+
+The first allocates the optimiser's state; the second runs with it and with the next batch in memory."""
 
 SHARE = 0.9
-"""Of the host's memory that is free: what a try may take where the grid sets no limit, so that what ends it is not the
-kernel, which may choose another process."""
+"""Memory limit relative to the free host memory, if the grid sets no limit.
+
+The limit prevents the kernel from ending the probe, or another process in its place."""
 
 OF_MEMORY = affecting(MEMORY) - {"batch_size"}
-"""The settings on which the memory of a training step depends, but for the batch."""
+"""The settings that affect the memory of a training step, except the batch size."""
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """What of a cell decides the largest batch."""
+    """The fields of a cell that determine the largest batch."""
     tree = cell.to_json()
     shared = {name: tree[name] for name in ("framework", "engine", "device", "workload", "data")}
     return {**shared, "settings": cell.settings.only(OF_MEMORY).to_json()}
 
 
 def key(cell: Cell, memory_limit: int) -> str:
-    """The name of what is found out of a cell: cells with the same one share it."""
+    """Identity of a search; cells with the same key share its result."""
     return f"{NAME}-{digest({**subject(cell), 'memory_limit': memory_limit})}"
 
 
 def with_batch(cell: Cell, batch: int) -> Cell:
-    """A cell with another batch size, and an epoch of a few steps."""
+    """Copy a cell with another batch size and an epoch of a few steps."""
     return replace(cell, settings=replace(cell.settings, batch_size=batch, epochs=1, steps_per_epoch=STEPS))
 
 
@@ -52,8 +55,8 @@ def measure(job: Job) -> dict[str, Any]:
     """Train a few steps.
 
     Returns:
-        `batch_size`; `fits`, which is True, or None where there are fewer examples to train on; `examples`, of those;
-        `peak_bytes`, the most memory the device, or on a CPU the process, has held; `limit_bytes` where it had a limit.
+        `batch_size`; `fits`: True, or None if there are fewer training examples; `examples`: their number;
+        `peak_bytes`: peak memory of the device or, on a CPU, of the process; `limit_bytes`, if there was a limit.
 
     Raises:
         OutOfMemory: it does not fit.

@@ -1,6 +1,6 @@
-"""The largest batch that fits: what `raybench grid FILE --find-max-batch` finds out, by trying.
+"""Search for the largest batch that fits: `raybench grid FILE --find-max-batch`.
 
-Nothing else is trained, and nothing of it is any trial's: a cell of the grid keeps the batch that was asked for.
+Nothing else is trained, and the results do not affect any trial: the cells of the grid keep their batch size.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
 
 CLOSE = 16
-"""The search ends where what fits and what does not are nearer than a part of so many."""
+"""Stop when the gap between fitting and failing batches is below best / CLOSE."""
 
 NO_ROOM = frozenset({"OutOfMemory", "Timeout"})
-"""Errors of a try that say that the batch is too large; any other is an error of the job."""
+"""Errors that mean that the batch is too large.
+
+Any other error is an error of the job."""
 
 Tell = Callable[[str], None]
-"""Hears what is being tried now."""
+"""Callback that receives the description of the current probe."""
 
 
 @dataclass(frozen=True)
 class BatchProbe:
-    """One batch size, tried.
+    """The result of one batch size.
 
     Attributes:
-        fits: None where there are fewer examples to train on.
-        peak, asked, limit: bytes, as far as they are known: held at most, asked for in vain, allowed.
-        why: of one that did not fit: the error's type, `OutOfMemory` or `Timeout`.
+        fits: None if there are fewer training examples.
+        peak, asked, limit: bytes, if known: peak memory, failed allocation, memory limit.
+        why: if it did not fit, the error's type, `OutOfMemory` or `Timeout`.
     """
 
     batch: int
@@ -57,12 +59,12 @@ class BatchProbe:
 
 @dataclass
 class Search:
-    """By doubling, or halving, until one batch fits and one does not, and then by bisection.
+    """Doubling or halving until one batch fits and one does not, then bisection.
 
     Attributes:
         start: the first batch.
-        unit: every batch is a multiple of it: what replicas and devices divide it into.
-        upper_bound: the largest there can be; None where that is not known yet.
+        unit: every batch is a multiple of it, so that replicas and devices can divide the batch.
+        upper_bound: the largest possible batch; None if it is not known yet.
     """
 
     start: int
@@ -72,16 +74,16 @@ class Search:
 
     @property
     def best(self) -> BatchProbe | None:
-        """The largest that fits."""
+        """The largest batch that fits."""
         return max((t for t in self.tries if t.fits), key=lambda t: t.batch, default=None)
 
     @property
     def worst(self) -> BatchProbe | None:
-        """The smallest that does not."""
+        """The smallest batch that does not fit."""
         return min((t for t in self.tries if t.fits is False), key=lambda t: t.batch, default=None)
 
     def next(self) -> int | None:
-        """The batch to try now; None where it is known well enough."""
+        """The next batch to try; None if the search is complete."""
         low, high = (attempt.batch if attempt else None for attempt in (self.best, self.worst))
         if high is None:
             candidate = 2 * low if low else self.start
@@ -94,7 +96,7 @@ class Search:
         return low + gap // 2 // self.unit * self.unit if gap > max(self.unit, low // CLOSE) else None
 
     def take(self, attempt: BatchProbe, examples: int | None) -> None:
-        """Take in what came of a try, and how many examples there are to train on, where it told."""
+        """Record a result, and the number of training examples if it is known."""
         self.tries.append(attempt)
         if examples is not None:
             self.upper_bound = examples // self.unit * self.unit
@@ -102,11 +104,11 @@ class Search:
 
 @dataclass
 class MaxBatchResult:
-    """What was found out for the cells that differ in their batch size, or in what takes no memory.
+    """The result of one search, shared by cells of equal memory demand.
 
     Attributes:
-        about: the axes by which it is told from the others, with device, framework and precision.
-        error: what went wrong, where the search did not come to its end.
+        about: device, framework, precision, and the axes in which the searches differ.
+        error: the error that ended the search early.
     """
 
     about: Mapping[str, Any]
@@ -116,7 +118,10 @@ class MaxBatchResult:
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """What a grid's searches came to; `skipped` has each reason why a cell cannot run here."""
+    """The results of a grid's searches.
+
+    `skipped` has each reason why a cell cannot run here.
+    """
 
     results: Sequence[MaxBatchResult]
     skipped: Sequence[str]
@@ -124,7 +129,10 @@ class BatchOutcome:
 
     @property
     def exit_status(self) -> int:
-        """As a grid's: 1 if a search failed, 3 if nothing could run here or, with `strict`, not everything; else 0."""
+        """Exit status, as for a grid.
+
+        1 if a search failed, 3 if nothing could run here or, with `strict`, not everything; else 0.
+        """
         if any(result.error for result in self.results):
             return 1
         return 3 if self.skipped and (self.strict or not self.results) else 0
@@ -139,18 +147,20 @@ def find_max_batch(
     where: Sequence[tuple[str, str]] = (),
     strict: bool = False,
 ) -> BatchOutcome:
-    """Find the largest batch of each device, framework and precision of a grid, and of whatever else takes memory.
+    """Find the largest batch of each device, framework and precision of a grid.
+
+    The search is repeated for each value of other axes that affect memory.
 
     Args:
-        tell: hears what is being tried.
+        tell: receives the description of the current probe.
         results: the results folder.
-        where: pairs of an axis and a value that a cell has to have.
+        where: pairs of an axis and the value that a cell must have.
         strict: whether a cell that cannot run here makes the exit status 3.
 
     Raises:
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
         ResultsLockedError: another grid runs on the results folder.
-        ExecutionError: the machines would not do what was asked.
+        ExecutionError: the machines could not execute the probes.
     """
     root, folder = datasets.data_root(), grid_folder(results, spec.name)
     with closing(executor):
@@ -199,7 +209,7 @@ def find_max_batch(
 
 
 def _groups(plan: Plan) -> dict[str, Trial]:
-    """For each thing to find out its name, and the trial with the smallest batch of those that it is found out for."""
+    """The trial with the smallest batch size for each search, by its key."""
     groups: dict[str, Trial] = {}
     for trial in sorted(plan.trials, key=lambda trial: trial.cell.content.settings.batch_size):
         if not trial.cell.skip:
@@ -208,7 +218,7 @@ def _groups(plan: Plan) -> dict[str, Trial]:
 
 
 def _about(trial: Trial, trials: Iterable[Trial]) -> dict[str, Any]:
-    """Device, framework, precision, and the further axes in which the trials differ."""
+    """Device, framework, precision, and the other axes in which the trials differ."""
     content = trial.cell.content
     values = {"device": trial.cell.profile, "framework": content.framework}
     values["precision"] = content.settings.precision

@@ -1,1 +1,1 @@
-"""Parity: whether a workload is the same training job in several frameworks."""
+"""The parity check: whether a workload trains identically in several frameworks."""

@@ -1,8 +1,8 @@
-"""The comparison of two frameworks that trained from the same weights on the same batches, line by line.
+"""Comparison of two frameworks that trained from the same weights and batches.
 
-Every difference is relative: of an array, the norm of the difference against the norm of the reference's; of losses,
-the largest difference against the largest of the reference's. Each line has its tolerance
-(`raybench.workloads.base.PARITY_TOLERANCE`, and what a workload declares in its place).
+Every difference is relative: of an array, the norm of the difference relative to the norm of the reference; of losses,
+the largest difference relative to the largest loss of the reference. Each row has its own tolerance
+(`raybench.workloads.base.PARITY_TOLERANCE`, or the workload's own value).
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from raybench.datasets.splits import Array
 
 FLOOR = 1e-3
-"""An array whose norm is less than this part of the largest is measured against that part: a bias before a batch norm
-has a gradient of nothing but rounding."""
+"""Minimum norm of an array, relative to the largest norm, in a relative difference.
+
+A bias before a batch norm, for example, has a gradient of nothing but rounding error."""
 
 TINY = 1e-30
-"""What stands for the norm of nothing but zeros."""
+"""Replacement for a norm of zero."""
 
 
 @dataclass(frozen=True)
 class SideMeasurement:
-    """What one framework made of the reference's weights and batches.
+    """The results of one framework from the reference's weights and batches.
 
     Attributes:
-        parameters: how many values it trains.
-        mismatch: why it cannot take the reference's weights, in words; then there are no arrays.
+        parameters: number of trained values.
+        mismatch: the reason why it cannot load the reference's weights; then there are no arrays.
         arrays: `outputs/…`, `losses`, and by layer `gradient N/…` of each group, `updates/…` and `statistics/…`.
     """
 
@@ -44,17 +45,17 @@ class SideMeasurement:
     arrays: Mapping[str, Array]
 
     def under(self, prefix: str) -> dict[str, Array]:
-        """The arrays called `prefix/…`, without the prefix."""
+        """The arrays named `prefix/…`, without the prefix."""
         return under(prefix, self.arrays)
 
 
 @dataclass(frozen=True)
 class ParityRow:
-    """One thing that was compared.
+    """One compared quantity.
 
     Attributes:
-        difference: None where it cannot be said in a number; then `note` says it.
-        tolerance: how large the difference may be.
+        difference: None if it is not a number; then `note` describes it.
+        tolerance: the largest allowed difference.
     """
 
     what: str
@@ -64,12 +65,12 @@ class ParityRow:
 
     @property
     def same(self) -> bool:
-        """Whether the difference is within the tolerance."""
+        """Return whether the difference is within the tolerance."""
         return self.difference is not None and self.difference <= self.tolerance
 
 
 def compare(reference: SideMeasurement, other: SideMeasurement, tolerance: Mapping[str, float]) -> Iterator[ParityRow]:
-    """Compare everything that two frameworks have computed.
+    """Compare all quantities that two frameworks have computed.
 
     Args:
         tolerance: by the names of `raybench.workloads.base.PARITY_TOLERANCE`.
@@ -96,7 +97,7 @@ def compare(reference: SideMeasurement, other: SideMeasurement, tolerance: Mappi
 
 
 def _gradients(reference: SideMeasurement, other: SideMeasurement, tolerance: float) -> ParityRow:
-    """The line of the group of examples whose difference is the median."""
+    """The row of the group of examples with the median gradient difference."""
     groups = takewhile(bool, (reference.under(f"gradient {number}") for number in count()))
     lines = [
         _line("gradients", group, other.under(f"gradient {number}"), tolerance) for number, group in enumerate(groups)
@@ -112,12 +113,12 @@ def _losses(
 
 
 def _as_one(arrays: Weights) -> Weights:
-    """All arrays as a single one: what moves hardly at all is to count for as little."""
+    """Concatenate all arrays, so that parameters with small updates have little weight."""
     return {"": np.concatenate([array.ravel() for array in arrays.values()])}
 
 
 def _line(quantity: str, reference: Weights, other: Weights, tolerance: float) -> ParityRow:
-    """The largest difference of one of several arrays from its partner, which the note names."""
+    """The largest difference among arrays, with the array's name as note."""
     try:
         partners = renamed(other, reference)
     except Mismatch as error:

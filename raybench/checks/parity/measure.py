@@ -1,9 +1,9 @@
-"""Parity: what one framework makes of given weights and given batches, for another's to be compared with.
+"""Measurement of one framework for the parity check, from given weights and batches.
 
-Runs in a process of its own, as every trial does, through the engine that trials train with. The first framework of a
-comparison reads the data and draws the weights, and leaves both in `start.npz`; the others begin from that file. Each
-writes what came out into `result.npz`, in torch's names and layouts (`raybench.engines.weights`), so that arrays
-can be compared without a framework.
+It runs in its own process, as every trial does, with the engine that trains trials. The first framework of a comparison
+reads the data and initialises the weights, and saves both in `start.npz`; the others start from that file. Each writes
+its results to `result.npz`, with torch's names and layouts (`raybench.engines.weights`), so that arrays can be compared
+without a framework.
 """
 
 from __future__ import annotations
@@ -28,24 +28,23 @@ from raybench.workloads.base import Workload
 START, RESULT = "start.npz", "result.npz"
 
 GROUPS, GROUP_SIZE = 7, 4
-"""Gradients are compared on several groups of a few examples.
+"""Number of groups, and examples per group, for which gradients are compared.
 
-A max pool whose two largest values differ by less than rounding passes its gradient to either, and a ReLU at 0 lets it
-through or not: frameworks then differ by a visible part of the gradient, and neither is wrong. In few examples that is
-rare, and what the median group says does not depend on it.
-"""
+A max pool whose two largest values differ by less than rounding passes its gradient to either, and a ReLU at 0 passes
+it or not: frameworks then differ by a visible part of the gradient, and neither is wrong. With few examples per group
+this is rare, and the median over groups does not depend on it."""
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Compute everything that is compared; arrays go to `result.npz` in the job's folder.
+    """Compute all compared quantities; save arrays in `result.npz` in the job's folder.
 
-    Every epoch of the job is one step, so that the engine tells the loss of each; dropout is off, and the rest of
-    training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch in
-    evaluation mode, gradients those of the mean loss of each group of examples in training mode.
+    Every epoch of the job is one step, so that the engine reports the loss of each step. Dropout is off, and the rest
+    of training (augmentation, schedule, optimiser, decay) is the workload's own. Outputs are those of the first batch
+    in evaluation mode, gradients those of the mean loss of each group of examples in training mode.
 
     Returns:
-        `parameters`, the number of values trained; and `mismatch`, in words why the weights of `start.npz` cannot be
-        this model's, in which case nothing else was computed.
+        `parameters`, the number of trained values; and `mismatch`, the reason why the model cannot load the weights of
+        `start.npz`, in which case nothing else was computed.
     """
     framework, folder = job.cell.framework, Path(job.folder)
     recipe = Recipe.from_cell(job.cell)
@@ -71,7 +70,7 @@ def measure(job: Job) -> dict[str, Any]:
     loss = workload.loss_for(MODELS[framework])
     for number, group in enumerate(_groups(data.train, workload)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
-    inspection.write_weights(model, weights)  # the gradients' forward passes have moved the running statistics
+    inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
     losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
     arrays["losses"] = np.array(losses, np.float64)
     arrays |= _prefixed("statistics", inspection.running_statistics(model, weights, inputs, recipe.epochs))
@@ -81,13 +80,13 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """What `np.savez` wrote, as plain arrays in memory."""
+    """Read an `np.savez` file into plain arrays in memory."""
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 
 
 def _moved(start: Weights, end: Weights) -> dict[str, Array]:
-    """By how much training has changed each parameter."""
+    """The change of each parameter by training."""
     initial = renamed(start, end)
     return {name: array - initial[name] for name, array in end.items() if role(name) not in STATISTICS}
 
@@ -112,6 +111,6 @@ def _groups(split: Split, workload: Workload) -> list[tuple[Array, Array]]:
 
 
 def _batch(split: Split, size: int, workload: Workload) -> tuple[Array, Array]:
-    """The first examples as a model takes them: pictures normalised, other floats float32, integers int64."""
+    """The first examples as model inputs: images normalised, other floats float32, integers int64."""
     inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
     return as_given(inputs, workload), plain(targets)

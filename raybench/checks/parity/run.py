@@ -1,7 +1,7 @@
-"""Whether a workload is the same training job in several frameworks: what `raybench parity` does.
+"""The parity check of a workload's frameworks (`raybench parity`).
 
-Each framework computes in a process of its own (`raybench.checks.parity.measure`), all from the same weights and the
-same batches; here their arrays are compared with those of the first framework, the reference.
+Each framework computes in its own process (`raybench.checks.parity.measure`), all from the same weights and the same
+batches; here their arrays are compared with those of the first framework, the reference.
 """
 
 from __future__ import annotations
@@ -30,43 +30,42 @@ from raybench.workloads import WorkloadInfo, read_reference
 from raybench.workloads.base import PARITY_TOLERANCE
 
 STEPS = 10
-"""How many steps are compared."""
+"""Number of compared steps."""
 
 RATE = 0.01
-"""The steps go at this part of the workload's learning rate.
+"""Factor on the workload's learning rate.
 
 Training amplifies rounding. At DavidNet's own rate the tenth loss differs by 6 % and the running means by a half
-between two memory layouts of one framework, and a tolerance that bears that would bear anything; at a hundredth of the
-rate it is 3e-5 and 1e-3.
-"""
+between two memory layouts of one framework, and a tolerance that allows that would allow anything; at a hundredth of
+the rate the differences are 3e-5 and 1e-3."""
 
 BATCH_SIZE = 128
 
 Tell = Callable[[str], object]
-"""Hears what is being computed now."""
+"""Callback that receives the description of the current computation."""
 
 
 @dataclass(frozen=True)
 class ParityPair:
-    """A framework beside the reference, line by line."""
+    """A framework compared with the reference."""
 
     framework: str
     lines: tuple[ParityRow, ...]
 
     @property
     def same(self) -> bool:
-        """Whether every line says so."""
+        """Return whether every row is within its tolerance."""
         return all(line.same for line in self.lines)
 
 
 @dataclass(frozen=True)
 class Parity:
-    """What came of a comparison.
+    """The result of a parity check.
 
     Attributes:
-        reference: the framework that the others are compared with.
-        missing: of the frameworks nobody asked for by name, those that cannot run here, and why.
-        environments: of the frameworks that are not installed beside raybench, the environment that was taken.
+        reference: the framework with which the others are compared.
+        missing: frameworks that were not requested by name and cannot run here, with the reasons.
+        environments: the Python environments of the frameworks that are not installed in raybench's own.
     """
 
     workload: str
@@ -78,7 +77,7 @@ class Parity:
 
     @property
     def same(self) -> bool:
-        """Whether all frameworks are the same training job."""
+        """Return whether all frameworks are the same training job."""
         return all(pair.same for pair in self.pairs)
 
 
@@ -93,15 +92,15 @@ def run_parity(
     """Compare a workload's frameworks, each on the CPU.
 
     Args:
-        workload: a shipped one's name, or a person's own as `file.py:name`.
-        requested: frameworks, the reference first; all that the workload has a model for and that run here where empty.
-        environments: for a framework, the environment it computes in, as a device's profile names it; else this
-            interpreter where it has the framework, or raybench's own recipe.
+        workload: a built-in workload's name, or the user's own as `file.py:name`.
+        requested: frameworks, the reference first; if empty, all that run here and for which the workload has a model.
+        environments: by framework, its Python environment, as in a device profile; by default this interpreter if it
+            has the framework, else raybench's own recipe.
         batch_size: examples in one step.
-        model: what is chosen of the workload's model, as a grid's `model:` does.
+        model: model options, as in a grid's `model:`.
 
     Raises:
-        UsageError: the workload, its data, a framework or an environment cannot be used; the message says what helps.
+        UsageError: the workload, its data, a framework or an environment cannot be used; the message names the remedy.
         ExecutionError: a framework's process failed.
     """
     info = read_reference(workload, Path())
@@ -124,7 +123,7 @@ def run_parity(
 
 
 def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
-    """The frameworks to compare.
+    """Select the frameworks to compare.
 
     Raises:
         UsageError: one is unknown or has no model, or there are fewer than two.
@@ -150,7 +149,7 @@ def _plan(
     root: Path,
     model: Mapping[str, Any],
 ) -> Plan:
-    """A grid of one cell a framework: ten epochs of one step."""
+    """Plan a grid of one cell per framework: ten epochs of one step."""
     unknown = next((name for name in environments if name not in selection), None)
     if unknown:
         raise UsageError(f"--environment {unknown}=…: {unknown} is not compared; {', '.join(selection)} are")
@@ -179,7 +178,10 @@ def _plan(
 
 
 def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]:
-    """The setting: what the steps need, or all where there is less or a person's own data are as many as they are."""
+    """The `examples` setting: as many as the steps need.
+
+    All examples if there are fewer, or if the data are the user's own.
+    """
     _, available = data_of(info, root)
     if not available:
         return {"examples": dict(info.examples)} if info.examples else {}
@@ -191,7 +193,7 @@ def _examples(info: WorkloadInfo, batch_size: int, root: Path) -> dict[str, Any]
 def _measure_all(
     plan: Plan, cells: Mapping[str, ResolvedCell], root: Path, folder: Path, tell: Tell
 ) -> Iterator[SideMeasurement]:
-    """What each framework makes of it, one after another: side by side they would only take each other's cores."""
+    """Measure the frameworks one after another, as parallel processes would compete for cores."""
     start: Path | None = None
     for number, (name, cell) in enumerate(cells.items(), 1):
         tell(f"{plan.workload.name}: {name} ({number} of {len(cells)})")
@@ -225,11 +227,11 @@ def _job(plan: Plan, cell: ResolvedCell, root: Path, folder: Path) -> Job:
 
 
 def _measure(job: Job, framework: str) -> dict[str, Any]:
-    """The event that tells what came of a job.
+    """Run a job and return the event of its result.
 
     Raises:
         UsageError: the workload or its data cannot be used.
-        ExecutionError: anything else went wrong.
+        ExecutionError: any other error.
     """
     with closing(ForkServer(framework, job.python)) as template:
         *_, end_event = template.run(job)

@@ -1,8 +1,7 @@
-"""What held an attempt up: its arithmetic, its memory, its input, or none of these.
+"""The bottleneck of an attempt: compute, memory, input or overhead.
 
-A roofline compares what a model asks of a device with what the device can do: here the steady epochs of an attempt with
-probes under the same framework, in the same number format, with the same cores and threads
-(`raybench.checks.roofline.measure`).
+A roofline compares a model's demand with a device's capacity: here the steady epochs of an attempt with probes under
+the same framework, in the same number format, with the same cores and threads (`raybench.checks.roofline.measure`).
 """
 
 from __future__ import annotations
@@ -18,38 +17,43 @@ from raybench.results.attempt import Attempt
 COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 
 PASSES = 3
-"""Of a step over the layers: forward, for the gradient of the inputs and for that of the weights. Each multiplies as
-often as the others, and reads and writes about as much."""
+"""Passes over the layers per step: forward, input gradients and weight gradients.
+
+Each has about the same number of multiplications, and about the same memory traffic."""
 
 VALUE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
-"""Of what goes from layer to layer; weights and the optimiser's state are float32 under every precision."""
+"""Bytes per activation; weights and optimiser state are float32 in every precision."""
 
 WEIGHT_BYTES = 4
 WEIGHT_MOVES = 6
-"""How often a step reads or writes each weight or its gradient: the weight read forward and backward, the gradient
-written, and the optimiser, which reads both and writes the weight."""
+"""Reads and writes of each weight or its gradient per step.
+
+The weight is read in the forward and backward pass and the gradient is written; the optimiser reads both and writes the
+weight."""
 
 STATES = {"sgd": 1, "adam": 2, "adamw": 2}
-"""Values an optimiser keeps for each weight, each read and written in a step; SGD without momentum keeps none."""
+"""Optimiser state values per weight, each read and written in a step.
+
+SGD without momentum has none."""
 
 ENOUGH = 0.25
-"""The share of an epoch, or of what a probe reached, from which on it is what held the attempt up.
+"""Minimum share of an epoch, or of a probe's rate, of a bottleneck.
 
-Layers are narrower than probes, and batch norms, activations and optimisers stand between the multiplications. On one
-core of a server processor, in float32 under torch, DavidNet with batches of 32 reached 0.30 of its probes, and
-katnoria_cnn, small as it is, 0.09 to 0.17 with batches of 8 to 256.
-"""
+Layers are narrower than probes, and batch norms, activations and optimisers run between the multiplications. On one
+core of a server processor, in float32 under torch, DavidNet with batches of 32 reached 0.30 of its probes, and the
+small katnoria_cnn 0.09 to 0.17 with batches of 8 to 256."""
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """The steady epochs of an attempt beside what its device can do.
+    """The steady epochs of an attempt relative to its device's capacity.
 
     Attributes:
-        train_flops, train_bytes: of one example in a step of training.
+        train_flops, train_bytes: per example in a training step.
         flops_per_s, bytes_per_s: achieved, over training and waiting for input.
-        compute: share of the better probe of arithmetic; above 1 where the model's layers are kinder than the probes.
-        memory: share of the probe of memory; above 1 where caches serve what is counted here as moved.
+        compute: share of the better arithmetic probe; above 1 if the model's layers run at higher rates than the
+            probes.
+        memory: share of the memory probe; above 1 if caches serve part of the counted traffic.
         input: share of the time in which the host waited for the next batch.
     """
 
@@ -63,12 +67,12 @@ class Roofline:
 
     @property
     def bottleneck(self) -> str:
-        """What held it up.
+        """The class of the bottleneck.
 
-        `input` where waiting for it took enough of the time; else `compute` or `memory`, whichever came nearer to its
-        probe, where that is near enough; else `overhead`: the device had little to do and was not what the
-        time went to, so that another device would not be faster for being stronger. Mostly the host takes the time,
-        to start one small operation after another.
+        `input` if waiting for it took at least `ENOUGH` of the time; else `compute` or `memory`, whichever is closer to
+        its probe, if that share is at least `ENOUGH`; else `overhead`: the device was mostly idle, so a more powerful
+        device would not be faster. The time then mostly goes to the host, which launches one small operation after
+        another.
         """
         if self.input >= ENOUGH:
             return INPUT
@@ -78,12 +82,19 @@ class Roofline:
 
     @property
     def share(self) -> float:
-        """The share that speaks for the class: of the time for `input`, else of the probes the larger."""
+        """The share that determines the class.
+
+        It is that of the time for `input`, else the larger of `compute` and `memory`.
+        """
         return self.input if self.bottleneck == INPUT else max(self.compute, self.memory)
 
 
 def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt; None where it has no epoch, or nothing was found out of its device or model."""
+    """The roofline of an attempt.
+
+    Returns:
+        None if it has no steady epoch, or no measurement of its device or model.
+    """
     steady = timing.steady(attempt)
     try:
         work, probes, cell = attempt.roofline["work"], attempt.roofline["probes"], attempt.cell
@@ -106,7 +117,11 @@ def roofline(attempt: Attempt) -> Roofline | None:
 
 
 def input_share(attempt: Attempt) -> float | None:
-    """The part of the steady epochs' time in which the host waited for the next batch; None where no epoch took any."""
+    """The share of the steady epochs' time spent waiting for input.
+
+    Returns:
+        None if no epoch took any time.
+    """
     epochs = timing.steady_epochs(attempt)
     total_s = sum(map(timing.steady_seconds, epochs))
     wait_s = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
@@ -114,10 +129,10 @@ def input_share(attempt: Attempt) -> float | None:
 
 
 def train_bytes(work: Mapping[str, Any], cell: Cell) -> float:
-    """Bytes moved for one example in a step of training, if every operation reads and writes memory.
+    """Bytes moved per example in a training step, if every operation accesses memory.
 
-    Compilers that fuse operations and caches that keep their results make it less: it is what the model asks for, not
-    what a counter in the hardware would tell.
+    Compilers that fuse operations and caches that keep their results reduce it: it is the model's demand, not the value
+    of a hardware counter.
     """
     settings, optimizer = cell.settings, cell.settings.optimizer_settings
     states = 0 if optimizer.get("momentum") == 0 else STATES[optimizer["name"]]

@@ -1,8 +1,9 @@
-"""What a device can do at best, and what a workload asks of it: the two sides of a roofline.
+"""Peak rates of a device and the work of a workload.
 
-A check: it runs before the trials, in a process and with cores, threads and devices like theirs, so that nothing of it
-is in any trial's time. What follows from its numbers and a trial's times is worked out in
-`raybench.checks.roofline.judge`.
+They are the inputs of a roofline.
+
+It is a check: it runs before the trials, in a process and with cores, threads and devices like theirs, so it is in no
+trial's time. Its numbers and a trial's times are combined in `raybench.checks.roofline.judge`.
 """
 
 from __future__ import annotations
@@ -25,27 +26,33 @@ from raybench.trial.run import load_data, open_assigned, workload_of
 
 NAME = "roofline"
 VERSION = 1
-"""Raised when the same device would be found to do more or less, or a workload to ask for more or less."""
+"""Version of the measurement; raised when rates or work would be measured differently."""
 
 SECONDS, CALLS = 0.3, 8
-"""For each probe, and at most that many calls of each size, of which the best counts: on a busy host it comes nearer to
-the device than a mean."""
+"""Seconds per probe, and maximum number of calls per size.
+
+The best call counts: on a busy host it is closer to the device's peak than a mean."""
 
 LONG = 0.02
-"""Seconds of one call after which no larger size is tried: what starting it costs is nothing beside that."""
+"""Seconds of a call after which no larger size is tried.
+
+The launch overhead is negligible in a call of that length."""
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
-"""Batch, channels, and height and width of each."""
+"""Batch, channels, and height and width of each convolution."""
 ADDITIONS = (1 << 24, 1 << 26, 1 << 28)
-"""Values in each: two arrays of 64 MB are more than a cache holds."""
+"""Values per array: two arrays of 64 MB do not fit into a cache."""
 
 VALUE = 4
-"""Bytes of a float32."""
+"""Bytes per float32."""
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """What of a cell decides what its device can do and what its model asks for. The batch size does not."""
+    """The fields of a cell that determine its device's rates and its model's work.
+
+    The batch size is not one of them.
+    """
     tree, model = cell.to_json(), cell.settings.model
     return {
         "framework": tree["framework"],
@@ -60,21 +67,24 @@ def subject(cell: Cell) -> dict[str, Any]:
 
 
 def key(cell: Cell) -> str:
-    """The name of the check that a cell needs: cells with the same one share it."""
+    """Identity of the check of a cell.
+
+    Cells with the same key share it.
+    """
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Count the workload and probe the device.
+    """Count the workload's operations and probe the device.
 
     Returns:
-        `work`, for one example (`raybench.engines.torch.flops.count`); and `probes`, of all the trial's devices
-        together: FLOP/s of `product` and `convolution`, bytes/s of `memory`.
+        `work`, per example (`raybench.engines.torch.flops.count`); and `probes`, for all the trial's devices together:
+        FLOP/s of `product` and `convolution`, bytes/s of `memory`.
     """
     recipe, framework = Recipe.from_cell(job.cell), job.cell.framework
     device = open_assigned(job)
     probes = probe(device, open_operations(framework)(device, recipe.precision, recipe.channels_last))
-    # Virtual devices share the cores, of which one operation takes all; a rank has a part of them.
+    # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
     example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
@@ -97,10 +107,12 @@ def probe(device: Device, operations: Any) -> dict[str, float]:
 def _best(
     device: Device, make: Callable[..., Callable[[], object]], sizes: Iterable[tuple[float, tuple[int, ...]]]
 ) -> float:
-    """The most work a second over growing sizes, each as (work, arguments).
+    """The highest rate of work per second over growing sizes.
 
-    Of each size one call goes before the others, for what is set up or compiled once. A size for which there is no
-    memory ends the search, as does one that takes long enough.
+    Each size is (work, arguments).
+
+    One extra call of each size goes first, for set-up and compilation. The search ends at a size that does not fit into
+    memory or that takes long enough.
     """
     best = spent_s = 0.0
     for work, arguments in sizes:
@@ -122,7 +134,7 @@ def _best(
 
 
 def _timed(device: Device, operation: Callable[[], object]) -> float:
-    """Seconds from a device with nothing to do until it has nothing to do again."""
+    """Seconds from an idle device until it is idle again."""
     device.synchronize()
     start_ns = time.perf_counter_ns()
     operation()
@@ -131,5 +143,5 @@ def _timed(device: Device, operation: Callable[[], object]) -> float:
 
 
 def _as_given(inputs: Array) -> Array:
-    """Inputs in the shape and type in which a model gets them; pictures are not normalised."""
+    """Inputs in the shape and type of model inputs; images are not normalised."""
     return inputs.astype(np.float32) if is_pictures(inputs) else plain(inputs)

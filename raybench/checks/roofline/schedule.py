@@ -1,4 +1,4 @@
-"""Rooflines: which devices a grid has to probe before its trials, and what each run is told of its device and model."""
+"""Schedule and results of a grid's roofline checks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
 
 TIMEOUT = 60.0
-"""Seconds after which it is given up, if the trial's own timeout is not shorter: it runs a person's model, which may
-hang."""
+"""Timeout of a check in seconds, unless the trial's own timeout is shorter.
+
+A check runs the user's model, which may hang."""
 
 LONGEST = 250
-"""Characters of why a roofline is missing; an error may say more."""
+"""Maximum characters of the reason for a missing roofline."""
 
 
 class Rooflines:
-    """What is known of a grid's devices and model: what its journal tells, and what is found out now."""
+    """Roofline measurements of a grid, from its journal and from this run."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._known: dict[str, dict[str, Any]] = {}
@@ -32,22 +33,24 @@ class Rooflines:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take in an event; any but the end of such a check changes nothing."""
+        """Record the end of a roofline check; ignore other events."""
         if event.get("event") == "check_ended" and event.get("check") == measure.NAME:
             key = str(event.get("trial"))
             fields: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
             self._known[key] = {"key": key, **fields} if fields else {"key": key, "missing": _why(event.get("error"))}
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """The trials, and before the first of each kind the check that probes its device and counts its model."""
+        """Insert the missing checks, each before the first trial that needs it."""
         known_keys = (key for key, evidence in self._known.items() if "missing" not in evidence)
         return with_checks_first(todo, measure.NAME, measure.key, known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
-        """A trial's job with what is known for it; or, made of it, the job of the check that runs in its place.
+        """Complete a trial's job with its roofline.
+
+        For a check, make its job from the trial's.
 
         Args:
-            grid: the grid's folder, in which a check has its own.
+            grid: the grid's folder, in which each check has its own folder.
         """
         if work.check:
             check = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
@@ -57,14 +60,14 @@ class Rooflines:
 
 
 def warnings(attempts: Iterable[Attempt]) -> list[str]:
-    """Why completed attempts have no roofline, each reason once."""
+    """Reasons why completed attempts have no roofline, without duplicates."""
     completed = (attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED)
     reasons = dict.fromkeys(attempt.roofline["missing"] for attempt in completed if "missing" in attempt.roofline)
     return [f"no roofline: {reason}" for reason in reasons]
 
 
 def describe(subject: Mapping[str, Any]) -> str:
-    """What such a check is about, from its subject: `what torch reaches on cpu, fp32`."""
+    """Description of a check from its subject: `what torch reaches on cpu, fp32`."""
     return f"what {subject['framework']} reaches on {subject['device']['kind']}, {subject['precision']}"
 
 

@@ -1,1 +1,1 @@
-"""The weight-decay check: ten steps of the real engine against the closed form of the decay rule."""
+"""The weight-decay check: ten engine steps compared with the decay rule's closed form."""

@@ -1,4 +1,4 @@
-"""What weight decay alone makes of weights, by the closed form of each rule; and which rule measured weights follow."""
+"""Closed forms of weight-decay rules, and the rule that measured weights follow."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ import numpy as np
 from raybench.datasets.splits import Array
 
 TOLERANCE = 1e-3
-"""Of what the decay does to a weight. Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor
-of 2, is off by half."""
+"""Maximum deviation relative to the effect of the decay on a weight.
+
+Ten steps in float32 round off up to 1e-4 of it; the nearest wrong rule, a factor of 2, deviates by half."""
 
 UNSEEN = 1e-5
-"""Of a weight: what is added to a change before anything is divided by it, so that no decay at all can be told, too."""
+"""Fraction of a weight that is added to a change before division.
+
+So the absence of any decay can be detected, too."""
 
 STRENGTHS = np.concatenate([-np.geomspace(2.0**12, 2.0**-10, 89), [0.0], np.geomspace(2.0**-10, 2.0**12, 89)])
-"""Where the search for a factor looks first: up to thousands of replicas, and decay of the wrong sign."""
+"""Multiples of λ at which the search starts.
+
+They cover up to thousands of replicas, and decay of the wrong sign."""
 
 
 @dataclass(frozen=True)
 class DecayFit:
-    """What measured weights say of a declared rule.
+    """The fit of measured weights to a declared rule.
 
     Attributes:
-        passed: they follow it with the factor it is expected to have.
-        deviation: the largest difference from its closed form, as a share of what the decay does to that weight.
-        factor: the multiple of λ that really acts, by the rule that is followed, else by the declared one.
-        follows: the rule that is followed with that factor, `coupled` or `decoupled`; None where neither is.
+        passed: whether they follow the rule with the expected factor.
+        deviation: the largest difference from the closed form, relative to the effect of the decay on that weight.
+        factor: the effective multiple of λ, by the rule that is followed, else by the declared one.
+        follows: the rule that is followed with that factor, `coupled` or `decoupled`; None if neither is.
     """
 
     passed: bool
@@ -40,14 +45,14 @@ class DecayFit:
 
 
 def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, steps: int) -> Array:
-    """The weights after each of the first steps where the loss has no gradient, in double precision.
+    """The weights after each of the first steps without a loss gradient, in float64.
 
     Args:
         rule: `coupled` or `decoupled`.
-        optimizer: its settings, as a cell has them.
+        optimizer: its settings, as in a cell.
         start: the weights before, [weights].
         decay: λ, a number or an array [strengths, 1].
-        steps: how many.
+        steps: number of steps.
 
     Returns:
         [steps, weights] or [steps, strengths, weights].
@@ -58,14 +63,20 @@ def weights(rule: str, optimizer: Mapping[str, Any], start: Array, decay: Any, s
 
 
 def _decoupled(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """w ← w − rate·λ·w, whatever the optimiser: its own step of a zero gradient is zero."""
+    """Decoupled decay for any optimiser: w ← w − rate·λ·w.
+
+    The optimiser's own step of a zero gradient is zero.
+    """
     while True:
         current = current * (1.0 - optimizer["learning_rate"] * decay)
         yield current
 
 
 def _sgd(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """velocity ← momentum · velocity + λ·w; w ← w − rate · velocity, or with Nesterov the velocity one step on."""
+    """SGD with coupled decay.
+
+    velocity ← momentum · velocity + λ·w; w ← w − rate · velocity; with Nesterov, the velocity one step ahead.
+    """
     velocity, momentum = np.zeros_like(current), optimizer["momentum"]
     while True:
         gradient = decay * current
@@ -76,7 +87,12 @@ def _sgd(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[A
 
 
 def _adam(current: Array, decay: Any, optimizer: Mapping[str, Any]) -> Iterator[Array]:
-    """λ·w goes through both moments: w ← w − rate · m̂ / (√v̂ + eps)."""
+    """Adam with coupled decay.
+
+    w ← w − rate · m̂ / (√v̂ + eps)
+
+    λ·w enters both moments.
+    """
     first, second, step = np.zeros_like(current), np.zeros_like(current), 0
     beta1, beta2 = optimizer["betas"]
     while True:
@@ -101,16 +117,16 @@ def judge(
     expected: float = 1.0,
     until: Array | None = None,
 ) -> DecayFit:
-    """Compare measured weights with a declared rule and, where they do not follow it, find what they do follow.
+    """Compare measured weights with the declared rule, and find the rule followed.
 
     Args:
         measured: the weights after each step, [steps, weights].
         start: the weights before, [weights].
-        rule: the declared one.
-        optimizer: its settings, as a cell has them, with the rate that was used: one, or each weight's own, [weights].
+        rule: the declared rule.
+        optimizer: its settings, as in a cell, with the rate that was used: one, or one per weight, [weights].
         decay: λ; likewise.
-        expected: the multiple of λ that the declared rule is to act with.
-        until: after how many steps each weight stays as it is, [weights]; None where none does.
+        expected: the multiple of λ with which the declared rule must act.
+        until: the number of steps after which each weight is constant, [weights]; None if no weight stops.
     """
 
     def apart(name: str) -> Callable[[Array], Array]:
@@ -123,7 +139,10 @@ def judge(
 
 
 def _fit(deviations: Callable[[Array], Array]) -> tuple[float, float]:
-    """The multiple of λ whose closed form comes nearest, and its deviation: a grid that closes in on the best place."""
+    """The multiple of λ with the smallest deviation, and that deviation.
+
+    It is found by a grid search that narrows around the best value.
+    """
     strengths = STRENGTHS
     while True:
         distances = deviations(strengths)
@@ -143,7 +162,10 @@ def _deviations(
     strengths: Array,
     until: Array | None,
 ) -> Array:
-    """For each multiple of λ [strengths] the largest difference from its closed form, as a share of what that does."""
+    """The largest relative deviation for each multiple of λ, [strengths].
+
+    It is the difference from the closed form, relative to the effect of the closed form's decay.
+    """
     predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
     for last_step in np.unique(until) if until is not None else ():
         frozen = until == last_step

@@ -1,8 +1,8 @@
-"""The proof of weight decay: ten steps of the real engine with a loss that has no gradient, against the closed form.
+"""The weight-decay check: ten engine steps without a loss gradient.
 
-A loss that is zero whatever the weights are leaves only the decay to move them, through the optimiser's own momentum or
-moments. What comes of it has to be what the cell's declared rule says (`raybench.checks.weight_decay.closed_form`),
-step by step: one step alone, or the last one alone, fits a wrong rule with a wrong λ just as well.
+With a constant loss of zero, only the decay changes the weights, through the optimiser's own momentum or moments. They
+must follow the closed form of the cell's declared rule (`raybench.checks.weight_decay.closed_form`) at every step: the
+first step alone, or the last one alone, would also fit a wrong rule with a wrong λ.
 """
 
 from __future__ import annotations
@@ -27,15 +27,20 @@ from raybench.workloads.base import Workload
 
 NAME = "weight_decay"
 RULE = affecting(WEIGHT_DECAY)
-"""The settings that a proof is about; any other has its default in the probe."""
+"""The settings under test; all others have their defaults in the probe."""
 VERSION = 1
-"""Raised when a proof would find something that an earlier one did not."""
+"""Version of the check; raised when it can detect something new."""
 
 RATE, DECAY, STEPS = 0.05, 0.02, 10
-"""Ten steps of SGD with momentum shrink a weight by some 4 %: plain in float32, and no overshooting at 64 times λ."""
+"""Learning rate, weight decay and steps of the probe.
+
+Ten steps of SGD with momentum shrink a weight by about 4 %: clearly visible in float32, and without overshooting at 64
+times λ."""
 
 SMALLEST = 1e-16
-"""Of Adam's epsilon: the square of a gradient of that size is still a number in float32."""
+"""Lower bound of Adam's epsilon in the choice of weights.
+
+The square of a gradient of that size is still representable in float32."""
 
 PROBE = Workload(
     model={
@@ -50,7 +55,10 @@ PROBE = Workload(
 
 
 def subject(cell: Cell) -> dict[str, Any]:
-    """What of a cell a proof is about: everything that decides how decay acts. The amounts (λ, rate, batch) do not."""
+    """The fields of a cell that determine how decay acts.
+
+    The amounts (λ, rate, batch) do not.
+    """
     tree = cell.to_json()
     device_fields = ("kind", "model", "replicas", "replication", "devices")
     return {
@@ -63,21 +71,27 @@ def subject(cell: Cell) -> dict[str, Any]:
 
 
 def key(cell: Cell) -> str:
-    """The name of the proof that a cell needs: cells with the same one share it."""
+    """Identity of the check of a cell.
+
+    Cells with the same key share it.
+    """
     return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Make the proof for a job's cell: the verdict on the declared rule, and the factor that is `expected` of it.
+    """Check the decay of a job's cell.
 
-    Parameter groups have a part of the probe each, with their own factors, and stop when their epochs are over. Two
-    things are not covered: what a weight that is kept in 16 bits rounds away (such a cell is proven in float32, with
-    its summed loss), and lookahead, whose slow weights follow whatever the optimiser did.
+    Each parameter group has its own part of the probe, with its own factors, and stops when its epochs are over. Two
+    things are not covered: the rounding of weights that are kept in 16 bits (such a cell is checked in float32, with
+    its summed loss), and lookahead, whose slow weights follow the optimiser's in any case.
+
+    Returns:
+        The verdict on the declared rule (`DecayFit`), and its `expected` factor.
     """
     recipe = Recipe.from_cell(job.cell)
     defaults = {name: setting.default for name, setting in TRAINING.items() if name not in RULE}
     probe_settings = {
-        "epochs": STEPS,  # of one step each: the weights are looked at after every one
+        "epochs": STEPS,  # of one step each: the weights are read after every step
         "steps_per_epoch": 1,
         "batch_size": 4 * math.lcm(recipe.replicas, recipe.devices),
         "learning_rate": RATE,
@@ -98,7 +112,10 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def _by_part(groups: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
-    """For each part of the probe, of which the first is in no group: factors on rate and λ, and the last step."""
+    """Factors on rate and λ, and the last step, by part.
+
+    The first part belongs to no group.
+    """
     parts = [{"rate_factor": 1.0, "decay_factor": 1.0}, *groups]
     rows = [(part["rate_factor"], part["decay_factor"], min(part.get("epochs", STEPS), STEPS)) for part in parts]
     rates, decays, until = (np.array(values) for values in zip(*rows, strict=True))
@@ -106,10 +123,12 @@ def _by_part(groups: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
 
 
 def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
-    """The probe's weights before, [weights], and after each step, [steps, weights]; and in which part of it each is.
+    """The probe's weights before, [weights], and after each step, [steps, weights].
+
+    The third array has the part of the probe of each weight.
 
     Raises:
-        ArithmeticError: they do not stay finite.
+        ArithmeticError: the weights do not stay finite.
     """
     framework = job.cell.framework
     probe = PROBE.with_options({"parts": 1 + len(recipe.parameter_groups)} if recipe.parameter_groups else {})
@@ -130,16 +149,21 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
 
 
 def _part(name: str) -> int:
-    """The part of the probe that a weight is in: the number in front of its name, in a framework that has groups."""
+    """The part of the probe of a weight: the leading number of its name.
+
+    Names have one in a framework with parameter groups.
+    """
     number = name.split(".")[0]
     return int(number) if number.isdecimal() else 0
 
 
 def _chosen(template: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:
-    """Weights of either sign, ordinary ones and ones whose decay is as small as Adam's epsilon.
+    """Weights of both signs, ordinary and very small ones.
 
-    Adam's step does not depend on the size of an ordinary gradient: only where epsilon counts can be seen how often λ
-    was added.
+    The decay of the small ones is about as small as Adam's epsilon.
+
+    Adam's step does not depend on the size of an ordinary gradient, so only weights for which epsilon matters reveal
+    how often λ was added.
     """
     small = max(optimizer.get("eps", 0.0), SMALLEST) / DECAY
     pattern = np.array([1.0, -1.5, small, -3.0 * small], np.float32)

@@ -1,4 +1,4 @@
-"""Weight decay, proven: which proofs a grid needs before its trials, and what each says of the trials that share it."""
+"""Schedule and results of a grid's weight-decay checks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from raybench.execution.jobs import check_job, with_checks_first
 from raybench.planning.plan import WorkItem
 
 LONGEST = 250
-"""Characters of what a proof says; an error may say more."""
+"""Maximum characters of a check's error; the error itself may be longer."""
 
 
 @dataclass(frozen=True)
 class DecayCheckResult:
-    """What came of one proof.
+    """The result of one weight-decay check.
 
     Attributes:
-        key: names it; every cell with this key (`raybench.checks.weight_decay.measure.key`) shares it.
-        about: what it is about, as a person says it.
-        passed: None where it could not be made.
-        factor: the multiple of λ that really acts.
+        key: its identity; every cell with this key (`raybench.checks.weight_decay.measure.key`) shares it.
+        about: its description for the user.
+        passed: None if the check could not be made.
+        factor: the effective multiple of λ.
         says: `passed`, `failed: …` or `not proven: …`, in one line.
     """
 
@@ -38,7 +38,11 @@ class DecayCheckResult:
 
     @classmethod
     def of(cls, event: Event) -> DecayCheckResult | None:
-        """The proof that an event is the end of; None for any other event, and for one that makes no sense."""
+        """The result in a check's end event.
+
+        Returns:
+            None for any other event, and for a malformed one.
+        """
         if event.get("event") != "check_ended" or event.get("check") != measure.NAME:
             return None
         try:
@@ -51,17 +55,17 @@ class DecayCheckResult:
             return None
 
     def label(self) -> dict[str, Any]:
-        """What the runs it stands for carry."""
+        """The result as a label of the runs that it applies to."""
         return {"key": self.key, "passed": self.passed, "factor": self.factor, "says": self.says}
 
     @property
     def warning(self) -> str | None:
-        """What a person has to know of it; None where it passed."""
+        """Warning for the user; None if the check passed."""
         return None if self.passed else f"{self.about}: {self.says}"
 
 
 def describe(subject: Mapping[str, Any]) -> str:
-    """What a proof is about, from its subject: `weight decay: torch on cpu, sgd, 8 replicas`."""
+    """Description of a check from its subject: `weight decay: torch on cpu, sgd, 8 replicas`."""
     device, optimizer = subject["device"], subject["optimizer"]
     replicas = f", {device['replicas']} replicas" if device["replicas"] > 1 else ""
     return f"weight decay: {subject['framework']} on {device['kind']}, {optimizer['name']}{replicas}"
@@ -84,7 +88,7 @@ def _words(event: Mapping[str, Any]) -> str:
 
 
 class DecayChecks:
-    """The proofs of a grid: those its journal tells of, and those that are made now."""
+    """The weight-decay checks of a grid, from its journal and from this run."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._known: dict[str, tuple[DecayCheckResult, Event]] = {}
@@ -92,21 +96,23 @@ class DecayChecks:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take in an event; any but the end of a proof changes nothing."""
+        """Record the end of a weight-decay check; ignore other events."""
         proof = DecayCheckResult.of(event)
         if proof:
             self._known[proof.key] = proof, event
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """The trials, and before the first of each kind that nothing was proven of, the check that proves it."""
+        """Insert the missing checks, each before the first trial that needs it."""
         known_keys = (key for key, (proof, _) in self._known.items() if proof.passed is not None)
         return with_checks_first(todo, measure.NAME, measure.key, known_keys)
 
     def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
-        """A trial's job with the proof that stands for it; or, made of it, the job of the check that runs in its place.
+        """Complete a trial's job with its check result.
+
+        For a check, make its job from the trial's.
 
         Args:
-            grid: the grid's folder, in which a check has its own.
+            grid: the grid's folder, in which each check has its own folder.
         """
         if work.check:
             return check_job(job, work, grid, {"subject": measure.subject(job.cell)})
@@ -118,7 +124,10 @@ class DecayChecks:
         return replace(job, labels=labels)
 
     def of(self, cells: Iterable[Cell]) -> list[tuple[DecayCheckResult, Event]]:
-        """What is known of the proofs that cells need, in the order of the cells; a damaged cell has none."""
+        """Known results of the checks that cells need, in the order of the cells.
+
+        A damaged cell has none.
+        """
         keys = dict.fromkeys(filter(None, map(_key, cells)))
         return [self._known[key] for key in keys if key in self._known]
 

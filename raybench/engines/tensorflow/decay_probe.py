@@ -1,4 +1,4 @@
-"""The smallest model that has what an optimiser moves: a matrix and a vector."""
+"""The smallest model with all kinds of optimised tensors: a matrix and a vector."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import keras
 
 
 def build() -> keras.Model:
-    """From inputs [batch, 2] to outputs [batch, 4]."""
+    """Build a model from inputs [batch, 2] to outputs [batch, 4]."""
     return keras.Sequential([keras.Input((2,)), keras.layers.Dense(4)])

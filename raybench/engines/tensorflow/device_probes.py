@@ -1,4 +1,4 @@
-"""Operations of known size in TensorFlow, to find out what a device can do at best."""
+"""Operations of known size in TensorFlow, to measure a device's peak rates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from raybench.devices.base import Device
 from raybench.engines.tensorflow.engine import POLICIES
 
 Operation = Callable[[], Any]
-"""Hands the operation to the device once; whoever times it waits for the device."""
+"""Submits the operation to the device once; the caller waits for the device."""
 
 
 class Operations:
-    """Makes operations on random values, in the number format that a trial computes in; channels always come last."""
+    """Factory of operations on random values, in a trial's number format.
+
+    Channels are always last.
+    """
 
     def __init__(self, device: Device, precision: str, channels_last: bool) -> None:
         self._type = POLICIES[precision].removeprefix("mixed_")
@@ -26,12 +29,15 @@ class Operations:
         return lambda: tf.matmul(left, right)
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
-        """A convolution 3×3, padded, of [batch, side, side, channels] to as many channels."""
+        """A padded 3×3 convolution of [batch, side, side, channels] to as many channels."""
         pictures, kernel = self._random(batch, side, side, channels), self._random(3, 3, channels, channels)
         return lambda: tf.nn.conv2d(pictures, kernel, 1, "SAME")
 
     def addition(self, size: int) -> Operation:
-        """Adds `size` float32 values to as many others in place: two reads and a write of each, no memory to find."""
+        """In-place addition of `size` float32 values: two reads and one write each.
+
+        It allocates no memory.
+        """
         values, others = tf.Variable(tf.zeros(size)), tf.zeros(size)
         return lambda: values.assign_add(others)
 

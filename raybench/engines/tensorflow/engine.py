@@ -1,4 +1,7 @@
-"""The training loop in TensorFlow: compiled steps over a Keras 3 model, with the clock at its edges."""
+"""The TensorFlow training loop: compiled steps of a Keras 3 model.
+
+The clock is read only at its edges.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Inpu
 from raybench.engines.tensorflow.optimizers import build_optimizer
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
-"""Keras's name for each precision; whether float32 may use TF32 is the device's to say."""
+"""Keras's name of each precision; the device decides if float32 uses TF32."""
 
 Rows = Mapping[str, tf.Tensor]
-"""The draws and the optimiser's numbers of an epoch, each [steps, …], or of one of its steps."""
+"""Draws and optimiser scalars of an epoch, each [steps, …], or of one step."""
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
-    """The loss of each example [batch] from logits [batch, classes] and classes [batch].
+    """Loss of each example [batch] from logits [batch, classes] and classes [batch].
 
-    The target of an example is 1 - smoothing at its class, and smoothing ÷ classes more at every one.
+    The target of an example is 1 - smoothing at its class, plus smoothing ÷ classes at every class.
     """
     of_class = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, outputs)
     if not smoothing:
@@ -54,7 +57,7 @@ def accuracy(outputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 class TensorFlowEngine:
-    """`tensorflow` on any device kind that TensorFlow has."""
+    """The `tensorflow` engine, for any device kind that TensorFlow supports."""
 
     def __init__(self, parts: EngineParts) -> None:
         self._recipe, self._workload = parts.recipe, parts.workload
@@ -71,11 +74,11 @@ class TensorFlowEngine:
         self._traces, self._step, self._judged, self._begun = 0, 0, 0, False
 
     def load(self, data: Data) -> None:
-        """Pad, and move both splits to the device or keep them on the host.
+        """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation or further views asked for what is not pictures, or a batch larger than the
-                training set.
+            ValueError: augmentation or test-time augmentation of data that are not images, or a batch that is larger
+                than the training set.
         """
         recipe, workload = self._recipe, self._workload
         augmentation = Augmentation.from_settings(recipe.augmentation)
@@ -99,11 +102,11 @@ class TensorFlowEngine:
         self._device.synchronize()
 
     def build(self) -> None:
-        """The model from its seed and its optimiser, and a look at what loss and metrics return.
+        """Build the model from its seed and its optimiser, and check loss and metrics.
 
         Raises:
-            TypeError: the workload builds no model.
-            ValueError: they do not return one number an example, or the model cannot have such replicas.
+            TypeError: the workload's function returns no model.
+            ValueError: loss or metrics do not return one number per example, or the model cannot have such replicas.
         """
         recipe = self._recipe
         keras.config.set_dtype_policy(POLICIES[recipe.precision])
@@ -132,11 +135,14 @@ class TensorFlowEngine:
         self._device.synchronize()
 
     def state(self) -> Mapping[str, Array]:
-        """Every variable of the model, those of its random draws too, and of the optimiser; on each device its own."""
+        """All variables of the model and the optimiser, separately for each device.
+
+        Those of the model's random generators are included.
+        """
         return {name: part.numpy() for name, part in self._parts().items()}
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Go on from a state after so many epochs.
+        """Restore a state after a number of epochs.
 
         Raises:
             ValueError: it is not the state of such a model; nothing was changed.
@@ -152,7 +158,7 @@ class TensorFlowEngine:
         self._device.synchronize()
 
     def _parts(self) -> dict[str, tf.Variable]:
-        """What changes from step to step, by its place and the device's."""
+        """Variables that change during training, by their index and the device's."""
         sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.kept}
         return {
             f"{section}/{index}/{device}": part
@@ -162,12 +168,12 @@ class TensorFlowEngine:
         }
 
     def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The first examples of a split as the model takes them, and their targets."""
+        """The first examples of a split as model inputs, and their targets."""
         inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
     def precision(self) -> dict[str, str]:
-        """The types of the weights and of what the layers that have some compute in."""
+        """Data types of the weights, and of the computation in layers with weights."""
         weights = sorted({variable.dtype.name for variable in self._variables})
         compute = sorted({layer.compute_dtype for layer in self.model.layers if layer.trainable_weights})
         return {"weights": ", ".join(weights), "compute": ", ".join(compute)}
@@ -190,7 +196,11 @@ class TensorFlowEngine:
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
 
     def _train_step(self, row: Rows, fed: Fed) -> tf.Tensor:
-        """One step of one replica, from the step's draws and what it was fed; returns its sums [metrics]."""
+        """One step of one replica, from its draws and its fed values.
+
+        Returns:
+            The sums, [metrics].
+        """
         scalars = row["scalars"]
         row = {name: share(values) for name, values in row.items() if name != "scalars"}
         inputs, targets = self._input.train(fed, row)
@@ -202,21 +212,22 @@ class TensorFlowEngine:
         return self._sums(values)
 
     def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
-        """The gradients, scaled down to the largest norm where one is set; by torch's rule."""
+        """Clip gradients to the largest norm, if set, by torch's formula."""
         if self._recipe.gradient_clipping is None:
             return gradients
-        # Of an embedding they come as rows, of which several may be the same one's.
+        # An embedding's gradients are sparse rows, and several may belong to the same row.
         dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
         norm = tf.linalg.global_norm(dense) + 1e-6
         clipped: list[tf.Tensor | None] = tf.clip_by_global_norm(dense, self._recipe.gradient_clipping, norm)[0]
         return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: `steps` steps from the epoch's step `start` on; their sums over all replicas.
+        """The compiled function: sums of `steps` steps from `start` on, over all replicas.
 
-        A step's row is gathered: XLA would take the place in `rows[place]` for a constant, and compile for each.
+        The row of a step is gathered, because XLA would take the index in `rows[index]` as a constant and compile for
+        each.
         """
-        self._traces += 1  # only Python runs this line, once for each shape
+        self._traces += 1  # Python runs this line only in a trace, once per shape
 
         def one(step: tf.Tensor) -> tf.Tensor:
             row = {name: tf.gather(values, start + step) for name, values in rows.items()}
@@ -236,21 +247,21 @@ class TensorFlowEngine:
         return self._sums({name: tf.where(real, tf.cast(value, tf.float32), 0.0) for name, value in values.items()})
 
     def _judged_batch(self) -> int:
-        """The evaluation batch as a multiple of the replicas that share it."""
+        """The evaluation batch, rounded to a multiple of the replicas that share it."""
         replicas = int(self._strategy.num_replicas_in_sync)
         return -(-self.evaluation_batch // replicas) * replicas
 
     def _evaluate_call(self, fed: Fed, counts: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums over the examples that count of one batch."""
+        """The compiled function: sums over the unpadded examples of one batch."""
         self._traces += 1
         sums = self._strategy.run(self._evaluate_step, (fed, counts))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
     def train_epoch(self, epoch: int) -> EpochResult:
-        """One epoch.
+        """Train one epoch.
 
-        What the first call took beyond the median of the others, each counted by its steps, is `compile`. Where an
-        epoch is one call, there is no median to compare with and all of it is `train`.
+        The time of the first call beyond the median of the others, each per step, is `compile`. If an epoch is one
+        call, there is no median to compare with and all of it is `train`.
         """
         traces, sums = self._traces, tf.zeros([len(self._names)])
         calls = StepTimer(self._device, first=not self._begun)
@@ -260,7 +271,7 @@ class TensorFlowEngine:
         self._device.synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
-            padded = order.filled(self._order.steps)  # a shorter epoch would be another shape, and traced anew
+            padded = order.filled(self._order.steps)  # a shorter epoch would be a new shape, and traced again
             rows = self._rows(padded)
             for start, fed in zip(range(0, total, per_call), self._input.calls(padded, per_call), strict=False):
                 steps = min(per_call, total - start)
@@ -278,7 +289,10 @@ class TensorFlowEngine:
         self._smallest.numpy()
 
     def _rows(self, order: EpochPlan) -> Rows:
-        """The epoch's draws and the optimiser's numbers on the device: one copy each, so that no step waits for one."""
+        """The epoch's draws and optimiser scalars on the device.
+
+        Each is one copy, so that no step waits for one.
+        """
         steps = range(self._step, self._step + len(order.index))
         scalars = self._optimizer.scalars([self._rate * self._factor(step) for step in steps], self._step)
         self._step += len(order.index)
@@ -286,11 +300,11 @@ class TensorFlowEngine:
         return {name: tf.constant(values) for name, values in rows.items()}
 
     def _means(self, sums: tf.Tensor, examples: int) -> dict[str, float]:
-        values = sums.numpy().tolist()  # the one copy to the host
+        values = sums.numpy().tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """The whole validation set in batches of one shape; padding does not count."""
+        """Evaluate the whole validation set in batches of one shape, without the padding."""
         traces, sums = self._traces, tf.zeros([len(self._names)])
         batch = self._judged_batch()
         calls = StepTimer(self._device, first=batch != self._judged)

@@ -1,4 +1,4 @@
-"""What a Keras model has to compute and to move for one example, counted from its layers.
+"""FLOPs and memory traffic per example of a Keras model, from its layers.
 
 The torch engine has a module of the same name with the same function.
 """
@@ -18,17 +18,17 @@ Shape = tuple[int, ...]
 
 
 def count(model: Any, example: Array) -> dict[str, int]:
-    """Count one pass forward, in evaluation mode.
+    """Count one forward pass, in evaluation mode.
 
     Args:
-        example: one input as the model takes it, [1, …].
+        example: one model input, [1, …].
 
     Returns:
-        For one example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
-        numbers that all layers read and write beside the weights; and `parameters`, how many numbers are trained.
+        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
+        numbers that all layers read and write except the weights; and `parameters`, the number of trained values.
 
     Raises:
-        TypeError: a layer has a matrix of weights, and it is not known how often that is multiplied with.
+        TypeError: a layer has a weight matrix, and the number of products with it is unknown.
     """
     calls: list[tuple[Any, Shape, Shape, int]] = []
     with _followed(model, calls):
@@ -43,7 +43,7 @@ def count(model: Any, example: Array) -> dict[str, int]:
 
 @contextmanager
 def _followed(model: Any, calls: list[tuple[Any, Shape, Shape, int]]) -> Iterator[None]:
-    """While this is open, each call of a layer adds itself: its first input's and output's shape, and all values."""
+    """Record each layer call: shapes of the first input and output, and all values."""
 
     def follow(layer: Any) -> None:
         call = layer.call
@@ -71,7 +71,7 @@ def _shapes(values: Any) -> list[Shape]:
 
 
 def _leaves(layer: Any) -> Iterator[Any]:
-    """The layers that compute something of their own, each once."""
+    """Yield each layer that computes something of its own, once."""
     sublayers = [] if isinstance(layer, _WHOLE) else layer._flatten_layers(include_self=False, recursive=False)
     if not sublayers:
         yield layer
@@ -84,7 +84,7 @@ def _size(shape: Shape) -> int:
 
 
 def _for_each_output(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
-    """All of the kernel but the axis of outputs, for each value of the output."""
+    """Multiply-accumulates for each output value: the kernel without its output axis."""
     return _size(output_shape) * _size(layer.kernel.shape[:-1])
 
 
@@ -93,7 +93,7 @@ def _for_each_output_of_one_channel(layer: Any, input_shape: Shape, output_shape
 
 
 def _at_each_step(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
-    """Every weight of every matrix, at every step of [batch, steps, …]."""
+    """Multiply-accumulates per step of [batch, steps, …]: every weight of every matrix."""
     matrices = [variable.shape for variable in layer.trainable_variables if len(variable.shape) > 1]
     return input_shape[0] * input_shape[1] * sum(map(_size, matrices))
 
@@ -112,7 +112,7 @@ _KINDS: Mapping[tuple[type, ...], Callable[[Any, Shape, Shape], int]] = {
 
 
 def _multiply_accumulates(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
-    """Those of one call of a layer, from the shapes of its first input and output."""
+    """Multiply-accumulates of one layer call, from its first input's and output's shapes."""
     for kinds, formula in _KINDS.items():
         if isinstance(layer, kinds):
             return formula(layer, input_shape, output_shape)

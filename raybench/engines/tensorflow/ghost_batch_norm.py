@@ -1,4 +1,4 @@
-"""Replicas: batch statistics of their own for each part of a batch, on one device or on several."""
+"""Replicas with separate batch statistics, on one device or on several."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import tensorflow as tf
 
 
 class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
-    """Batch norm with the statistics of `groups` contiguous parts of the batch, in one computation.
+    """Batch norm with the statistics of `groups` contiguous parts of the batch.
 
-    In training each part [batch / groups, …] is normalised by its own mean and biased variance, and the running
-    statistics move by the mean of both over the parts, which is what the average over real replicas would be. In
-    evaluation it is plain batch norm.
+    In training each part [batch / groups, …] is normalised by its own mean and biased variance, in one computation, and
+    the running statistics are updated by the mean of both over the parts, which equals the average over real replicas.
+    In evaluation it is plain batch norm.
     """
 
     groups: int
@@ -24,7 +24,7 @@ class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[
         """Normalise [batch, …] to the same shape.
 
         Raises:
-            ValueError: the batch cannot be divided into the groups, or a mask says which of it counts.
+            ValueError: the batch cannot be divided into the groups, or there is a mask.
         """
         if not (training and self.trainable):
             return super().call(inputs, training=False, mask=mask)
@@ -46,15 +46,17 @@ class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[
 
 
 def batch_norms(model: keras.Model) -> list[keras.layers.BatchNormalization]:
-    """Every batch norm of a model, those of models inside it too."""
+    """All batch norms of a model, including those of nested models."""
     return [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
 
 
 def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
-    """Give each of `groups` parts of a batch statistics of its own, in place: weights and names stay.
+    """Give each of `groups` parts of a batch its own statistics, in place.
+
+    Weights and names are unchanged.
 
     Raises:
-        ValueError: a batch norm whose statistics are made in another way.
+        ValueError: a batch norm that computes its statistics in another way.
     """
     for layer in batch_norms(model):
         if type(layer) is not keras.layers.BatchNormalization or layer.synchronized or layer.renorm:
@@ -64,7 +66,10 @@ def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
 
 
 def share(values: tf.Tensor) -> tf.Tensor:
-    """This replica's part of a batch, the r-th of as many as there are devices; all of it on a single device."""
+    """This replica's part of a batch; the whole batch on a single device.
+
+    Replica r gets the r-th of as many parts as there are devices.
+    """
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return values
@@ -74,7 +79,7 @@ def share(values: tf.Tensor) -> tf.Tensor:
 
 
 def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
-    """The gradients' means over the devices; None where a variable has no gradient."""
+    """Mean gradients over the devices; None for a variable without a gradient."""
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return list(gradients)
@@ -84,7 +89,7 @@ def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
 
 
 def average_running_statistics(model: keras.Model, strategy: Any) -> None:
-    """Give every device the mean of the devices' running statistics."""
+    """Set running statistics to their mean over the devices."""
     for layer in batch_norms(model):
         for running in (layer.moving_mean, layer.moving_variance):
             local_values = strategy.experimental_local_results(running.value)
@@ -92,7 +97,10 @@ def average_running_statistics(model: keras.Model, strategy: Any) -> None:
 
 
 def part_draws(model: keras.Model, strategy: Any) -> None:
-    """Let dropout draw on each device for itself: Keras would let through the same places on all of them."""
+    """Let dropout draw separately on each device.
+
+    Keras would drop the same positions on all of them.
+    """
     generators = [generator for layer in model._flatten_layers() for generator in layer._seed_generators]
     for generator in generators:
         for replica, state in enumerate(strategy.experimental_local_results(generator.state.value)):

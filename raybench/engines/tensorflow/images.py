@@ -1,4 +1,4 @@
-"""From stored pictures to a batch: gather, crop, flip, normalise and cutout, inside the compiled step."""
+"""Image batches inside the compiled step: gather, crop, flip, normalise and cutout."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
 
 def draws_of(order: EpochPlan) -> dict[str, Array]:
-    """Those draws of an epoch that are on, each [steps, batch]."""
+    """The active draws of an epoch, each [steps, batch]."""
     return {name: values for name in DRAWS if (values := getattr(order, name)) is not None}
 
 
 def views(pictures: tf.Tensor, settings: AugmentedViews) -> Iterator[tuple[float, tf.Tensor]]:
-    """Each view of pictures [batch, height, width, channels], with its weight; all weights add up to 1."""
+    """Yield each view of images [batch, height, width, channels] with its weight.
+
+    The weights add up to 1.
+    """
     _, height, width, _ = pictures.shape
     border = [settings.shift, settings.shift]
     padded = tf.pad(pictures, [[0, 0], border, border, [0, 0]], "REFLECT")
@@ -34,11 +37,13 @@ def views(pictures: tf.Tensor, settings: AugmentedViews) -> Iterator[tuple[float
 
 
 class ImageAugmenter:
-    """Turns indices into normalised batches [batch, height, width, channels], the only layout of TensorFlow.
+    """Turns indices into normalised batches [batch, height, width, channels].
+
+    It is the only layout of TensorFlow.
 
     Args:
-        mean, std: for each channel (or one for all), in units of the stored 0 to 255.
-        size: height and width of a batch's pictures, without the border that a crop reads from.
+        mean, std: per channel (or one for all), in units of the stored 0 to 255.
+        size: height and width of a batch's images, without the border for crops.
     """
 
     def __init__(
@@ -49,9 +54,9 @@ class ImageAugmenter:
         self._size, self._cutout = size, augmentation.cutout
 
     def gather(self, source: tf.Tensor, index: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+        """Read a step's images as uint8 [batch, height, width, channels], cropped and flipped.
 
-        `index` [batch] says where in `source` they are; `draws` has the step's draws, each [batch].
+        `index` [batch] has their positions in `source`; `draws` has the step's draws, each [batch].
         """
         if not draws.keys() & {"top", "flip"}:
             return tf.gather(source, index)
@@ -62,11 +67,11 @@ class ImageAugmenter:
         if "top" in draws:
             rows, columns = rows + draws["top"][:, None, None], columns + draws["left"][:, None, None]
         _, source_height, source_width, channels = source.shape
-        pixels = tf.reshape(source, [-1, channels])  # one index a pixel: twice as fast as three
+        pixels = tf.reshape(source, [-1, channels])  # one index per pixel is twice as fast as three
         return tf.gather(pixels, (index[:, None, None] * source_height + rows) * source_width + columns)
 
     def finish(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
-        """Bytes to normalised floats; a cutout is set to 0, the mean."""
+        """Normalise uint8 images to floats; set a cutout to 0, the mean."""
         values = tf.cast(pictures, tf.float32)
         if not self._as_stored:
             values = (values - self._mean) / self._std
@@ -82,5 +87,8 @@ class ImageAugmenter:
 
     @staticmethod
     def _places(length: int) -> tf.Tensor:
-        """0 to length - 1, in the draws' type: TensorFlow keeps int32 in the host's memory, not on a GPU."""
+        """0 to length - 1, in the draws' type.
+
+        TensorFlow keeps int32 in host memory, not on a GPU.
+        """
         return tf.range(length, dtype=tf.int64)

@@ -1,4 +1,4 @@
-"""Where batches come from: a data set that lives on the device, or one streamed from the host by tf.data."""
+"""Sources of batches: a data set on the device, or streamed by tf.data."""
 
 from __future__ import annotations
 
@@ -17,47 +17,67 @@ from raybench.engines.tensorflow.ghost_batch_norm import share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
 AHEAD = 2
-"""Batches prepared in advance: one being copied while one is being computed."""
+"""Batches prepared in advance: one is copied while another is computed."""
 
 Fed = tuple[tf.Tensor, ...]
-"""What one call of the compiled function is fed beside the draws; nothing where the data live on the device."""
+"""Inputs of one call of the compiled function except the draws.
+
+Empty if the data are on the device."""
 
 Examples = tuple[tf.Tensor, tf.Tensor]
-"""Inputs, ready for the model, and targets."""
+"""Model inputs and targets."""
 
 
 class Input(Protocol):
-    """Batches of a whole epoch, as what crosses from Python into a compiled function and how it is read in there."""
+    """Batches of a whole epoch, outside and inside a compiled function.
+
+    Outside: the values to pass in. Inside: how the examples are read from them.
+    """
 
     def rows(self, order: EpochPlan) -> dict[str, Array]:
-        """The epoch's index, where it is read on the device, and draws, each [steps, batch]."""
+        """The epoch's draws, each [steps, batch].
+
+        The index is included if it is read on the device.
+        """
 
     def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """What each call is fed for its `steps` steps; the last may be fed more than the epoch has left."""
+        """Yield the inputs of each call of `steps` steps.
+
+        The last may have more steps than are left in the epoch.
+        """
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """Inside the compiled function: this replica's examples of a step.
 
         Args:
-            fed: the step's part of what the call was fed.
+            fed: the step's part of the inputs of the call.
             row: this replica's part of the step's row of `rows`.
         """
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
-        """The validation set in batches of one size: the last is padded; the number says how many examples count."""
+        """Yield the validation set in batches of one size.
+
+        The last batch is padded; the number is that of examples without padding.
+        """
 
     def judged(self, fed: Fed) -> Examples:
         """Inside the compiled function: this replica's examples of a validation batch."""
 
 
 def _padded(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
-    """The places of each evaluation batch: past the end they begin again, and do not count."""
+    """Indices of each evaluation batch, and the number of examples without padding.
+
+    Past the end, the indices restart from the beginning.
+    """
     for start in range(0, examples, batch):
         yield np.arange(start, start + batch) % examples, min(batch, examples - start)
 
 
 class DeviceInput:
-    """Both splits on the device (on each, where there are several), pictures as bytes; a batch is a gather."""
+    """Both splits on the device, images as uint8; a batch is a gather.
+
+    With several devices, each has a copy.
+    """
 
     def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, strategy: Any) -> None:
         self._pictures, self._examples = pictures, len(val)
@@ -70,7 +90,7 @@ class DeviceInput:
         return {"index": order.index} | draws_of(order)
 
     def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Nothing but the number of calls."""
+        """Yield an empty input for each call."""
         return repeat((), -(-len(order.index) // steps))
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
@@ -82,25 +102,25 @@ class DeviceInput:
         return self._pictures.finish(self._pictures.gather(inputs, index, row), row), tf.gather(targets, index)
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
-        """The places of each batch."""
+        """Yield the indices of each batch."""
         for index, counts in _padded(batch, self._examples):
             yield (tf.constant(index),), counts
 
     def judged(self, fed: Fed) -> Examples:
-        """Gather by the batch's places."""
+        """Gather by the batch's indices."""
         index = share(fed[0])
         inputs, targets = (tf.gather(values, index) for values in self._val)
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
 
 class _Rows:
-    """Examples in the host's memory, or such as are made as they are read."""
+    """Examples in host memory, or lazy ones."""
 
     def __init__(self, values: Array) -> None:
         self._values = tf.constant(plain(values)) if is_array(values) else values
 
     def at(self, index: tf.Tensor) -> tf.Tensor:
-        """Those at an index [steps, batch], as [steps, batch, …]."""
+        """The examples at an index [steps, batch], as [steps, batch, …]."""
         if isinstance(self._values, tf.Tensor):
             return tf.gather(self._values, index)
         rows = tf.numpy_function(lambda places: self._values[places.ravel()], [index], self._values.dtype)
@@ -108,10 +128,10 @@ class _Rows:
 
 
 class HostInput:
-    """Both splits in the host's memory; tf.data gathers batches ahead of the device.
+    """Both splits in host memory; tf.data gathers batches in advance.
 
-    The time in which the training loop stands and waits for a batch is charged to `input_wait`. Crop, flip and cutout
-    are the device's part, as in `DeviceInput`.
+    The time in which the training loop waits for a batch is charged to `input_wait`. Crop, flip and cutout run on the
+    device, as in `DeviceInput`.
     """
 
     def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger) -> None:
@@ -122,11 +142,14 @@ class HostInput:
         self._pipeline: tuple[tf.Variable, tf.data.Dataset] | None = None
 
     def rows(self, order: EpochPlan) -> dict[str, Array]:
-        """The draws; what the index says is read on the host."""
+        """The draws; the index is used on the host."""
         return draws_of(order)
 
     def calls(self, order: EpochPlan, steps: int) -> Iterator[Fed]:
-        """Inputs and targets of each call, [steps, batch, …]; past the epoch's end its last step again."""
+        """Yield inputs and targets of each call, [steps, batch, …].
+
+        Past the epoch's end, its last step is repeated.
+        """
         calls = -(-len(order.index) // steps)
         padded = order.index[np.minimum(np.arange(calls * steps), len(order.index) - 1)]
         with self._ledger.section("input_wait"):
@@ -140,7 +163,10 @@ class HostInput:
             yield fed
 
     def _open(self, calls: int, steps: int, batch: int) -> tuple[tf.Variable, tf.data.Dataset]:
-        """The index of an epoch and the pipeline that reads it: made once, so that an epoch only writes its index."""
+        """Make the index of an epoch and the pipeline that reads it.
+
+        Made once, so that an epoch only assigns its index.
+        """
         with tf.device("CPU:0"):
             index = tf.Variable(tf.zeros([calls, steps, batch], tf.int64), trainable=False)
             dataset = tf.data.Dataset.range(calls).map(
@@ -149,7 +175,7 @@ class HostInput:
             return index, dataset.prefetch(AHEAD)
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
-        """This replica's part of what was fed."""
+        """This replica's part of the fed values."""
         inputs, targets = (share(values) for values in fed)
         if self._pictures:
             positions = tf.range(targets.shape[0], dtype=tf.int64)
@@ -157,12 +183,12 @@ class HostInput:
         return inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
-        """Inputs and targets of each batch."""
+        """Yield inputs and targets of each batch."""
         inputs, targets = self._val
         for index, counts in _padded(batch, len(targets)):
             yield (tf.constant(inputs[index]), tf.constant(targets[index])), counts
 
     def judged(self, fed: Fed) -> Examples:
-        """This replica's part of what was fed."""
+        """This replica's part of the fed values."""
         inputs, targets = share(fed[0]), share(fed[1])
         return self._pictures.finish(inputs) if self._pictures else inputs, targets

@@ -1,8 +1,8 @@
-"""A Keras model from outside: its weights, outputs and gradients as NumPy arrays.
+"""Weights, outputs and gradients of a Keras model as NumPy arrays.
 
 The torch engine has a module of the same name with the same functions. Weights and gradients are in the form of
-`raybench.engines.weights`, so in torch's layouts; pictures are float32 [N, height, width, channels], normalised. The
-model is a functional or a `Sequential` one: how data flow through a subclass of `Model` cannot be read off it.
+`raybench.engines.weights`, so in torch's layouts; images are float32 [N, height, width, channels], normalised. The
+model must be a functional or a `Sequential` one, because the data flow of a `Model` subclass is not accessible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def write_weights(model: Any, weights: Weights) -> None:
 
 
 def without_dropout(model: Any) -> None:
-    """Turn every dropout layer, and the dropout inside an LSTM, off for good; called before the model is traced."""
+    """Disable every dropout layer, and the dropout inside an LSTM, permanently.
+
+    Must be called before the model is traced.
+    """
     for layer in model._flatten_layers():
         if isinstance(layer, layers.Dropout):
             layer.rate = 0.0
@@ -48,37 +51,39 @@ def without_dropout(model: Any) -> None:
 
 
 def parameter_count(model: Any) -> int:
-    """How many values are trained."""
+    """Number of trained values."""
     return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
 
 
 def outputs(model: Any, inputs: Array) -> Array:
-    """What the model makes of a batch, in evaluation mode: float32."""
+    """Outputs of the model for a batch, in evaluation mode: float32."""
     return np.asarray(model(inputs, training=False), np.float32)
 
 
 def gradients(model: Any, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
-    """The gradient of the mean loss of a batch in training mode, for each trained parameter.
+    """Gradient of a batch's mean loss for each trained parameter, in training mode.
 
-    Running statistics move, as in any step of training; parameters do not.
+    Running statistics are updated, as in any training step; parameters are not.
 
     Args:
-        loss: from outputs and targets to one loss an example; cross-entropy where None.
+        loss: from outputs and targets to one loss per example; None: cross-entropy.
     """
     with tf.GradientTape() as tape:
         values = tf.reduce_mean((loss or cross_entropy)(model(inputs, training=True), tf.constant(targets)))
     trained_layouts = {name: layout for name, layout in layouts(model) if layout.variable.trainable}
     arrays = tape.gradient(values, [layout.variable.value for layout in trained_layouts.values()])
     return {
-        name: layout.to_torch(np.asarray(tf.convert_to_tensor(array)))  # an embedding's comes as rows
+        name: layout.to_torch(np.asarray(tf.convert_to_tensor(array)))  # an embedding's gradient has sparse rows
         for (name, layout), array in zip(trained_layouts.items(), arrays, strict=True)
     }
 
 
 def running_statistics(model: Any, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
-    """The running means and variances. Keras divides the variance of each batch by n, so they are as they stand.
+    """Running means and variances, unchanged.
+
+    Keras divides the variance of each batch by n, so no correction is needed.
 
     Args:
-        start, inputs, steps: what torch's function needs, which has to undo its n − 1.
+        start, inputs, steps: for the signature of torch's function, which has to correct its n − 1.
     """
     return {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}

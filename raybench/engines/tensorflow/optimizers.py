@@ -1,8 +1,8 @@
-"""Optimisers on TensorFlow variables, with torch's formulas and the one definition of weight decay.
+"""Optimisers on TensorFlow variables, with torch's formulas and weight decay.
 
-Keras's own differ: its SGD keeps the rate inside the velocity, and its `weight_decay` is always decoupled. Here the
-rate stands outside the velocity, and λ is in the mean-loss convention, on every trainable tensor. The updates are
-TensorFlow's fused operations, which compute just that: one kernel a tensor instead of about ten.
+Keras's own differ: its SGD has the rate inside the velocity, and its `weight_decay` is always decoupled. Here the rate
+is outside the velocity, and λ is in the mean-loss convention, on every trainable tensor. The updates are TensorFlow's
+fused operations, which compute exactly that: one kernel per tensor instead of about ten.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from raybench.datasets.splits import Array
 class Optimizer(Protocol):
     """Updates variables in place.
 
-    What moves from step to step is computed on the host, in double precision, for a whole epoch at once, so that a
+    Values that change from step to step are computed on the host, in float64, for a whole epoch at once, so that a
     schedule costs neither a new trace nor precision.
     """
 
     kept: list[tf.Variable]
-    """What it keeps from step to step."""
+    """The optimiser's state variables."""
 
     def scalars(self, rates: Sequence[float], step: int) -> Array:
-        """The numbers [steps, …] that `apply` wants, for learning rates from step `step` (counted from 0) on."""
+        """The scalars [steps, …] for `apply`, from learning rates beginning at `step` (from 0)."""
 
     def apply(self, gradients: Sequence[tf.Tensor | None], scalars: tf.Tensor) -> None:
-        """One step; a variable without a gradient is left alone."""
+        """Take one step; a variable without a gradient is unchanged."""
 
 
 class _Decaying:
-    """Weight decay around the updates of a rule; `_update` is the rule's."""
+    """Weight decay around the updates of a rule, which `_update` implements."""
 
     def __init__(self, variables: Sequence[tf.Variable], weight_decay: float, coupled: bool) -> None:
         self._variables, self._weight_decay, self._coupled = variables, weight_decay, coupled
 
     def apply(self, gradients: Sequence[tf.Tensor | None], scalars: tf.Tensor) -> None:
-        """One step; a variable without a gradient is left alone."""
+        """Take one step; a variable without a gradient is unchanged."""
         numbers = tf.unstack(scalars)
         for place, (variable, gradient) in enumerate(zip(self._variables, gradients, strict=True)):
             if gradient is None:
                 continue
-            gradient = tf.convert_to_tensor(gradient)  # of an embedding it comes as rows
+            gradient = tf.convert_to_tensor(gradient)  # an embedding's gradient has sparse rows
             now = [tf.cast(number, variable.dtype) for number in numbers]
             if self._weight_decay and self._coupled:
                 gradient += self._weight_decay * variable
@@ -64,7 +64,10 @@ def _zeros(variables: Sequence[tf.Variable]) -> list[tf.Variable]:
 
 
 class Sgd(_Decaying):
-    """velocity ← momentum · velocity + gradient; w ← w - rate · (velocity, or with Nesterov the next one)."""
+    """SGD, with momentum or without.
+
+    velocity ← momentum · velocity + gradient; w ← w - rate · (velocity, or with Nesterov the next one).
+    """
 
     def __init__(
         self, variables: Sequence[tf.Variable], momentum: float, nesterov: bool, weight_decay: float, coupled: bool
@@ -92,10 +95,13 @@ class Sgd(_Decaying):
 
 
 class Adam(_Decaying):
-    """w ← w - rate · m̂ / (√v̂ + eps), with m̂ and v̂ corrected for their bias.
+    """Adam with bias-corrected moments m̂ and v̂.
 
-    The fused operation adds its epsilon before v is corrected, and corrects by powers it is given. So it is given none,
-    and the corrections come with the rate and with epsilon: rate · √(1-β₂ᵗ) / (1-β₁ᵗ) and eps · √(1-β₂ᵗ).
+    w ← w - rate · m̂ / (√v̂ + eps)
+
+    The fused operation adds its epsilon before v is corrected, and corrects by given powers. So the given powers make
+    no correction, and the corrections are part of the rate and of epsilon: rate · √(1-β₂ᵗ) / (1-β₁ᵗ) and eps ·
+    √(1-β₂ᵗ).
     """
 
     def __init__(
@@ -105,7 +111,7 @@ class Adam(_Decaying):
         self._betas, self._eps = betas, eps
         self._first, self._second = _zeros(variables), _zeros(variables)
         self.kept = [*self._first, *self._second]
-        # The operation takes 1 - β from a rounded β, for .999 in float32 wrong by 1e-5; the same β here cancels that.
+        # The operation computes 1 - β from a rounded β, for .999 in float32 off by 1e-5; the same β here cancels that.
         kind = variables[0].dtype.as_numpy_dtype if variables else np.float32
         self._exact = [float(kind(beta)) for beta in betas]
 
@@ -136,10 +142,10 @@ class Adam(_Decaying):
 def build_optimizer(
     variables: Sequence[tf.Variable], settings: Mapping[str, Any], weight_decay: float, decay: str
 ) -> Optimizer:
-    """The optimiser of a cell.
+    """Build the optimiser of a cell.
 
-    Coupled decay adds λ·w to the gradient before momentum or moments; decoupled shrinks the weights beside the
-    update by rate·λ; `adam` and `adamw` differ in nothing else.
+    Coupled decay adds λ·w to the gradient before momentum or moments; decoupled decay shrinks the weights by rate·λ
+    separately from the update; `adam` and `adamw` differ in nothing else.
 
     Raises:
         LookupError: an unknown optimiser.

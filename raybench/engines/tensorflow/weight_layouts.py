@@ -1,4 +1,4 @@
-"""How a Keras layer's variables stand to torch's: under which role, in which layout."""
+"""Mapping of a Keras layer's variables to torch's roles and layouts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from raybench.datasets.splits import Array
 
 @dataclass(frozen=True)
 class Layout:
-    """One variable of a Keras layer, and the way from its array to torch's and back.
+    """One variable of a Keras layer, with conversions to torch's array and back.
 
     Attributes:
-        role: what torch calls it within its layer.
-        variable: Keras's.
-        inner: its shape with every axis on its own, also those that Keras keeps as one.
+        role: torch's name within its layer.
+        variable: Keras's variable.
+        inner: its shape with separate axes, including those that Keras merges.
         order: torch's order of those axes.
         shape: torch's shape.
     """
@@ -33,20 +33,22 @@ class Layout:
     shape: tuple[int, ...]
 
     def to_torch(self, array: Array) -> Array:
-        """An array in Keras's layout, in torch's."""
+        """Convert an array from Keras's layout to torch's."""
         return np.ascontiguousarray(array.reshape(self.inner).transpose(self.order)).reshape(self.shape)
 
     def to_keras(self, array: Array) -> Array:
-        """An array in torch's layout, in Keras's."""
+        """Convert an array from torch's layout to Keras's."""
         ordered = array.reshape([self.inner[axis] for axis in self.order])
         return ordered.transpose(np.argsort(self.order)).reshape(self.variable.shape)
 
 
 def layouts(model: Any) -> Iterator[tuple[str, Layout]]:
-    """`layer.role` and the layout of every variable of a model, layer by layer in the model's order.
+    """Yield `layer.role` and the layout of every variable of a model.
+
+    The order is layer by layer, as in the model.
 
     Raises:
-        TypeError: a layer with weights is of a kind that has no partner here.
+        TypeError: a layer with weights is of a kind without a known torch layer.
     """
     for layer in _leaves(model):
         if not layer.weights:
@@ -81,15 +83,18 @@ def _with_bias(layer: Any, weight: Layout) -> Iterator[Layout]:
 
 
 def _convolution(layer: Any) -> Iterator[Layout]:
-    """[height, width, in, out] is torch's [out, in, height, width]; the same with one axis of places."""
+    """[height, width, in, out] becomes torch's [out, in, height, width].
+
+    A 1D convolution has one spatial axis.
+    """
     axes = range(len(layer.kernel.shape) - 2)
     return _with_bias(layer, _turned("weight", layer.kernel, len(axes) + 1, len(axes), *axes))
 
 
 def _dense(layer: Any) -> Iterator[Layout]:
-    """[in, out] is torch's [out, in].
+    """[in, out] becomes torch's [out, in].
 
-    After a flattened picture, Keras's `in` runs over height, width, channel and torch's over channel, height, width.
+    After a flattened image, Keras's `in` is ordered by height, width, channel and torch's by channel, height, width.
     """
     picture = _flattened(layer)
     if picture is None:
@@ -100,7 +105,7 @@ def _dense(layer: Any) -> Iterator[Layout]:
 
 
 def _batch_norm(layer: Any) -> Iterator[Layout]:
-    """One number a channel; one a value of a flattened picture where it comes right after the flattening."""
+    """One value per channel, or per value of a directly preceding flattened image."""
     variables = {
         "weight": layer.gamma if layer.scale else None,
         "bias": layer.beta if layer.center else None,
@@ -120,7 +125,10 @@ def _embedding(layer: Any) -> Iterator[Layout]:
 
 
 def _lstm(layer: Any, direction: str = "") -> Iterator[Layout]:
-    """The gates stand in one order in both; torch's second bias is frozen at zero, and no weight."""
+    """Both have the same order of gates; torch's second bias is frozen at zero.
+
+    The second bias is no weight.
+    """
     cell = layer.cell
     yield _turned(f"weight_ih_l0{direction}", cell.kernel, 1, 0)
     yield _turned(f"weight_hh_l0{direction}", cell.recurrent_kernel, 1, 0)
@@ -143,11 +151,15 @@ _KINDS: Mapping[Any, Any] = {
 }
 
 _EACH_BY_ITSELF = (layers.Activation, layers.BatchNormalization, layers.Dropout, layers.ReLU, layers.Rescaling)
-"""Layers that leave every value where it is."""
+"""Layers that keep the order of all values."""
 
 
 def _flattened(layer: Any) -> tuple[int, int, int] | None:
-    """The height, width and channels that were flattened into a layer's input; None where none were."""
+    """Height, width and channels of the flattened layer input.
+
+    Returns:
+        None if the input is not flattened.
+    """
     tensor = layer.input
     while True:
         operation = tensor._keras_history.operation

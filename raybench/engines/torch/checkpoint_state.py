@@ -1,4 +1,7 @@
-"""What training in PyTorch goes on from, as arrays by name, and back: model, optimiser, scaler, random states."""
+"""Conversion of PyTorch's training state to named arrays and back.
+
+The state has the model, the optimiser, the gradient scaler and the random states.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ from raybench.datasets.splits import Array
 
 @dataclass(frozen=True)
 class RandomStates:
-    """What draws random numbers in a model, such as dropout: for each by its name, how its state is read and set."""
+    """Random generators of a model, such as for dropout.
+
+    By name, the functions that read and set the state.
+    """
 
     of: Mapping[str, tuple[Callable[[], torch.Tensor], Callable[[torch.Tensor], object]]]
 
     @classmethod
     def on(cls, device: torch.device) -> RandomStates:
-        """The host's, and the device's own where it has one."""
+        """The host's generator, and the device's own if it has one."""
         accessors: dict[str, Any] = {"host": (torch.get_rng_state, torch.set_rng_state)}
         module = torch.get_device_module(device)
         if hasattr(module, "get_rng_state"):
@@ -29,19 +35,25 @@ class RandomStates:
         return cls(accessors)
 
     def write(self, state: Mapping[str, Array]) -> None:
-        """Put back the states that `read_state` has read; last of all, for work on a device may move them on."""
+        """Restore the states that `read_state` has read.
+
+        Must be the last step of a restore, because work on a device may advance them.
+        """
         for name, (_, write) in self.of.items():
             write(torch.from_numpy(state[f"random/{name}"]))
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """A tensor as an array on the host; NumPy has no bfloat16, which goes as its bits."""
+    """Convert a tensor to a host array.
+
+    NumPy has no bfloat16, so its bits are stored as int16.
+    """
     host = tensor.detach().cpu()
     return np.asarray((host.view(torch.int16) if host.dtype == torch.bfloat16 else host).numpy())
 
 
 def as_tensor(array: Array, dtype: torch.dtype) -> torch.Tensor:
-    """The tensor of that type which `as_array` made an array of."""
+    """Convert an array from `as_array` back to a tensor of its type."""
     tensor = torch.from_numpy(array)
     return tensor.view(dtype) if dtype == torch.bfloat16 and tensor.dtype == torch.int16 else tensor
 
@@ -53,9 +65,10 @@ def read_state(
     random: RandomStates,
     slow: Sequence[torch.Tensor] = (),
 ) -> dict[str, Array]:
-    """Every parameter and buffer, what the optimiser keeps of each parameter by its place, and the rest by its name.
+    """Read the training state as arrays by name.
 
-    `slow` has the slow weights where there are some (`raybench.engines.torch.lookahead`).
+    It has every parameter and buffer, the optimiser's state of each parameter by index, and the rest by name. `slow`
+    has the slow weights, if there are any (`raybench.engines.torch.lookahead`).
     """
     arrays = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
     for index, parameter in enumerate(_trained(optimizer)):
@@ -74,7 +87,7 @@ def write_state(
     random: RandomStates,
     slow: Sequence[torch.Tensor] = (),
 ) -> None:
-    """Put back what `read_state` has given, in a model and an optimiser that are as they were made; `random` is left.
+    """Restore the result of `read_state` in a new model and optimiser, except `random`.
 
     Raises:
         ValueError: it is not the state of such a model; nothing was changed.
@@ -120,7 +133,10 @@ def _trained(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
 
 
 def _kept(array: Array, parameter: torch.nn.Parameter) -> torch.Tensor:
-    """What an optimiser keeps of a parameter, on the host; what has its shape, in its memory format too."""
+    """An optimiser's state tensor of a parameter, on the host.
+
+    If it has the parameter's shape, it has its memory format, too.
+    """
     tensor = as_tensor(array, parameter.dtype)
     if tensor.shape != parameter.shape:
         return tensor

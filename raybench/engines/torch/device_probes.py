@@ -1,4 +1,4 @@
-"""Operations of known size in PyTorch, to find out what a device can do at best.
+"""Operations of known size in PyTorch, to measure a device's peak rates.
 
 Each engine has a module of this name with a class `Operations` like this one.
 """
@@ -14,13 +14,13 @@ from raybench.devices.base import Device, TorchDevice
 from raybench.engines.torch.precision import LOW_PRECISION
 
 Operation = Callable[[], None]
-"""Hands the operation to the device once; whoever times it waits for the device."""
+"""Submits the operation to the device once; the caller waits for the device."""
 
 
 class Operations:
-    """Makes operations on random values, in the number format and memory layout that a trial computes in.
+    """Factory of operations on random values, in a trial's number format and memory layout.
 
-    Random, since an accelerator needs less power, and so may run faster, on values that are all the same.
+    The values are random, since an accelerator needs less power on constant values and so may run faster.
     """
 
     def __init__(self, device: Device, precision: str, channels_last: bool) -> None:
@@ -34,15 +34,15 @@ class Operations:
         return self._repeated(lambda: left @ right)
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
-        """A convolution 3×3, padded, of [batch, channels, side, side] to as many channels."""
+        """A padded 3×3 convolution of [batch, channels, side, side] to as many channels."""
         pictures = self._random(batch, channels, side, side).to(memory_format=self._layout)
         kernel = self._random(channels, channels, 3, 3).to(memory_format=self._layout)
         return self._repeated(lambda: torch.nn.functional.conv2d(pictures, kernel, padding=1))
 
     def addition(self, size: int) -> Operation:
-        """Adds `size` float32 values to as many others in place: two reads and a write of each, no memory to find.
+        """In-place addition of `size` float32 values: two reads and one write each.
 
-        It stands for a copy, which XLA and TensorFlow do not make where they can pass the same memory on.
+        It allocates no memory. It replaces a copy, which XLA and TensorFlow elide if they can pass on the same memory.
         """
         values, others = (torch.zeros(size, device=self._on) for _ in range(2))
         return self._repeated(lambda: values.add_(others))
@@ -55,9 +55,9 @@ class Operations:
             with torch.no_grad():
                 result = compute()
             self._start()
-            del result  # it had to be there until now: XLA computes nothing that nobody holds
+            del result  # it had to exist until now, because XLA does not compute unreferenced values
 
         return operation
 
     def _start(self) -> None:
-        """Nothing: torch starts an operation when it is called."""
+        """Do nothing: torch starts an operation when it is called."""

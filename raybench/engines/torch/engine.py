@@ -1,4 +1,4 @@
-"""The training loop in PyTorch: what a plain loop does, with the clock at its edges and no `.item()` inside."""
+"""The PyTorch training loop, timed at its edges and without `.item()` inside."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 
 
 def graphs() -> int:
-    """How many graphs `torch.compile` has captured and compiled in this process, as it counts them itself."""
+    """Number of graphs that `torch.compile` has compiled in this process, by its own count."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
 class TorchEngine:
-    """`torch` on any device kind that torch has."""
+    """The `torch` engine, for any device kind that torch supports."""
 
     _without_gradients: type[torch.no_grad | torch.inference_mode] = torch.inference_mode
 
@@ -58,11 +58,11 @@ class TorchEngine:
         self._step = 0
 
     def load(self, data: Data) -> None:
-        """Pad, and move both splits to the device or keep them on the host.
+        """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation or further views asked for what is not pictures, a batch larger than the training
-                set or one that does not divide into the replicas, or fewer examples to evaluate than ranks.
+            ValueError: augmentation or test-time augmentation of data that are not images, a batch that is larger than
+                the training set or not divisible by the replicas, or fewer validation examples than ranks.
         """
         recipe, workload = self._recipe, self._workload
         if recipe.batch_size % recipe.replicas:
@@ -89,11 +89,15 @@ class TorchEngine:
         self._synchronize()
 
     def build(self) -> None:
-        """The model from its seed, in its memory format and with what its workload makes of the data; its optimiser.
+        """Build and initialise the model, and build its optimiser.
+
+        The model is initialised from its seed.
+
+        The model is in its memory format. The workload's function may initialise it from the first training examples.
 
         Raises:
-            TypeError: the workload builds no module.
-            ValueError: a parameter group that no parameter is in.
+            TypeError: the workload's function returns no module.
+            ValueError: a parameter group without parameters.
         """
         recipe = self._recipe
         torch.manual_seed(self._seed)
@@ -122,16 +126,16 @@ class TorchEngine:
 
     @property
     def model(self) -> torch.nn.Module:
-        """The model that is trained."""
+        """The trained model."""
         return self._model
 
     def state(self) -> Mapping[str, Array]:
-        """Parameters, buffers, what the optimiser and the scaler keep, and the random states."""
+        """Parameters, buffers, the states of the optimiser and the scaler, and the random states."""
         slow = self._lookahead.slow if self._lookahead else ()
         return read_state(self._model, self._optimizer, self._scaler, self._random_states(), slow)
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Go on from a state after so many epochs.
+        """Restore a state after a number of epochs.
 
         Raises:
             ValueError: it is not the state of such a model; nothing was changed.
@@ -145,7 +149,10 @@ class TorchEngine:
         random.write(state)
 
     def precision(self) -> dict[str, str]:
-        """The types of the weights and, where autocast is really on, of its products; autocast may refuse a type."""
+        """Data types of the weights and of the products.
+
+        The type under autocast is read back, because autocast may refuse a type.
+        """
         weights = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in self._model.parameters()})
         types = {"weights": ", ".join(weights), "compute": ", ".join(weights)}
         if self._stored_low:
@@ -159,7 +166,7 @@ class TorchEngine:
         return ProcessGroup(self._rank, cast(TorchDevice, self._device).backend, self._on)
 
     def _part(self, split: Split) -> Split:
-        """What this rank evaluates of a split: every example is some rank's."""
+        """This rank's share of a validation split; the shares cover all examples."""
         bounds = [len(split) * number // self._rank.count for number in (self._rank.number, self._rank.number + 1)]
         if bounds[0] == bounds[1]:
             raise ValueError(f"{len(split)} examples to evaluate, and {self._rank.count} ranks to do it")
@@ -177,14 +184,14 @@ class TorchEngine:
         return RandomStates.on(self._on)
 
     def _first_examples(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first examples to train on, as the model takes them, and their targets; on the device."""
+        """The first training examples as model inputs, and their targets, on the device."""
         split = self._unchanged
         inputs, targets = (as_tensor(values[:count]).to(self._on) for values in (split.inputs, split.targets))
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
-        # With a gradient scaler only the fused kernel skips a step without making the host wait for the answer.
+        # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
         fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
         settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
         decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
@@ -194,12 +201,15 @@ class TorchEngine:
 
     @property
     def _loss_scale(self) -> int:
-        """How many times as large gradients are as those of the mean loss: weights in 16 bits have a summed one."""
+        """Ratio of the gradients to those of the mean loss.
+
+        For weights in 16 bits, the loss is summed.
+        """
         return 1 if self._recipe.master_weights else self._recipe.batch_size // self._rank.count
 
     @property
     def _stored_low(self) -> torch.dtype | None:
-        """The type below float32 that the model is kept in, where it is."""
+        """The 16-bit type of the stored weights, or None."""
         return None if self._recipe.master_weights else LOW_PRECISION.get(self._recipe.precision)
 
     def _autocast(self) -> torch.autocast:
@@ -243,7 +253,7 @@ class TorchEngine:
         self._enter("input")
 
     def _update(self) -> None:
-        """Take the optimiser's step with the gradients there are."""
+        """Take the optimiser's step with the current gradients."""
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * self._factor(self._step)
         for parameter in self._dropped:
@@ -258,7 +268,10 @@ class TorchEngine:
             self._lookahead.after(self._step)
 
     def _clip(self, max_norm: float) -> None:
-        """Scale gradients down to a norm: `torch.nn.utils.clip_grad_norm_`, but with a norm that fp16 cannot hold."""
+        """Clip gradients to a norm, as `torch.nn.utils.clip_grad_norm_`, with a float32 norm.
+
+        fp16 could not represent the norm.
+        """
         gradients = [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
         if gradients:
             norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
@@ -269,17 +282,18 @@ class TorchEngine:
         sums.add({name: value[:counts] for name, value in values.items()})
 
     def train_epoch(self, epoch: int) -> EpochResult:
-        """One epoch.
+        """Train one epoch.
 
-        The first step of a new shape is waited for; what it took beyond the epoch's median step is `compile`. Other
-        steps are only marked in the device's stream, which costs nothing there. Where an epoch is one step, there is
-        no median to compare with and all of it is `train`.
+        The first step of a new shape is followed by a wait for the device; its time beyond the epoch's median step is
+        `compile`. Other steps are only marked in the device's stream, at no cost. If an epoch is one step, there is no
+        median to compare with and all of it is `train`.
         """
         sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
         steps = StepTimer(self._device, check, self._graphs)
         self._model.train()
         ended = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
-        self._dropped = ended if self._rank.count > 1 else []  # each rank waits for the gradients of all it began with
+        # Each rank waits for the gradients of all parameters that it started with.
+        self._dropped = ended if self._rank.count > 1 else []
         self._synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()
@@ -303,9 +317,9 @@ class TorchEngine:
         self._smallest.detach().cpu()
 
     def profile(self, steps: int) -> Mapping[str, float]:
-        """Take further steps once training and evaluation are over, and time their sections.
+        """Time the sections of additional steps, after training and evaluation.
 
-        They change the model and, at the end of its schedule, go at its last learning rate.
+        The steps change the model and, at the end of its schedule, use its last learning rate.
         """
         sums, sections = MetricSums(self._on, self._together), StepSections(self._device.synchronize)
         self._model.train()
@@ -319,7 +333,7 @@ class TorchEngine:
         return sections.medians()
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """The whole validation set in batches of one shape; padding does not count."""
+        """Evaluate the whole validation set in batches of one shape, without the padding."""
         sums = MetricSums(self._on, self._together)
         steps = StepTimer(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
         self._model.eval()

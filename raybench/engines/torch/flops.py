@@ -1,7 +1,7 @@
-"""What a PyTorch model has to compute and to move for one example, counted from the model itself.
+"""FLOPs and memory traffic per example of a PyTorch model.
 
 The TensorFlow engine has a module of the same name with the same function. The model is run on torch's `meta` device,
-where operations have shapes and no values: that costs milliseconds and no memory, whatever the model's size.
+on which operations have shapes and no values: that takes milliseconds and no memory, for a model of any size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raybench.datasets.splits import Array
 
 
 class _Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the values that operations read and write; one that only looks at a tensor in another way moves none."""
+    """Count of the values that operations read and write; views move none."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -43,22 +43,22 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 
 
 def count(model: nn.Module, example: Array) -> dict[str, int]:
-    """Count one pass forward, in evaluation mode; the model cannot compute afterwards.
+    """Count one forward pass in evaluation mode; the model is unusable afterwards.
 
     Args:
-        example: one input as the model takes it, [1, …]; pictures with their channels last.
+        example: one model input, [1, …]; images with their channels last.
 
     Returns:
-        For one example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
-        numbers that all operations read and write beside the weights; and `parameters`, how many numbers are trained.
+        Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
+        numbers that all operations read and write except the weights; and `parameters`, the number of trained values.
 
     Raises:
-        Exception: whatever the model raises where tensors have no values, as one that looks at them does.
+        Exception: any exception of the model on tensors without values, for example if it reads them.
     """
     parameter_count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     model = model.to("meta").eval()
     (flops, values), (flops_of_two, values_of_two) = (_forward(model, np.repeat(example, n, axis=0)) for n in (1, 2))
-    # Weights are read once, however many the examples: they cancel.
+    # Weights are read once for any number of examples, so they cancel.
     return {"flops": flops_of_two - flops, "values": values_of_two - values, "parameters": parameter_count}
 
 

@@ -1,4 +1,4 @@
-"""Batch statistics in groups: what n replicas of a model do to batch norm, computed at once on one device."""
+"""Ghost batch norm: the batch statistics of n replicas, computed on one device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 KERNEL_FROM = 1024
-"""Values in a group of a channel from which torch's CPU kernel goes along the memory; below, it is ten times slower."""
+"""Minimum values per group and channel for torch's CPU kernel.
+
+With fewer, the kernel does not run along the memory and is ten times slower."""
 
 
 def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
-    """The model with each batch norm taking its statistics in `groups` contiguous groups of the batch.
+    """Replace each batch norm by one with statistics per contiguous group of the batch.
 
-    Group r of a batch of B are the examples r·B/groups to (r + 1)·B/groups − 1: the slice that replica r gets where
-    there are real ones. Parameters, buffers and their names stay; with one group the model stays as it is.
+    Group r of a batch of B has the examples r·B/groups to (r + 1)·B/groups − 1: the slice of replica r under real
+    replication. Parameters, buffers and their names stay; with one group the model is unchanged.
 
     Raises:
         TypeError: a batch norm with a forward of its own, which cannot be replaced.
@@ -37,10 +39,10 @@ def use_ghost_batch_norm(model: nn.Module, groups: int) -> nn.Module:
 
 
 class GhostBatchNorm(_BatchNorm):
-    """A batch norm that normalises each group of examples by the group's own mean and variance.
+    """Batch norm with the mean and variance of each group of examples.
 
-    The running statistics move by the mean over the groups of their means and unbiased variances: what averaging the
-    buffers of real replicas comes to, since they move linearly. Evaluation is that of the batch norm it replaces.
+    The running statistics are updated by the mean over the groups of their means and unbiased variances: the same as an
+    average of real replicas' buffers, since the update is linear. Evaluation is that of the replaced batch norm.
     """
 
     def __init__(self, module: _BatchNorm, groups: int) -> None:
@@ -60,14 +62,14 @@ class GhostBatchNorm(_BatchNorm):
         cast(Any, self._replaced)._check_input_dim(self, inputs)
 
     def extra_repr(self) -> str:
-        """The batch norm's, and the number of groups."""
+        """The batch norm's representation, and the number of groups."""
         return f"{super().extra_repr()}, groups={self.groups}"  # type: ignore[no-untyped-call]
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """[batch, features, …] to the same.
+        """Normalise [batch, features, …] to the same shape.
 
         Raises:
-            ValueError: in training, a batch that does not divide into the groups, or one value in each.
+            ValueError: in training, a batch that is not divisible by the groups, or one value in each.
         """
         if not self.training:
             return super().forward(inputs)
@@ -90,10 +92,11 @@ class GhostBatchNorm(_BatchNorm):
 def normalise(
     inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Inputs [batch, features, …] normalised in groups, and each group's mean and biased variance [groups, features].
+    """Normalise inputs [batch, features, …] in groups.
 
-    As in torch's own batch norm, the result has the inputs' dtype and memory format, and the statistics of 16-bit
-    inputs are float32, also under autocast.
+    The result also has each group's mean and biased variance [groups, features]. As in torch's own batch norm, the
+    outputs have the inputs' dtype and memory format, and the statistics of 16-bit inputs are float32, also under
+    autocast.
     """
     with torch.autocast(inputs.device.type, enabled=False):
         if torch.compiler.is_compiling() or inputs.device.type == "xla":
@@ -104,7 +107,7 @@ def normalise(
 def _traced(
     inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The formula as it is written down, for a compiler that fuses it and finds its gradient."""
+    """The plain formula, for a compiler that fuses it and derives its gradient."""
     examples = _grouped(inputs, groups).to(_precise(inputs))
     axes = (1, *range(3, examples.ndim))
     var, mean = torch.var_mean(examples, axes, correction=0, keepdim=True)
@@ -117,12 +120,12 @@ def _traced(
 
 
 class _Eager(torch.autograd.Function):
-    """The same with its gradient in closed form, in few passes over memory and one buffer each way.
+    """The same with a closed-form gradient, in few passes and one buffer each way.
 
-    Without a compiler, autograd's own chain of small operations would take several times a batch norm's time. On a
-    CPU an operation is fast only where all its operands have one dtype, so that 16-bit activations meet 16-bit
-    coefficients there; the statistics stay float32. A bf16 step of DavidNet has gradients that are off float32's by
-    4 to 31 % (each tensor's norm), and by 4 to 29 % with torch's own batch norm on each group.
+    Without a compiler, autograd's own chain of small operations would take several times as long as a batch norm. On a
+    CPU an operation is fast only if all its operands have one dtype, so 16-bit activations are combined with 16-bit
+    coefficients; the statistics stay float32. The gradients of a bf16 step of DavidNet differ from float32's by 4 to 31
+    % (norm of each tensor), and by 4 to 29 % with torch's own batch norm on each group.
     """
 
     @staticmethod
@@ -154,7 +157,7 @@ class _Eager(torch.autograd.Function):
         result = torch.empty_like(inputs)
         buffer = _grouped(result, groups)
         total = _totals(gradient, groups)
-        if inputs.element_size() == 2:  # inputs that are rounded by as much as their product with the gradient
+        if inputs.element_size() == 2:  # inputs rounded by as much as their product with the gradient
             torch.mul(examples, arriving, out=buffer)
             aligned = (_totals(result, groups) - total * mean) * inverse
         else:
@@ -176,14 +179,17 @@ class _Eager(torch.autograd.Function):
 def _by_passes(
     inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Outputs, means, variances and 1 / √(variance + eps): centre, square, scale."""
+    """Outputs, means, variances and 1 / √(variance + eps), in three passes.
+
+    The passes centre, square and scale.
+    """
     count = inputs.numel() // (groups * inputs.shape[1])
     outputs = torch.empty_like(inputs)
     centred = _grouped(outputs, groups)
     mean = _totals(inputs, groups) / count
     centre = _coefficient(mean, inputs)
     torch.sub(_grouped(inputs, groups), centre, out=centred)
-    remainder = mean - centre.view_as(mean)  # what 16 bits could not hold of the mean
+    remainder = mean - centre.view_as(mean)  # the part of the mean that 16 bits could not represent
     var = (_totals(outputs * outputs, groups) / count - remainder * remainder).clamp_(min=0.0)
     inverse = (var + eps).rsqrt()
     scale = inverse if weight is None else inverse * weight
@@ -193,7 +199,10 @@ def _by_passes(
 
 
 def _has_kernel(inputs: torch.Tensor, count: int) -> bool:
-    """Whether `_by_kernel` is right and quick: its variance is E[x²] − E[x]², as exact as 16-bit numbers are."""
+    """Return whether `_by_kernel` is accurate and fast.
+
+    Its variance is E[x²] − E[x]², with the accuracy of 16-bit numbers.
+    """
     is_channels_last = inputs.movedim(1, -1).is_contiguous()
     return inputs.device.type == "cpu" and inputs.element_size() == 2 and is_channels_last and count >= KERNEL_FROM
 
@@ -201,9 +210,9 @@ def _has_kernel(inputs: torch.Tensor, count: int) -> bool:
 def _by_kernel(
     inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, groups: int, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Outputs, means and 1 / √(variance + eps), in one call and in float32.
+    """Outputs, means and 1 / √(variance + eps), in one float32 call.
 
-    With the channels last in memory, a group's examples are as one tall picture, whose instance norm is asked for.
+    With channels last in memory, a group's examples form one tall image, whose instance norm is computed.
     """
     channels = inputs.shape[1]
     count = inputs.numel() // (groups * channels)
@@ -220,24 +229,27 @@ def _precise(values: torch.Tensor) -> torch.dtype:
 
 
 def _grouped(values: torch.Tensor, groups: int) -> torch.Tensor:
-    """[batch, features, …] as [groups, batch / groups, features, …], in whatever memory format it has."""
+    """View [batch, features, …] as [groups, batch / groups, features, …].
+
+    Any memory format is supported.
+    """
     return values.view(groups, -1, *values.shape[1:])
 
 
 def _channels(values: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """[features] or [groups, features] so that it broadcasts over [groups, batch / groups, features, …]."""
+    """Reshape [features] or [groups, features] to broadcast over [groups, batch / groups, features, …]."""
     lead = values.shape[:-1] if values.ndim > 1 else (1,)
     return values.reshape(*lead, 1, -1, *[1] * (reference.ndim - 3))
 
 
 def _coefficient(values: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-    """[groups, features] ready to be combined with grouped inputs."""
+    """Convert [groups, features] for operations with grouped inputs."""
     on_cpu = inputs.device.type == "cpu"
     return values.reshape(len(values), 1, -1, *[1] * (inputs.ndim - 2)).to(inputs.dtype if on_cpu else values.dtype)
 
 
 def _totals(values: torch.Tensor, groups: int) -> torch.Tensor:
-    """Sums of [batch, features, …] over each group, [groups, features], in float32 at least.
+    """Sums of [batch, features, …] over each group: [groups, features], at least float32.
 
     On a CPU, each example is summed in its own dtype first (see `_Eager`), which adds up in float32 and rounds once.
     """

@@ -1,4 +1,4 @@
-"""From stored examples to a batch: gather, crop, flip, normalise and cutout, on the device."""
+"""Image batches on the device: gather, crop, flip, normalise and cutout."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from raybench.engines.images import plain
 
 
 def as_tensor(values: Array) -> torch.Tensor:
-    """An array as a tensor: floats become float32, integers int64, pictures stay bytes."""
+    """Convert an array to a tensor: floats to float32, integers to int64.
+
+    Images stay uint8.
+    """
     return torch.from_numpy(plain(values))
 
 
 @dataclass(frozen=True)
 class AugmentationDraws:
-    """An `EpochPlan` as tensors on one device: [steps, batch] for an epoch, [batch] for a step; None where off."""
+    """An `EpochPlan` as tensors on one device.
+
+    [steps, batch] for an epoch, [batch] for a step; None for a disabled augmentation.
+    """
 
     index: torch.Tensor
     top: torch.Tensor | None
@@ -32,7 +38,10 @@ class AugmentationDraws:
 
     @classmethod
     def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
-        """Move a drawn epoch to a device: one copy an epoch, so that no step waits for one."""
+        """Move a drawn epoch to a device in one copy.
+
+        So no step waits for a copy.
+        """
 
         def move(values: Array) -> torch.Tensor:
             return torch.from_numpy(values).to(device)
@@ -41,13 +50,13 @@ class AugmentationDraws:
         return cls(move(order.index), *(None if values is None else move(values) for values in draws))
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
-        """The same part of all that is drawn."""
+        """Apply the same selection to all draws."""
         draws = (self.top, self.left, self.flip, self.cut_top, self.cut_left)
         return AugmentationDraws(take(self.index), *(None if values is None else take(values) for values in draws))
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
-    """An epoch's steps, one after the other."""
+    """Yield the steps of an epoch."""
     for step in range(len(epoch.index)):
         yield epoch.each(itemgetter(step))
 
@@ -56,9 +65,9 @@ class ImageAugmenter:
     """Turns indices into normalised batches [batch, channels, height, width].
 
     Args:
-        mean, std: for each channel (or one for all), in units of the stored 0 to 255.
-        size: height and width of a batch's pictures, without the border that a crop reads from.
-        channels_last: the memory format of what comes out.
+        mean, std: per channel (or one for all), in units of the stored 0 to 255.
+        size: height and width of a batch's images, without the border for crops.
+        channels_last: whether the output has that memory format.
     """
 
     def __init__(
@@ -79,9 +88,9 @@ class ImageAugmenter:
         self._channels_last = channels_last
 
     def gather(self, source: torch.Tensor, index: torch.Tensor, draws: AugmentationDraws) -> torch.Tensor:
-        """A step's pictures as bytes [batch, height, width, channels]: crop and flip are part of the reading.
+        """Read a step's images as uint8 [batch, height, width, channels], cropped and flipped.
 
-        `index` [batch] says where in `source` they are, which is on the same device.
+        `index` [batch] has their positions in `source`, which is on the same device.
         """
         if draws.top is None and draws.flip is None:
             return source.index_select(0, index)
@@ -94,7 +103,10 @@ class ImageAugmenter:
         return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
 
     def finish(self, pictures: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
-        """Bytes to normalised floats in the model's layout; a cutout is set to 0, the mean."""
+        """Normalise uint8 images to floats in the model's layout.
+
+        A cutout is set to 0, the mean.
+        """
         values = pictures.to(torch.float32)
         if not self._plain:
             values = values.sub_(self._mean).div_(self._std)

@@ -1,4 +1,4 @@
-"""Where batches come from: a data set that lives on the device, or one streamed from the host."""
+"""Sources of batches: a data set on the device, or streamed from the host."""
 
 from __future__ import annotations
 
@@ -16,29 +16,35 @@ from raybench.engines.images import as_read, is_array
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
 
 AHEAD = 2
-"""Batches prepared in advance: one being copied while one is being computed."""
+"""Batches prepared in advance: one is copied while another is computed."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
 class Input(Protocol):
-    """Batches of inputs (ready for the model) and targets, on the device."""
+    """Batches of model inputs and targets, on the device."""
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
-        """One epoch in the given order."""
+        """Yield one epoch in the given order."""
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """The validation set in batches of one size: the last is padded; the number says how many examples count."""
+        """Yield the validation set in batches of one size.
+
+        The last batch is padded; the number is that of examples without padding.
+        """
 
 
 def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
-    """The places of an evaluation batch: past the end they begin again, and do not count."""
+    """Indices of an evaluation batch, and the number of examples without padding.
+
+    Past the end, the indices restart from the beginning.
+    """
     return torch.arange(start, start + batch) % examples, min(batch, examples - start)
 
 
 class DeviceInput:
-    """Both splits on the device, as bytes where they are pictures; a batch is a gather."""
+    """Both splits on the device, images as uint8; a batch is a gather."""
 
     def __init__(
         self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
@@ -48,7 +54,7 @@ class DeviceInput:
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
-        """One epoch in the given order."""
+        """Yield one epoch in the given order."""
         inputs, targets = self._train
         for draws in self._steps(AugmentationDraws.on(order, self._device)):
             if self._pictures:
@@ -58,7 +64,7 @@ class DeviceInput:
             yield batch, targets.index_select(0, draws.index)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """The validation set, padded to whole batches."""
+        """Yield the validation set, padded to whole batches."""
         inputs, targets = self._val
         for start in range(0, len(targets), batch):
             index, counts = _padded(start, batch, len(targets))
@@ -70,13 +76,13 @@ class DeviceInput:
 def _rows(values: Array, index: torch.Tensor) -> torch.Tensor:
     if is_array(values):
         return torch.from_numpy(values).index_select(0, index)
-    return as_tensor(values[index.numpy()])  # made as they are read
+    return as_tensor(values[index.numpy()])  # lazy values
 
 
 class HostInput:
-    """Both splits in the host's memory; a thread gathers and pins batches ahead of the device.
+    """Both splits in host memory; a thread gathers and pins batches in advance.
 
-    The time in which the training loop stands and waits for the thread is charged to `input_wait`.
+    The time in which the training loop waits for the thread is charged to `input_wait`.
     """
 
     def __init__(
@@ -101,7 +107,7 @@ class HostInput:
         return batch[0].to(self._device, non_blocking=True), batch[1].to(self._device, non_blocking=True)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
-        """One epoch in the given order."""
+        """Yield one epoch in the given order."""
         queue: Queue[Batch | BaseException] = Queue(maxsize=AHEAD)
         stop = threading.Event()
 
@@ -111,7 +117,7 @@ class HostInput:
                     if stop.is_set():
                         return
                     queue.put(self._take(self._train, torch.from_numpy(row)))
-            except BaseException as error:  # whatever it is, the loop that waits for a batch has to learn of it
+            except BaseException as error:  # any error must be passed on to the loop that waits for a batch
                 queue.put(error)
 
         positions = torch.arange(order.index.shape[1]).to(self._device)
@@ -135,7 +141,7 @@ class HostInput:
                 thread.join(0.01)
 
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """The validation set, padded to whole batches."""
+        """Yield the validation set, padded to whole batches."""
         for start in range(0, len(self._val[1]), batch):
             index, counts = _padded(start, batch, len(self._val[1]))
             inputs, targets = self._move(self._take(self._val, index))

@@ -1,7 +1,7 @@
-"""A PyTorch model from outside: its weights, outputs and gradients as NumPy arrays, on whatever device it lies.
+"""Weights, outputs and gradients of a PyTorch model as NumPy arrays.
 
 The TensorFlow engine has a module of the same name with the same functions. Weights and gradients are in the form of
-`raybench.engines.weights`; pictures are float32 [N, height, width, channels], normalised.
+`raybench.engines.weights`; images are float32 [N, height, width, channels], normalised.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ Loss = Callable[[Any, Any], torch.Tensor]
 
 
 def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-    """Copies of float tensors, all in one transfer: each one of its own would be another graph under XLA."""
+    """Copies of float tensors in one transfer.
+
+    Separate transfers would each be another graph under XLA.
+    """
     flat = torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors.values()]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors.values()])
     parts = np.split(flat, ends[:-1])
@@ -34,7 +37,10 @@ def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, Array]:
 
 
 def _floats(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and statistics, but for the second bias of an RNN that is frozen at zero: elsewhere there is one."""
+    """Parameters and statistics, except an RNN's frozen second bias.
+
+    It is frozen at zero; other frameworks have one bias.
+    """
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     return {
         name: tensor
@@ -49,7 +55,7 @@ def read_weights(model: nn.Module) -> dict[str, Array]:
 
 
 def write_weights(model: nn.Module, weights: Weights) -> None:
-    """Set every parameter and running statistic; the model stays where it is, in its memory format.
+    """Set every parameter and running statistic, in the model's device and memory format.
 
     Raises:
         Mismatch: the weights are those of another model.
@@ -62,7 +68,7 @@ def write_weights(model: nn.Module, weights: Weights) -> None:
 
 
 def without_dropout(model: nn.Module) -> None:
-    """Turn every dropout layer, and the dropout between the layers of an RNN, off for good."""
+    """Disable every dropout layer, and the dropout between the layers of an RNN, permanently."""
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
@@ -71,12 +77,12 @@ def without_dropout(model: nn.Module) -> None:
 
 
 def parameter_count(model: nn.Module) -> int:
-    """How many values are trained."""
+    """Number of trained values."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
-    """An array on the model's device, pictures with their channels first."""
+    """Move an array to the model's device, images with their channels first."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
     tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
     parameter = next(model.parameters())
@@ -84,20 +90,20 @@ def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
 
 
 def outputs(model: nn.Module, inputs: Array) -> Array:
-    """What the model makes of a batch, in evaluation mode: float32."""
+    """Outputs of the model for a batch, in evaluation mode: float32."""
     with torch.no_grad():
         result: torch.Tensor = model.eval()(_tensor(model, inputs))
     return np.array(result.float().cpu().numpy())
 
 
 def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None = None) -> dict[str, Array]:
-    """The gradient of the mean loss of a batch in training mode, for each trained parameter.
+    """Gradient of a batch's mean loss for each trained parameter, in training mode.
 
-    The model stays as it is: running statistics move in copies, which under XLA also keeps one call out of the graph of
-    the next.
+    The model is unchanged: running statistics are updated in copies, which under XLA also separates the graphs of
+    consecutive calls.
 
     Args:
-        loss: from outputs and targets to one loss an example; cross-entropy where None.
+        loss: from outputs and targets to one loss per example; None: cross-entropy.
     """
     copies = {name: buffer.clone() for name, buffer in model.named_buffers()}
     predictions = torch.func.functional_call(model.train(), copies, (_tensor(model, inputs),))
@@ -107,16 +113,16 @@ def gradients(model: nn.Module, inputs: Array, targets: Array, loss: Loss | None
 
 
 def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: int) -> dict[str, Array]:
-    """The running means and variances, as if the variance of each batch had been divided by n.
+    """Running means and variances, with each batch's variance divided by n.
 
-    torch normalises by the variance divided by n, and keeps that divided by n − 1: a running variance that began at v₀
-    is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum, and this is kᵗ·v₀ + S. torch_xla (2.9) divides both
-    by n.
+    torch normalises by the variance divided by n, but records the variance divided by n − 1: a running variance that
+    starts at v₀ is kᵗ·v₀ + S·n/(n − 1) after t steps, with k = 1 − momentum, and this is kᵗ·v₀ + S. torch_xla (2.9)
+    divides both by n.
 
     Args:
         start: the weights from which the steps were taken.
-        inputs: a batch of the size they were taken with, which tells n.
-        steps: how many there were.
+        inputs: a batch of the same size, which determines n.
+        steps: number of steps.
     """
     statistics = {name: array for name, array in read_weights(model).items() if role(name) in STATISTICS}
     if next(model.parameters()).device.type == "xla":
@@ -130,7 +136,7 @@ def running_statistics(model: nn.Module, start: Weights, inputs: Array, steps: i
 
 
 def _averaged(model: nn.Module, inputs: Array) -> dict[str, int]:
-    """For each batch norm, over how many values of a channel it averages."""
+    """For each batch norm, the number of values per channel that it averages over."""
     counts: dict[str, int] = {}
 
     def note(name: str, _: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:

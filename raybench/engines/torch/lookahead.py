@@ -1,7 +1,7 @@
-"""Lookahead: slow weights that follow the trained ones, and to which these go back every few steps.
+"""Lookahead: slow weights that follow the fast ones and periodically replace them.
 
 Source: M. Zhang, J. Lucas, G. Hinton and J. Ba, "Lookahead Optimizer: k steps forward, 1 step back", 2019. There the
-share of the slow weights that stays is constant (`power: 0`); the records for CIFAR-10 have it grow during the run.
+share of the slow weights that is kept is constant (`power: 0`); in the CIFAR-10 speed records it grows during the run.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import nn
 
 
 class Lookahead:
-    """The slow weights of a model, and of its running statistics.
+    """Slow weights of a model, including its running statistics.
 
-    After every k-th step, with t the steps taken and T those of the run, slow ← d·slow + (1 - d)·fast, where
-    d = decay·(t / T)^power, and fast ← slow. After the last step fast ← slow, so that the run ends with slow weights.
+    After every k-th step, with t the steps taken and T those of the run, slow ← d·slow + (1 - d)·fast, where d =
+    decay·(t / T)^power, and fast ← slow. After the last step, fast ← slow, so the run ends with the slow weights.
 
     Args:
         settings: `every`, `decay` and `power`.
@@ -37,12 +37,12 @@ class Lookahead:
 
     @property
     def slow(self) -> list[torch.Tensor]:
-        """The slow weights themselves, in an order that the model decides."""
+        """The slow weights, in an order determined by the model."""
         return [tensor for tensors in self._slow for tensor in tensors]
 
     @torch.no_grad()
     def after(self, step: int) -> None:
-        """What comes after the `step`-th (from 1) step of the run."""
+        """Update the weights after the `step`-th (from 1) step of the run."""
         is_due = step % self._every == 0
         if not is_due and step != self._steps:
             return

@@ -1,4 +1,4 @@
-"""What a model is trained and judged by where its workload says nothing: one number an example."""
+"""Default loss and metrics of a workload: one number per example."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import torch
 
 
 def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
-    """The loss of each example [batch] from logits [batch, classes] and classes [batch].
+    """Loss of each example [batch] from logits [batch, classes] and classes [batch].
 
-    The target of an example is 1 - smoothing at its class, and smoothing ÷ classes more at every one.
+    The target of an example is 1 - smoothing at its class, plus smoothing ÷ classes at every class.
     """
     return torch.nn.functional.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
 

@@ -10,14 +10,14 @@ from raybench.engines.torch.distributed import ProcessGroup
 
 
 class MetricSums:
-    """Sums of numbers an example has, kept on the device until an epoch ends."""
+    """Sums of per-example values, kept on the device until an epoch ends."""
 
     def __init__(self, device: torch.device, together: ProcessGroup) -> None:
         self._device, self._together = device, together
         self._names: list[str] = []
 
     def add(self, values: Mapping[str, torch.Tensor]) -> None:
-        """Add what each example has, [batch]; the same names each time."""
+        """Add the values of examples, [batch]; the names must be the same each time."""
         if not self._names:
             self._names = list(values)
             self._sums = torch.zeros(len(values)).to(self._device)
@@ -25,6 +25,6 @@ class MetricSums:
         self._sums = self._sums + torch.stack(totals)
 
     def means(self, examples: int) -> dict[str, float]:
-        """The sums over so many examples of all ranks, on the host: waits for the device."""
-        values = self._together.add_up(self._sums).tolist()  # the one copy to the host
+        """Means over the examples of all ranks, on the host; waits for the device."""
+        values = self._together.add_up(self._sums).tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}

@@ -1,4 +1,7 @@
-"""Optimisers, with the one definition of weight decay: λ in the mean-loss convention, on every trainable tensor."""
+"""Optimisers with one definition of weight decay, applied to every trainable tensor.
+
+λ is in the mean-loss convention.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ import torch
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters that have a rate and a decay of their own.
+    """Parameters with their own rate and decay.
 
     Attributes:
-        parameters: those that are trained.
+        parameters: trained parameters.
         rate, decay: factors on the learning rate and on λ.
-        epochs: for how many epochs they are trained; None for as many as there are.
+        epochs: number of epochs in which they are trained; None for all.
     """
 
     parameters: Sequence[torch.nn.Parameter]
@@ -27,10 +30,12 @@ class Group:
 
 
 def groups_of(model: torch.nn.Module, declared: Sequence[Mapping[str, Any]]) -> list[Group]:
-    """The trained parameters of a model in the groups of a cell's `parameter_groups`; what none matches is in none.
+    """Assign a model's trained parameters to the cell's `parameter_groups`.
+
+    Parameters that match none are in no group.
 
     Raises:
-        ValueError: nothing is left for a group: no trained parameter has such a name, or earlier groups have all.
+        ValueError: a group is empty: no trained parameter has such a name, or earlier groups have all of them.
     """
     unmatched = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     names, groups = ", ".join(unmatched), []
@@ -44,14 +49,17 @@ def groups_of(model: torch.nn.Module, declared: Sequence[Mapping[str, Any]]) -> 
 
 
 def trained_to_the_end(model: torch.nn.Module, groups: Sequence[Group]) -> list[torch.nn.Parameter]:
-    """The parameters that a last step changes; all that are trained where each is in a group that ends."""
+    """Parameters that the last step updates.
+
+    All trained parameters, if each is in a group that ends earlier.
+    """
     ending = {parameter for group in groups if group.epochs for parameter in group.parameters}
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return [parameter for parameter in trainable if parameter not in ending] or trainable
 
 
 def end_groups(groups: Sequence[Group], epoch: int, freeze: bool) -> list[torch.nn.Parameter]:
-    """The parameters whose epochs of training are over when this one begins; with `freeze` they get no gradient."""
+    """Parameters whose training ended before this epoch; `freeze` disables their gradients."""
     finished = [p for group in groups if group.epochs and epoch > group.epochs for p in group.parameters]
     for parameter in finished if freeze else ():
         parameter.requires_grad_(False)
@@ -60,7 +68,7 @@ def end_groups(groups: Sequence[Group], epoch: int, freeze: bool) -> list[torch.
 
 
 class SGDW(torch.optim.SGD):
-    """SGD whose decay stands beside the update: w ← w − rate·λ·w, then the step of the gradient alone."""
+    """SGD with decoupled decay: w ← w − rate·λ·w, then the gradient step."""
 
     def __init__(self, params: Iterable[dict[str, Any]], *, lr: float, **options: Any) -> None:
         super().__init__(params, lr=lr, **options)
@@ -69,7 +77,7 @@ class SGDW(torch.optim.SGD):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Shrink the weights, then take the step."""
+        """Decay the weights, then take the step."""
         for group in self.param_groups:
             moving = [p for p in group["params"] if p.grad is not None]
             if group["decoupled"] and moving:
@@ -85,12 +93,12 @@ def build_optimizer(
     fused: bool | None = None,
     groups: Sequence[Group] = (),
 ) -> torch.optim.Optimizer:
-    """The optimiser of a cell.
+    """Build the optimiser of a cell.
 
-    Coupled decay adds λ·w to the gradient before momentum or moments; decoupled shrinks the weights beside the
-    update by rate·λ. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing else.
-    `fused` asks for torch's single kernel; None leaves the choice to torch. What is in none of the `groups` has the
-    factors 1.
+    Coupled decay adds λ·w to the gradient before momentum or moments; decoupled decay shrinks the weights by rate·λ
+    separately from the update. torch's SGD and Adam couple, its AdamW decouples; `adam` and `adamw` differ in nothing
+    else. `fused` selects torch's single kernel; None leaves the choice to torch. Parameters in none of the `groups`
+    have the factors 1.
 
     Raises:
         LookupError: an unknown optimiser.

@@ -1,4 +1,4 @@
-"""The number formats below float32, and a model that is kept in one of them."""
+"""Number formats below float32, and conversion of a model to one of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def lower_precision(model: nn.Module, dtype: torch.dtype | None) -> None:
-    """Keep a model's weights in a lower precision, in place; None leaves them as they are.
+    """Convert a model's weights to a lower precision, in place; None changes nothing.
 
-    Batch norms stay in float32, statistics and all: torch computes them so, whatever the type of what they normalise.
+    Batch norms stay in float32, statistics included: torch computes them so for inputs of any type.
     """
     if dtype is None:
         return

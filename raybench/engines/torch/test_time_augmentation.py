@@ -1,4 +1,4 @@
-"""Test-time augmentation: the model's outputs as an average over several views of each picture."""
+"""Test-time augmentation: the average output over several views of each image."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from raybench.engines.images import AugmentedViews
 
 
 def views(pictures: torch.Tensor, settings: AugmentedViews) -> Iterator[tuple[float, torch.Tensor]]:
-    """Each view of pictures [batch, channels, height, width], with its weight; all weights add up to 1.
+    """Yield each view of images [batch, channels, height, width] with its weight.
 
-    All lie in memory as the pictures do, so that to a compiler they are one shape.
+    The weights add up to 1. All views have the memory layout of the images, so that they are one shape for a compiler.
     """
     height, width = pictures.shape[-2:]
     is_channels_last = pictures.is_contiguous(memory_format=torch.channels_last)
@@ -31,10 +31,10 @@ def views(pictures: torch.Tensor, settings: AugmentedViews) -> Iterator[tuple[fl
 def averaged(
     outputs: Callable[[torch.Tensor], torch.Tensor], pictures: torch.Tensor, settings: AugmentedViews
 ) -> torch.Tensor:
-    """The average of a model's outputs [batch, classes] over the views of a batch.
+    """Average of a model's outputs [batch, classes] over the views of a batch.
 
     Raises:
-        ValueError: the outputs have places, which move with the picture.
+        ValueError: the outputs have spatial positions, which move with the image.
     """
     total = torch.zeros(())
     for weight, view in views(pictures, settings):

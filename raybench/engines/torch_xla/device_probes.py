@@ -1,4 +1,4 @@
-"""Operations of known size through XLA: torch's, each compiled and started as a graph of its own."""
+"""Operations of known size through XLA: torch's, each compiled as a separate graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from raybench.engines.torch import device_probes
 
 
 class Operations(device_probes.Operations):
-    """As torch's; the layout is XLA's to choose."""
+    """As torch's; XLA chooses the layout."""
 
     def _start(self) -> None:
         torch_xla.sync()

@@ -1,4 +1,7 @@
-"""Ranks that train one model in PyTorch/XLA, a process a TPU chip. Written to its documentation; not run on one yet."""
+"""Collective operations in PyTorch/XLA, with one process per TPU chip.
+
+Written to the documentation, and not run on a TPU yet.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from raybench.engines.torch.distributed import ProcessGroup
 
 
 class XlaProcessGroup(ProcessGroup):
-    """What ranks do together, as operations of the graph itself; with one rank, nothing.
+    """Collective operations of the ranks, inside the graph; no-ops with one rank.
 
-    The chips have been told of one another when the device was opened (`raybench.devices.tpu`).
+    The chips received one another's addresses when the device was opened (`raybench.devices.tpu`).
     """
 
     def __init__(self, rank: Rank) -> None:
@@ -25,17 +28,17 @@ class XlaProcessGroup(ProcessGroup):
             xla_model.set_replication(device, [device, *others])
 
     def model(self, model: nn.Module) -> nn.Module:
-        """The model as it is: gradients are averaged by `average_gradients`."""
+        """The unchanged model, as `average_gradients` averages gradients."""
         return model
 
     def add_up(self, values: torch.Tensor) -> torch.Tensor:
-        """The sum over the ranks, in place."""
+        """Sum over the ranks, in place."""
         if self._count > 1:
             xla_model.all_reduce(xla_model.REDUCE_SUM, [values])
         return values
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """The mean over the ranks of every gradient, in place."""
+        """Average every gradient over the ranks, in place."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if self._count > 1:
             xla_model.all_reduce(xla_model.REDUCE_SUM, gradients, scale=1.0 / self._count)

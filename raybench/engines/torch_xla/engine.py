@@ -1,8 +1,8 @@
-"""The training loop in PyTorch/XLA: torch's, with one graph a step that is the same graph in every step.
+"""The PyTorch/XLA training loop: torch's, with the same graph in every step.
 
-torch_xla writes down what torch would compute; `torch_xla.sync()` at the end of a step compiles the graph, the first
-time it is seen, and starts it without waiting. What would make a graph another one is kept out of it: a Python index or
-number that changes, a shape that changes, a state that is there in the second step only.
+torch_xla records the operations; `torch_xla.sync()` at the end of a step compiles the graph, the first time it occurs,
+and starts it without waiting. Everything that would change the graph is kept out of it: a Python index or number that
+changes, a shape that changes, a state that exists only from the second step on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from raybench.engines.torch_xla.optimizers import XlaOptimizer, build_optimizer
 
 
 def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
-    """For each step, what takes its row of a table [steps, …].
+    """Yield the row selector of each step for a table [steps, …].
 
-    The row is found by a counter on the device: a Python index would be a constant, and each step another graph.
+    The row is selected by a counter on the device: a Python index would be a constant, and each step another graph.
     """
     next_row = torch.zeros(1, dtype=torch.int64).to("xla")
     for _ in range(steps):
@@ -47,10 +47,10 @@ def picks(steps: int) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
 
 
 def one_program(devices: int) -> Mesh:
-    """Have XLA spread every computation of this process over its devices; the mesh in which a batch is divided.
+    """Let XLA spread every computation over the devices; return the batch's mesh.
 
     Raises:
-        RuntimeError: there are more devices, or fewer.
+        RuntimeError: the number of devices is different.
     """
     runtime.use_spmd()
     count = runtime.global_runtime_device_count()
@@ -60,22 +60,22 @@ def one_program(devices: int) -> Mesh:
 
 
 def compilations() -> tuple[int, int]:
-    """How many graphs this process has compiled, and for how many nanoseconds: as XLA counts them."""
+    """Number of compiled graphs in this process and their nanoseconds, as counted by XLA."""
     data = metrics.metric_data("CompileTime")
     return (int(data[0]), int(data[1])) if data else (0, 0)
 
 
 class XlaEngine(TorchEngine):
-    """`torch_xla` on a TPU, or on the host's cores through XLA.
+    """The `torch_xla` engine, on a TPU or on the host's cores.
 
-    Compilations are counted by XLA itself: `new_shapes` is the graphs an epoch compiled, `compile` the time that took.
-    The setting `compile` makes no difference, since everything is compiled; nor `channels_last`: XLA chooses layouts.
+    XLA counts compilations: `new_shapes` is the number of graphs compiled in an epoch, `compile` their time. The
+    setting `compile` has no effect, since everything is compiled; nor has `channels_last`, as XLA chooses layouts.
     """
 
     _optimizer: XlaOptimizer
     _together: XlaProcessGroup
     _mesh: Mesh | None = None
-    _without_gradients = torch.no_grad  # torch_xla cannot take a view of a weight in inference mode
+    _without_gradients = torch.no_grad  # torch_xla cannot make a view of a weight in inference mode
 
     def __init__(self, parts: EngineParts) -> None:
         super().__init__(parts)
@@ -83,10 +83,10 @@ class XlaEngine(TorchEngine):
             self._mesh = one_program(self._recipe.devices)
 
     def build(self) -> None:
-        """The model and the optimiser, and the seed of what XLA draws itself, such as dropout."""
+        """Build the model and the optimiser, and set XLA's seed, for example for dropout."""
         xla_model.set_rng_state(self._seed)
         super().build()
-        if self._mesh:  # said of everything from the start, or the second step would be another graph than the first
+        if self._mesh:  # from the start, as the second step would otherwise be another graph
             states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
             for tensor in (*self._model.parameters(), *self._model.buffers(), *states):
                 mark_sharding(tensor, self._mesh, (None,) * tensor.dim())
@@ -99,7 +99,7 @@ class XlaEngine(TorchEngine):
             yield epoch.each(self._pick)
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
-        """Go on from a state after so many epochs.
+        """Restore a state after a number of epochs.
 
         Raises:
             ValueError: it is not the state of such a model, or the model is spread over devices; nothing was changed.
@@ -122,7 +122,7 @@ class XlaEngine(TorchEngine):
         return build_optimizer(self._model.parameters(), recipe.optimizer_settings, recipe.acting_decay, recipe.decay)
 
     def train_epoch(self, epoch: int) -> EpochResult:
-        """One epoch; its rates and the like go to the device in one table."""
+        """Train one epoch, with its rates on the device in one table."""
         before = compilations()
         with self._ledger.section("train"):
             rate = self._recipe.learning_rate
@@ -133,19 +133,19 @@ class XlaEngine(TorchEngine):
         return replace(result, new_shapes=self._compiled(before, "train"))
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
-        """The whole validation set in batches of one shape; padding does not count."""
+        """Evaluate the whole validation set in batches of one shape, without the padding."""
         before = compilations()
         means, _ = super().evaluate()
         return means, self._compiled(before, "evaluate")
 
     def _compiled(self, previous: tuple[int, int], section: str) -> int:
-        """Charge what was compiled since as the compilation of a section; the number of graphs."""
+        """Charge new compilations to a section's compilation; return the number of graphs."""
         (count, total_ns), (count_before, previous_ns) = compilations(), previous
         self._ledger.move(total_ns - previous_ns, section, COMPILATION[section])
         return count - count_before
 
     def _charge(self, steps: StepTimer, section: str) -> None:
-        """Nothing to work out from the steps: XLA tells."""
+        """Do nothing, because XLA counts compilations itself."""
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         if self._mesh:
@@ -155,7 +155,7 @@ class XlaEngine(TorchEngine):
 
     def _train_step(self, inputs: torch.Tensor, targets: torch.Tensor, sums: MetricSums, check: bool) -> None:
         super()._train_step(inputs, targets, sums, check)
-        self._optimizer.zero_grad(set_to_none=True)  # what still lives at the end of a graph has to be written out
+        self._optimizer.zero_grad(set_to_none=True)  # tensors alive at the end of a graph have to be written out
         torch_xla.sync()
 
     def _update(self) -> None:

@@ -1,9 +1,9 @@
-"""Optimisers whose every step is one and the same XLA graph, with the arithmetic of torch's.
+"""Optimisers with torch's arithmetic and the same XLA graph in every step.
 
-torch's own would cost compilations: torch_xla takes a Python number that is exactly 0 or ±1 as a constant of the graph
-(a rate that starts from 0, a bias correction that has become 1), and a state that is made in the first step makes that
-another graph than the second. So what changes from step to step is worked out on the host in double precision, as torch
-does, and moved to the device in a table once an epoch; and the state is there from the start.
+torch's own would cause compilations: torch_xla treats a Python number that is exactly 0 or ±1 as a constant of the
+graph (a rate that starts at 0, a bias correction that has become 1), and a state that is created in the first step
+makes that another graph than the second. So values that change from step to step are computed on the host in float64,
+as torch does, and moved to the device in a table once per epoch; and the state exists from the start.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import torch
 
 
 class XlaOptimizer(torch.optim.Optimizer):
-    """An optimiser that is told its numbers of the step as a tensor.
+    """An optimiser that receives its numbers of a step as a tensor.
 
     Args:
-        params: those that are trained.
+        params: trained parameters.
         weight_decay: λ, in the mean-loss convention.
-        coupled: whether λ·w is added to the gradient; else the weights shrink by rate·λ beside the update.
-        state: the names of what is kept for each parameter, zero at the start.
+        coupled: whether λ·w is added to the gradient; otherwise the weights shrink by rate·λ separately from the
+            update.
+        state: names of the state tensors of each parameter, zero at the start.
     """
 
     def __init__(
@@ -38,15 +39,15 @@ class XlaOptimizer(torch.optim.Optimizer):
         return parameters
 
     def numbers(self, rate: float, step: int) -> list[float]:
-        """What changes from step to step, for one that is the `step`-th (from 0) of the run."""
+        """The values of the `step`-th (from 0) step of the run."""
         return [rate, 1.0 - rate * self._decay]
 
     @torch.no_grad()
     def step(self, numbers: torch.Tensor) -> None:  # type: ignore[override]
-        """One step.
+        """Take one step.
 
         Args:
-            numbers: those of `numbers`, on the device, in its order.
+            numbers: the results of `numbers`, on the device, in the same order.
         """
         for parameter in self._trained():
             gradient = parameter.grad
@@ -102,7 +103,7 @@ class XlaAdam(XlaOptimizer):
         self._betas, self._eps = betas, eps
 
     def numbers(self, rate: float, step: int) -> list[float]:
-        """The rate over the first moment's bias correction, the decay's factor, the root of the second's correction."""
+        """Rate over the first moment's correction, decay factor, root of the second correction."""
         correction1, correction2 = (1.0 - beta ** (step + 1) for beta in self._betas)
         return [rate / correction1, 1.0 - rate * self._decay, math.sqrt(correction2)]
 
@@ -117,7 +118,7 @@ class XlaAdam(XlaOptimizer):
 def build_optimizer(
     params: Iterable[torch.nn.Parameter], settings: Mapping[str, Any], weight_decay: float, decay: str
 ) -> XlaOptimizer:
-    """The optimiser of a cell; the same rules as `raybench.engines.torch.optimizers`.
+    """Build the optimiser of a cell, by the rules of `raybench.engines.torch.optimizers`.
 
     Raises:
         LookupError: an unknown optimiser.

@@ -1,14 +1,17 @@
-"""airbench94 on CIFAR-10: K. Jordan's network and recipe of 2024, 94 % in 9.9 epochs, the reference for speed.
+"""airbench94 on CIFAR-10: K. Jordan's network and recipe of 2024.
+
+It reaches 94 % in 9.9 epochs and is the speed reference.
 
 Source: K. Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024, and its program: 94.01 % (the mean of 1,000
 runs) in 3.83 s on an A100, 3.09 s compiled. The program sums the loss over the batch and divides its rate of 11.5 per
 1,024 examples by 1 + 1 ÷ (1 - momentum), and its decay by that rate: in the mean-loss convention those are the rate and
-the decay below. The biases of batch norms have 64 times the rate and a 64th of λ, so that a step shrinks them as it
-shrinks every weight.
+the decay below. The biases of batch norms have 64 times the rate and a 64th of λ, so that a step decays them by the
+same factor as every weight.
 
-Three things differ. The program's lookahead begins with the fourth epoch; before that, slow weights keep 2 % of
-themselves at most. It puts the slow weights in place at the end of each epoch too, here at the end of the run. And its
-last evaluation alone sees six views of each picture, here every one does; only the last is in the published time.
+Three things differ. The program's lookahead begins with the fourth epoch; before that, slow weights keep at most 2 % of
+their values here. The program also copies the slow weights to the model at the end of each epoch, here only at the end
+of the run. And only its last evaluation uses six views of each image, here every one does; only the last is in the
+published time.
 
 On a GPU the program computes in fp16, weights and all: `precision: fp16` and `master_weights: false` in the grid.
 """
@@ -41,7 +44,7 @@ WORKLOAD = Workload(
         "schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [0.23, 1.0], [1, 0.07]], "stretch": True},
         "augmentation": [{"crop": 2}, {"flip": "alternating"}],
         "test_time_augmentation": ["flip", {"shift": 1}],
-        "warmup_epochs": 3,  # the first three train the whitening layer's bias, and take longer for it
+        "warmup_epochs": 3,  # the first three train the bias of the whitening layer, and take longer
         "channels_last": True,
         "evaluation_batch_size": 2000,
     },

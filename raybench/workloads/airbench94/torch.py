@@ -11,17 +11,22 @@ from torch import nn
 from raybench.workloads.davidnet.torch import Scale
 
 KERNEL = 2
-"""Height and width of what the whitening layer looks at."""
+"""Height and width of the whitening layer's patches."""
 
 PICTURES = 5000
-"""Training pictures that its weights are worked out from."""
+"""Number of training images from which its weights are computed."""
 
 EPSILON = 5e-4
-"""Added to the variance along each direction, so that one with next to none is not blown up."""
+"""Term added to the variance along each direction.
+
+It prevents the amplification of a direction with almost no variance."""
 
 
 def convolution(inputs: int, outputs: int) -> nn.Conv2d:
-    """3×3, without bias; the first outputs begin as copies of the inputs, the others as torch begins."""
+    """3×3 convolution without bias; the first outputs are initial copies of the inputs.
+
+    The other filters have torch's default initialisation.
+    """
     layer = nn.Conv2d(inputs, outputs, 3, padding="same", bias=False)
     with torch.no_grad():
         nn.init.dirac_(layer.weight[:inputs])
@@ -29,14 +34,17 @@ def convolution(inputs: int, outputs: int) -> nn.Conv2d:
 
 
 def norm(width: int) -> nn.BatchNorm2d:
-    """A batch norm whose scale stays 1; its running statistics keep 0.6 of themselves each step."""
+    """A batch norm with a constant scale of 1.
+
+    Its running statistics keep 0.6 of their values at each step.
+    """
     layer = nn.BatchNorm2d(width, eps=1e-12, momentum=0.4)
     layer.weight.requires_grad_(False)
     return layer
 
 
 class Group(nn.Sequential):
-    """Two convolutions, each with batch norm and GELU; half the height and width after the first."""
+    """Two convolutions, each with batch norm and GELU; 2×2 pooling after the first."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         layers = {
@@ -52,9 +60,10 @@ class Group(nn.Sequential):
 
 
 def build() -> nn.Module:
-    """1,972,792 parameters, of which 1,971,352 are trained; [N, 3, 32, 32] to logits [N, 10].
+    """Build the network: [N, 3, 32, 32] to logits [N, 10].
 
-    The weights of the whitening layer are frozen, and have to be set from pictures (`whiten`).
+    1,972,792 parameters, of which 1,971,352 are trained. The weights of the whitening layer are frozen, and must be
+    computed from images (`whiten`).
     """
     width = 2 * 3 * KERNEL * KERNEL
     whitening = nn.Conv2d(3, width, KERNEL)
@@ -75,16 +84,17 @@ def build() -> nn.Module:
 
 
 def whiten(model: nn.Sequential, examples: Callable[[int], tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Set the first layer so that its outputs on the first training pictures have unit variance and no covariance.
+    """Set the first layer to whiten the first training images.
 
-    Its filters are the eigenvectors of the covariance of all 2×2 patches, each divided by the root of its eigenvalue,
-    the largest first; and then their negatives. Means are taken to be 0, as normalised pictures have them.
+    Its outputs then have unit variance and no covariance. Its filters are the eigenvectors of the covariance of all 2×2
+    patches, each divided by the root of its eigenvalue, the largest first; then their negatives. Means are assumed to
+    be 0, as in normalised images.
     """
     pictures, _ = examples(PICTURES)
     products, count = torch.zeros(()), 0
     for chunk in torch.split(pictures, 500):
         patches = nn.functional.unfold(chunk, KERNEL).transpose(1, 2).flatten(0, 1)  # [patches, 3·2·2]
         products, count = products.to(patches) + patches.T @ patches, count + len(patches)
-    values, vectors = torch.linalg.eigh((products / count).double().cpu())  # ascending; a column each
+    values, vectors = torch.linalg.eigh((products / count).double().cpu())  # ascending; one eigenvector per column
     filters = (vectors / (values + EPSILON).sqrt()).T.flip(0).reshape(-1, 3, KERNEL, KERNEL)
     model.get_parameter("whitening.weight").copy_(torch.cat([filters, -filters]))

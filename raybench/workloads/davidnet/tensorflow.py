@@ -11,7 +11,7 @@ from raybench.workloads.torch_init_in_keras import conv_norm_relu, kernel
 
 
 def halved(inputs: Any, outputs: int) -> Any:
-    """A convolution, then half the height and width."""
+    """A convolution, then 2×2 pooling."""
     return layers.MaxPooling2D(2)(conv_norm_relu(inputs, outputs))
 
 
@@ -22,7 +22,10 @@ def residual(inputs: Any) -> Any:
 
 
 def build() -> Any:
-    """6,573,120 parameters; [N, 32, 32, 3] to logits [N, 10], float32 whatever the policy."""
+    """Build the network: [N, 32, 32, 3] to logits [N, 10], always float32.
+
+    6,573,120 parameters.
+    """
     inputs = keras.Input((32, 32, 3))
     out = residual(halved(conv_norm_relu(inputs, 64), 128))
     out = residual(halved(halved(out, 256), 512))

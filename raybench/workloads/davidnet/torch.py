@@ -7,7 +7,7 @@ from torch import nn
 
 
 def conv(inputs: int, outputs: int) -> nn.Sequential:
-    """Convolution 3×3, batch norm, ReLU; the size of the picture stays."""
+    """3×3 convolution, batch norm, ReLU, at constant image size."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
         nn.BatchNorm2d(outputs),
@@ -16,7 +16,7 @@ def conv(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def halved(inputs: int, outputs: int) -> nn.Sequential:
-    """A convolution, then half the height and width."""
+    """A convolution, then 2×2 pooling."""
     return nn.Sequential(conv(inputs, outputs), nn.MaxPool2d(2))
 
 
@@ -28,25 +28,28 @@ class Residual(nn.Module):
         self.branch = nn.Sequential(conv(width, width), conv(width, width))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """[N, width, height, width of picture], the same shape out."""
+        """[N, channels, height, width] to the same shape."""
         out: torch.Tensor = inputs + self.branch(inputs)
         return out
 
 
 class Scale(nn.Module):
-    """Multiplies by a constant, so that the first logits are small."""
+    """Multiplies by a constant, so that the initial logits are small."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
         self.factor = factor
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Any shape."""
+        """Any shape to the same shape."""
         return inputs * self.factor
 
 
 def build() -> nn.Module:
-    """6,573,120 parameters; [N, 3, 32, 32] to logits [N, 10]."""
+    """Build the network: [N, 3, 32, 32] to logits [N, 10].
+
+    6,573,120 parameters.
+    """
     return nn.Sequential(
         conv(3, 64),
         halved(64, 128),

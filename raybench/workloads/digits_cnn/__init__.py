@@ -1,7 +1,7 @@
-"""A small CNN on scikit-learn's digits: real data, no download, done in seconds on any machine.
+"""A small CNN on scikit-learn's digits, trained in seconds on any machine.
 
-The validation set is the end of the file, and other people wrote it than the training set: about 97.5 % with these
-settings, and hardly more with others.
+The data are real and need no download. The validation set is the end of the file, written by other people than the
+training set: about 97.5 % with these settings, and hardly more with others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ WORKLOAD = Workload(
         "weight_decay": 5e-3,
         "schedule": {"name": "piecewise_linear", "points": [[0, 0.0], [1, 1.0], [5, 0.0]], "stretch": True},
     },
-    # Measured: 6e-6. Without its weight decay they differ by 0.066.
+    # Measured: 6e-6. Without its weight decay, the updates differ by 0.066.
     parity_tolerance={"updates": 1e-3},
 )

@@ -11,7 +11,10 @@ from raybench.workloads.torch_init_in_keras import bias, conv_norm_relu, kernel
 
 
 def build() -> Any:
-    """75,114 parameters; [N, 8, 8, 1] to logits [N, 10], float32 whatever the policy."""
+    """Build the network: [N, 8, 8, 1] to logits [N, 10], always float32.
+
+    75,114 parameters.
+    """
     inputs = keras.Input((8, 8, 1))
     out = inputs
     for width in (32, 32, 32):

@@ -6,7 +6,7 @@ from torch import nn
 
 
 def conv(inputs: int, outputs: int) -> nn.Sequential:
-    """Convolution 3×3, batch norm, ReLU; the size of the picture stays."""
+    """3×3 convolution, batch norm, ReLU, at constant image size."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
         nn.BatchNorm2d(outputs),
@@ -15,7 +15,10 @@ def conv(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def build() -> nn.Module:
-    """75,114 parameters; [N, 1, 8, 8] to logits [N, 10]."""
+    """Build the network: [N, 1, 8, 8] to logits [N, 10].
+
+    75,114 parameters.
+    """
     return nn.Sequential(
         conv(1, 32),
         conv(32, 32),

@@ -1,7 +1,7 @@
 """A bidirectional LSTM on the last 100 tokens of a film review.
 
-Derived from the published logs: 308 s an epoch on a K80 (302 s after the first) and 129 s on 16 virtual cores with a
-TensorFlow compiled for them (140 s with that of pip), so that the GPU loses.
+Derived from the published logs: 308 s per epoch on a K80 (302 s after the first) and 129 s on 16 virtual cores with a
+TensorFlow build for these cores (140 s with that of pip), so the GPU is slower.
 """
 
 from __future__ import annotations

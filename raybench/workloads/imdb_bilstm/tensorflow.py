@@ -1,4 +1,4 @@
-"""The bidirectional LSTM for film reviews in Keras, in which it was published."""
+"""The bidirectional LSTM for film reviews in Keras, as published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from raybench.workloads.imdb_bilstm import TOKENS, WORDS
 
 
 def build() -> Any:
-    """2,658,945 parameters; tokens [N, 100] to logits [N, 1], float32 whatever the policy."""
+    """Build the network: tokens [N, 100] to logits [N, 1], always float32.
+
+    2,658,945 parameters.
+    """
     inputs = keras.Input((TOKENS,), dtype="int64")
     out = layers.Bidirectional(layers.LSTM(64))(layers.Embedding(WORDS, 128)(inputs))
     out = layers.Dense(1)(layers.Dropout(0.5)(out))

@@ -10,7 +10,7 @@ from raybench.workloads.keras_init_in_torch import initialise
 
 
 class ReviewBiLSTM(nn.Module):
-    """Embedding, an LSTM from either end, one logit from the last output of both."""
+    """Embedding, bidirectional LSTM, and one logit from both last outputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,10 @@ class ReviewBiLSTM(nn.Module):
 
 
 def build() -> nn.Module:
-    """2,658,945 parameters, less second biases that stand at zero; tokens [N, 100] to logits [N, 1]."""
+    """Build the network: tokens [N, 100] to logits [N, 1].
+
+    2,658,945 parameters, not counting second biases that are frozen at zero.
+    """
     model = ReviewBiLSTM()
     initialise(model)
     return model

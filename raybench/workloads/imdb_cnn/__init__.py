@@ -1,6 +1,6 @@
-"""A convolution over the last 400 tokens of a film review, as Keras's examples have it.
+"""A convolution over a film review's last 400 tokens, from Keras's examples.
 
-Published: 90 s an epoch on an i5, 10 s on a K40.
+Published: 90 s per epoch on an i5, 10 s on a K40.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The convolution for film reviews in Keras, in which it was published."""
+"""The convolution for film reviews in Keras, as published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from raybench.workloads.imdb_cnn import TOKENS, WORDS
 
 
 def build() -> Any:
-    """350,751 parameters; tokens [N, 400] to logits [N, 1], float32 whatever the policy."""
+    """Build the network: tokens [N, 400] to logits [N, 1], always float32.
+
+    350,751 parameters.
+    """
     inputs = keras.Input((TOKENS,), dtype="int64")
     out = layers.Dropout(0.2)(layers.Embedding(WORDS, 50)(inputs))
     out = layers.GlobalMaxPooling1D()(layers.Conv1D(250, 3, activation="relu")(out))

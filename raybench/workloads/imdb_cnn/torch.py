@@ -10,7 +10,7 @@ from raybench.workloads.keras_init_in_torch import initialise
 
 
 class ReviewCNN(nn.Module):
-    """Embedding, a convolution over three tokens, the largest value of each channel, two dense layers."""
+    """Embedding, convolution over three tokens, global max pooling, two dense layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,10 @@ class ReviewCNN(nn.Module):
 
 
 def build() -> nn.Module:
-    """350,751 parameters; tokens [N, 400] to logits [N, 1]."""
+    """Build the network: tokens [N, 400] to logits [N, 1].
+
+    350,751 parameters.
+    """
     model = ReviewCNN()
     initialise(model)
     return model

@@ -1,8 +1,8 @@
-"""An LSTM on the last 80 tokens of a film review, as Keras's examples have it.
+"""An LSTM on a film review's last 80 tokens, from Keras's examples.
 
-Published of a model like it: 119 s an epoch on a workstation's GPU and 57 × that on a free cloud CPU ("5 ms a step",
-where a step was one example). `model: {recurrent_dropout: 0.2}` drops what goes from token to token too, as the
-example does: no fused kernel of a GPU can do that, so it is a cell of its own.
+Published for a similar model: 119 s per epoch on a workstation's GPU and 57 × that on a free cloud CPU ("5 ms a step",
+where a step was one example). `model: {recurrent_dropout: 0.2}` adds recurrent dropout, as in the example: no fused GPU
+kernel supports it, so it is a cell of its own.
 """
 
 from __future__ import annotations

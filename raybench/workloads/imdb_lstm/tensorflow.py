@@ -1,4 +1,4 @@
-"""The LSTM for film reviews in Keras, in which it was published."""
+"""The LSTM for film reviews in Keras, as published."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from raybench.workloads.imdb_lstm import TOKENS, WORDS
 
 
 def build(recurrent_dropout: float = 0.0) -> Any:
-    """2,691,713 parameters; tokens [N, 80] to logits [N, 1], float32 whatever the policy.
+    """Build the network: tokens [N, 80] to logits [N, 1], always float32.
+
+    2,691,713 parameters.
 
     Args:
-        recurrent_dropout: the share that is dropped from one token to the next; above 0 Keras uses no fused kernel.
+        recurrent_dropout: the dropout rate between tokens; above 0 Keras uses no fused kernel.
     """
     inputs = keras.Input((TOKENS,), dtype="int64")
     out = layers.Embedding(WORDS, 128)(inputs)

@@ -14,9 +14,9 @@ WIDTH = 128
 
 
 class DroppingLSTM(nn.LSTM):
-    """An LSTM that forgets a part of its own output on the way to the next token: the same part at every token.
+    """An LSTM with recurrent dropout, with the same mask at every token.
 
-    Its weights are those of `nn.LSTM`; it goes from token to token in Python, since no fused kernel does this.
+    Its weights are those of `nn.LSTM`; it iterates over tokens in Python, since no fused kernel supports this.
     """
 
     def __init__(self, inputs: int, width: int, dropout: float) -> None:
@@ -24,7 +24,10 @@ class DroppingLSTM(nn.LSTM):
         self.recurrent_dropout = nn.Dropout(dropout)
 
     def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
-        """[N, tokens, inputs] to the last output [N, width] and, as `nn.LSTM`, the last states [1, N, width]."""
+        """Return the last output [N, width] and the last states [1, N, width].
+
+        The inputs are [N, tokens, inputs]; the states are as in `nn.LSTM`.
+        """
         hidden = memory = inputs.new_zeros(len(inputs), self.hidden_size)
         keep_mask = self.recurrent_dropout(torch.ones_like(hidden))
         this: Any = self
@@ -38,7 +41,10 @@ class DroppingLSTM(nn.LSTM):
 
 
 class ReviewLSTM(nn.Module):
-    """Embedding, LSTM, one logit. What the LSTM is given is dropped alike at every token of an example, as in Keras."""
+    """Embedding, LSTM, one logit.
+
+    Dropout of the LSTM's input has the same mask at every token of an example, as in Keras.
+    """
 
     def __init__(self, recurrent_dropout: float) -> None:
         super().__init__()
@@ -58,10 +64,12 @@ class ReviewLSTM(nn.Module):
 
 
 def build(recurrent_dropout: float = 0.0) -> nn.Module:
-    """2,691,713 parameters, less a second bias that stands at zero; tokens [N, 80] to logits [N, 1].
+    """Build the network: tokens [N, 80] to logits [N, 1].
+
+    2,691,713 parameters, not counting a second bias that is frozen at zero.
 
     Args:
-        recurrent_dropout: the share that is dropped from one token to the next.
+        recurrent_dropout: the dropout rate between tokens.
     """
     model = ReviewLSTM(recurrent_dropout)
     initialise(model)

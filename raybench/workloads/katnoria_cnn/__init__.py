@@ -1,8 +1,9 @@
-"""A small Keras CNN on CIFAR-10, published with 32 s on a GTX 1080 Ti, 86 s on a K80 and 136 s on a Colab TPU.
+"""A small Keras CNN on CIFAR-10, with published times on three devices.
 
-At 6 % of a 1080 Ti's peak it measures the host more than the card: the negative control among the workloads. The
-published runs have 25 epochs of 40 steps, which is one pass over the 40,000 examples with its ragged last batch; here
-the ragged batch is dropped and a pass has 39 steps. `steps_per_epoch: 40` gives the published number.
+Published: 32 s on a GTX 1080 Ti, 86 s on a K80 and 136 s on a Colab TPU. At 6 % of a 1080 Ti's peak it measures the
+host more than the card: the negative control among the workloads. The published runs have 25 epochs of 40 steps, which
+is one pass over the 40,000 examples with its incomplete last batch; here that batch is dropped and a pass has 39 steps.
+`steps_per_epoch: 40` gives the published number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The katnoria CNN in Keras, in which it was published."""
+"""The katnoria CNN in Keras, as published."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from keras import layers
 
 
 def build() -> Any:
-    """111,498 parameters and 448 running statistics; [N, 32, 32, 3] to logits [N, 10], float32 whatever the policy.
+    """Build the network: [N, 32, 32, 3] to logits [N, 10], always float32.
 
-    The last layer has a ReLU, as published: no logit is below 0.
+    111,498 parameters and 448 running statistics. The last layer has a ReLU, as published: no logit is below 0.
     """
     inputs = keras.Input((32, 32, 3))
     out = inputs

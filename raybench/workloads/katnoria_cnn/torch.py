@@ -8,7 +8,7 @@ from raybench.workloads.keras_init_in_torch import batch_norm, initialise
 
 
 def block(inputs: int, outputs: int) -> nn.Sequential:
-    """Convolution 3×3, ReLU, batch norm, then a third of the height and width, rounded down."""
+    """3×3 convolution, ReLU, batch norm, then 3×3 pooling, rounded down."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1),
         nn.ReLU(),
@@ -18,9 +18,9 @@ def block(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def build() -> nn.Module:
-    """111,498 parameters and 448 running statistics; [N, 3, 32, 32] to logits [N, 10].
+    """Build the network: [N, 3, 32, 32] to logits [N, 10].
 
-    The last layer has a ReLU, as published: no logit is below 0.
+    111,498 parameters and 448 running statistics. The last layer has a ReLU, as published: no logit is below 0.
     """
     model = nn.Sequential(
         block(3, 32),

@@ -1,4 +1,4 @@
-"""The MNIST CNN in Keras, in which it was published."""
+"""The MNIST CNN in Keras, as published."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from keras import layers
 
 
 def build() -> Any:
-    """250,698 parameters; [N, 28, 28, 1] to logits [N, 10], float32 whatever the policy."""
+    """Build the network: [N, 28, 28, 1] to logits [N, 10], always float32.
+
+    250,698 parameters.
+    """
     inputs = keras.Input((28, 28, 1))
     out = inputs
     for width, size, stride in ((6, 3, 1), (12, 6, 2), (24, 6, 2)):

@@ -8,10 +8,10 @@ from raybench.workloads.keras_init_in_torch import batch_norm, batch_norm_1d, in
 
 
 def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
-    """Convolution without bias, batch norm, ReLU, padded as TensorFlow's SAME.
+    """Convolution without bias, batch norm, ReLU, with TensorFlow's SAME padding.
 
-    SAME pads ceil(size / stride) · stride - stride + kernel - size in all, the odd one at the end. For the sizes here
-    (28 and 14) that is the same on both sides, so torch's symmetric padding is exact.
+    SAME pads ceil(size / stride) · stride - stride + kernel - size in total, an odd one at the end. For the sizes here
+    (28 and 14) both sides are equal, so torch's symmetric padding is exact.
     """
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=(kernel - stride) // 2, bias=False),
@@ -21,7 +21,10 @@ def conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
 
 
 def build() -> nn.Module:
-    """250,698 parameters; [N, 1, 28, 28] to logits [N, 10]."""
+    """Build the network: [N, 1, 28, 28] to logits [N, 10].
+
+    250,698 parameters.
+    """
     model = nn.Sequential(
         conv(1, 6, kernel=3, stride=1),
         conv(6, 12, kernel=6, stride=2),

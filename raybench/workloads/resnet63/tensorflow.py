@@ -1,4 +1,7 @@
-"""The residual network of 63 convolutions in Keras, in which it was published; layers have the names of torch's."""
+"""The residual network of 63 convolutions in Keras, as published.
+
+Layers have the names of torch's.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ def conv_norm(inputs: Any, name: str, width: int, size: int = 3, stride: int = 1
 
 
 def block(inputs: Any, name: str, width: int, stride: int) -> Any:
-    """Two convolutions 3×3 beside the input, which passes a convolution 1×1 of its own where the size changes."""
+    """Two 3×3 convolutions plus a shortcut.
+
+    The shortcut has a 1×1 convolution if the size changes.
+    """
     out = layers.ReLU()(conv_norm(inputs, f"{name}.first", width, stride=stride))
     out = conv_norm(out, f"{name}.second", width)
     shortcut = inputs if stride == 1 else conv_norm(inputs, f"{name}.project", width, 1, stride)
@@ -23,7 +29,10 @@ def block(inputs: Any, name: str, width: int, stride: int) -> Any:
 
 
 def build() -> Any:
-    """15,187,722 parameters; [N, 32, 32, 3] to logits [N, 10], float32 whatever the policy."""
+    """Build the network: [N, 32, 32, 3] to logits [N, 10], always float32.
+
+    15,187,722 parameters.
+    """
     inputs = keras.Input((32, 32, 3))
     out = layers.ReLU()(conv_norm(inputs, "stem", 64))
     for index, width in enumerate([64] * 10 + [128] * 10 + [256] * 10):

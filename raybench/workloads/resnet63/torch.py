@@ -9,9 +9,10 @@ from raybench.workloads.keras_init_in_torch import batch_norm, initialise
 
 
 class Block(nn.Module):
-    """Two convolutions 3×3 beside the input, which passes a convolution 1×1 of its own where the size changes.
+    """Two 3×3 convolutions plus a shortcut.
 
-    A stride of 2 is padded as TensorFlow's SAME pads an even size: one row below and one column to the right.
+    The shortcut has a 1×1 convolution if the size changes. A stride of 2 is padded as TensorFlow's SAME pads an even
+    size: one row below and one column to the right.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -37,7 +38,7 @@ class Block(nn.Module):
 
 
 class ResNet63(nn.Module):
-    """A first convolution, three groups of 10 blocks, the mean over the picture, and a dense layer."""
+    """An initial convolution, three groups of 10 blocks, global mean, dense layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +59,10 @@ class ResNet63(nn.Module):
 
 
 def build() -> nn.Module:
-    """15,187,722 parameters; [N, 3, 32, 32] to logits [N, 10]."""
+    """Build the network: [N, 3, 32, 32] to logits [N, 10].
+
+    15,187,722 parameters.
+    """
     model = ResNet63()
     initialise(model)
     return model

@@ -1,11 +1,10 @@
-"""A residual U-net that finds mask and depth of what stands before a background; its first published form.
+"""A residual U-net for foreground mask and depth; its first published form.
 
 Published: an epoch in 2,331 s on a P100 and about 740 s on a TPUv2-8, "3X"; derived from its logs: 1.96 ×. On a P100
-17,500 pictures in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at
-1e-2 on the GPU, SGD at .08 with 8 × 32 on the TPU. Its own 400,000 pictures are private: these are synthetic, and the
-data set's name says so.
-`model: {concatenate: true}` is the form before it, which ran out of the card's memory at batch 128;
-`model: {side: 32}` has pictures of 32×32, for a processor or a trial run.
+17,500 images in 170.1, 157.5, 149.6 and 145.6 s at batches of 16, 32, 64 and 128, and out of memory at 256. Adam at
+1e-2 on the GPU, SGD at .08 with 8 × 32 on the TPU. The original 400,000 images are private: these are synthetic, as the
+data set's name says. `model: {concatenate: true}` is the earlier form, which ran out of the card's memory at batch 128;
+`model: {side: 32}` has images of 32×32, for a CPU or a test run.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ WORKLOAD = Workload(
         "warmup_epochs": 0,
     },
     # Of its millions of ReLUs some always have an input within rounding of 0. Measured: torch against TensorFlow on two
-    # cores, pictures of 32×32, batches of 16.
+    # cores, images of 32×32, batches of 16.
     parity_tolerance={
         "gradients": 0.006,  # 0.0018; torch alone, in its two memory layouts: 0.0013
         "statistics": 0.03,  # 0.0083

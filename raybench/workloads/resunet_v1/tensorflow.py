@@ -12,11 +12,13 @@ from raybench.workloads.resunet_tensorflow import conv, logits, pre_activated, r
 
 
 def build(concatenate: bool = False, side: int = SIDE) -> Any:
-    """30,264,844 parameters where it adds; [N, side, side, 6] to logits [N, 2, side, side], float32 always.
+    """Build the network: [N, side, side, 6] to logits [N, 2, side, side], always float32.
+
+    30,264,844 parameters without `concatenate`.
 
     Args:
-        concatenate: its first form, which puts beside one another what this one adds.
-        side: of the pictures; the weights are the same for each.
+        concatenate: build the earlier form, which concatenates where this one adds.
+        side: of the images; the weights are independent of it.
     """
     inputs = keras.Input((side, side, 6))
     skips, out = [], inputs

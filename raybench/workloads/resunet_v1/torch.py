@@ -1,4 +1,4 @@
-"""The first residual U-net in PyTorch, in which it was published."""
+"""The first residual U-net in PyTorch, as published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from raybench.workloads.resunet_torch import Residual, Up, conv, pre_activated
 
 
 class ResUNet(nn.Module):
-    """One way down, and two ways up: the mask's is given the depth's at every scale."""
+    """One encoder and two decoders.
+
+    The mask's decoder receives the depth decoder's output at every scale.
+    """
 
     def __init__(self, concatenate: bool) -> None:
         super().__init__()
@@ -38,10 +41,12 @@ class ResUNet(nn.Module):
 
 
 def build(concatenate: bool = False, side: int = SIDE) -> nn.Module:
-    """30,264,844 parameters where it adds; [N, 6, side, side] to logits [N, 2, side, side].
+    """Build the network: [N, 6, side, side] to logits [N, 2, side, side].
+
+    30,264,844 parameters without `concatenate`.
 
     Args:
-        concatenate: its first form, which puts beside one another what this one adds.
-        side: of the pictures; the weights are the same for each.
+        concatenate: build the earlier form, which concatenates where this one adds.
+        side: of the images; the weights are independent of it.
     """
     return ResUNet(concatenate)

@@ -1,9 +1,9 @@
-"""A residual U-net that finds mask and depth of what stands before a background; its second published form.
+"""A residual U-net for foreground mask and depth; its second published form.
 
-Published: 1,151 s an epoch on a P100, 15 epochs of AdamW with a decay of .01 and a one-cycle rate up to .1, which rises
-for 30 % of the run; here the rise and the fall are straight lines. Its own 400,000 pictures are private: these are
-synthetic, and the data set's name says so. The loss is one number an example, so the root is taken for each picture.
-`model: {side: 32}` has pictures of 32×32, for a processor or a trial run.
+Published: 1,151 s per epoch on a P100, 15 epochs of AdamW with a decay of .01 and a one-cycle rate up to .1, which
+rises for 30 % of the run; here the rise and the fall are straight lines. The original 400,000 images are private: these
+are synthetic, as the data set's name says. The loss is one number per example, so the root is taken per image. For a
+CPU or a test run, `model: {side: 32}` has images of 32×32.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raybench.workloads.twins import twins
 DOWN = (32, 64, 128, 256, 512)
 DEPTH = (256, 128, 64, 16)
 MASK = (64, 64, 32, 16)
-"""Channels of the way down, the stem first, and of both ways up."""
+"""Channels of the encoder, the stem first, and of both decoders."""
 
 WORKLOAD = Workload(
     name="resunet_v2",

@@ -13,10 +13,12 @@ from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 
 
 def build(side: int = SIDE) -> Any:
-    """15,855,712 parameters; [N, side, side, 6] to logits [N, 2, side, side], float32 whatever the policy.
+    """Build the network: [N, side, side, 6] to logits [N, 2, side, side], always float32.
+
+    15,855,712 parameters.
 
     Args:
-        side: of the pictures; the weights are the same for each.
+        side: of the images; the weights are independent of it.
     """
     inputs = keras.Input((side, side, 6))
     skips, out = [], conv(inputs, DOWN[0], 5, "stem")

@@ -1,4 +1,4 @@
-"""The second residual U-net in PyTorch, in which it was published."""
+"""The second residual U-net in PyTorch, as published."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from raybench.workloads.resunet_v2 import DEPTH, DOWN, MASK
 
 
 class ResUNet(nn.Module):
-    """One way down, and two ways up: the mask's is given the depth's at every scale."""
+    """One encoder and two decoders.
+
+    The mask's decoder receives the depth decoder's output at every scale.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,9 +47,11 @@ class ResUNet(nn.Module):
 
 
 def build(side: int = SIDE) -> nn.Module:
-    """15,855,712 parameters; [N, 6, side, side] to logits [N, 2, side, side].
+    """Build the network: [N, 6, side, side] to logits [N, 2, side, side].
+
+    15,855,712 parameters.
 
     Args:
-        side: of the pictures; the weights are the same for each.
+        side: of the images; the weights are independent of it.
     """
     return ResUNet()
