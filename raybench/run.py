@@ -245,7 +245,18 @@ class _Session:
                 new_job = replace(new_job, labels=label, host_busy=self._busy)
                 return self._evidence.complete(new_job, placement.work, self._folder)
 
-            def sink(event: Event) -> None:
+            def sink(event: Event) -> Event | None:
+                if event.get("status") == TrialStatus.LOST:
+                    # It may have completed when its worker, which passes events on, was gone.
+                    unsent = self._history.unsent((event["trial"], event["attempt"]))
+                    if unsent and unsent[-1].get("status") not in (None, TrialStatus.LOST):
+                        for each in unsent:
+                            record(each)
+                        return unsent[-1]
+                record(event)
+                return None
+
+            def record(event: Event) -> None:
                 event = journal.append(event)
                 self._history.take(event)
                 self._evidence.take(event)

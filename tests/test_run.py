@@ -37,6 +37,7 @@ from raybench.run import DEFAULT_STORE, Options, run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.sync import sync
 from raybench.tracking.tracker import MemoryTracker
+from raybench.trial.record import record
 
 TROUBLES = WORKLOADS / "troubles.py"
 
@@ -185,6 +186,7 @@ import os, signal, sys
 from pathlib import Path
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
+from raybench.trial.record import record
 from raybench.run import Options, run_grid
 from raybench.tracking.mlflow import MlflowClient
 
@@ -249,6 +251,30 @@ def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
     sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content.to_json()))
     sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
     raise KeyboardInterrupt
+
+
+def test_a_trial_that_completed_after_its_worker_was_gone_is_not_lost(grid, monkeypatch):
+    ends = []
+
+    def run(self, dispatcher, make_job, sink, tell):
+        while placement := dispatcher.next():
+            work = placement.work
+            if not work.check:
+                job = make_job(placement)
+                sink(events.trial_started(work.name, work.attempt, cell=job.cell.to_json()))
+                list(record(job))  # it trains, and its events reach nobody
+                ends.append(sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST)))
+            dispatcher.release(work.name, work.attempt, lost=work.check is None and not ends[-1])
+
+    monkeypatch.setattr(InlineExecutor, "run", run)
+    first, _ = grid(DIGITS)
+    assert [end["status"] for end in ends] == ["completed", "completed"]
+    assert [row.counts for row in first.rows] == [RunCounts(1, 1)] * 2
+    assert [attempt.status for attempt in first.latest.values()] == ["completed"] * 2
+    assert all(attempt.epochs for attempt in first.latest.values())
+    monkeypatch.undo()
+    _, again = grid(DIGITS)
+    assert again == []
 
 
 def test_damage_in_the_journal_is_told_once_and_what_is_whole_counts(grid):

@@ -12,7 +12,8 @@ from raybench.monitoring.host_load import HostLoad
 from raybench.planning.node import Node
 
 MakeJob = Callable[[AssignedWork], Job]
-Sink = Callable[[Event], None]
+Sink = Callable[[Event], Event | None]
+"""Records an event. For an attempt that is given up as lost it returns the end that the attempt's own record has."""
 Tell = Callable[[str], None]
 
 

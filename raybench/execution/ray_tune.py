@@ -168,13 +168,14 @@ class _Listener(_NotForDisk, tune.Callback):  # type: ignore[misc]
             if self._watch:
                 self._watch.check_soon()
             self._presence.suspect(trial.config["node"])
-        if self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST):
-            self._tell(failure_event(job, status, error))
+        if (job.trial, job.attempt) in {(each.work.name, each.work.attempt) for each in self._dispatcher.running}:
+            own_end = self._tell(failure_event(job, status, error))
+            self._dispatcher.release(job.trial, job.attempt, lost=status == TrialStatus.LOST and not own_end)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: Event) -> Event | None:
         """Pass an event on; an error is stored, because Tune converts every error to text."""
         try:
-            self._sink(event)
+            return self._sink(event)
         except RaybenchError as error:
             self.refusal = error
             raise
@@ -400,11 +401,12 @@ class RayTuneExecutor:
                     self._run(dispatcher, make_job, sink, tell)
                 except RayGoneError as gone:
                     endings += 1
+                    if endings <= RESTARTS:
+                        tell(RESTARTED.format(why=gone))
+                    self.close()  # a trial could still complete while its worker lives
                     self._give_back(dispatcher, sink, str(gone))
                     if endings > RESTARTS:
                         raise ExecutionError(ENDED.format(why=gone, restarts=RESTARTS)) from None
-                    tell(RESTARTED.format(why=gone))
-                    self.close()
         except KeyboardInterrupt:
             for work in [placement.work for placement in dispatcher.running]:
                 dispatcher.release(work.name, work.attempt)
@@ -422,9 +424,10 @@ class RayTuneExecutor:
         """Release the work that ran when Ray ended: trials are lost (retried while retries remain), checks restart."""
         error = {"type": "RayGone", "message": reason}
         for work in [placement.work for placement in dispatcher.running]:
-            dispatcher.release(work.name, work.attempt, lost=True, begun=not work.check)
+            own_end = None
             if not work.check:
-                sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=error))
+                own_end = sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=error))
+            dispatcher.release(work.name, work.attempt, lost=not own_end, begun=not work.check)
 
     def _run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run through Tune until nothing is left.

@@ -126,6 +126,10 @@ class GridHistory:
         with self._lock:
             return self.attempts[key].copy()
 
+    def unsent(self, key: Key) -> list[Event]:
+        """The events in an attempt's own record that nobody received."""
+        return _missing(self.attempts.get(key) or Attempt(*key), _own(self.folder, key))
+
     def _read(self) -> None:
         check_journal(self.path)
         try:
