@@ -63,8 +63,8 @@ import sys
 from raybench.execution import fork_server
 from raybench.trial import record
 
-keep = record.keep
-record.keep = lambda folder, event: None if "{WITHOUT}" in folder.parts else keep(folder, event)
+append_event = record.append_event
+record.append_event = lambda folder, event: None if "{WITHOUT}" in folder.parts else append_event(folder, event)
 fork_server.main(*sys.argv[1:])
 """
 """The fork template, whose trials keep no journal of their own in a folder that says so."""
