@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,9 @@ from raybench.core.job import Target
 
 LARGEST = 2**63
 """Upper limit of whole numbers in a journal; a larger one is treated as damage."""
+
+LARGEST_FLOAT = 1e100
+"""The same of other numbers: sums of squares of smaller ones do not overflow."""
 
 
 CELL_PARTS = ("workload", "data", "device", "engine", "settings")
@@ -80,9 +82,9 @@ def whole_in(value: Any) -> int | None:
 
 
 def number_in(value: Any) -> float | None:
-    """A finite number, or None."""
+    """A finite number of which a float can hold the square, or None."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if abs(value) < LARGEST_FLOAT else None
     integer = whole_in(value)
     return None if integer is None else float(integer)
 

@@ -1,9 +1,12 @@
+import math
+
 import pytest
 
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results.attempt import Attempt, apply_event, attempts, latest
+from raybench.results.parsing import number_in
 
 TRIAL = "e5728b716bd9-r2"
 
@@ -192,3 +195,8 @@ def test_an_error_whose_texts_are_none_is_read_without_them():
     error = {"type": 7, "message": ["x"], "phase": "train", "asked_bytes": 9}
     (attempt,) = attempts([events.trial_ended("a-r0", 1, "failed", error=error)]).values()
     assert attempt.error == {"phase": "train", "asked_bytes": 9}
+
+
+@pytest.mark.parametrize("seconds", [1e200, -1e101, math.nan, math.inf])
+def test_a_number_whose_square_no_float_holds_is_damage(seconds):
+    assert number_in(seconds) is None and number_in(1e99) == 1e99

@@ -19,6 +19,7 @@ from raybench.core.events import Event
 from raybench.core.identity import canonical
 from raybench.core.text import join_words
 from raybench.results.attempt import Attempt, Key
+from raybench.results.parsing import valid_values_in
 
 PAUSE_S = 3600.0
 """Duration of a pause without work that ends a session, in seconds.
@@ -117,7 +118,7 @@ def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[st
     for attempt in attempts:
         if times := span_of(attempt):
             spans_by_host.setdefault(str(attempt.host.get("name")), []).append((*times, set()))
-    for event in canaries:
+    for event in map(valid_values_in, canaries):
         try:
             at = datetime.fromisoformat(str(event.get("t"))).timestamp()
         except (ValueError, OverflowError):

@@ -190,3 +190,8 @@ def test_the_report_cautions_of_it():
 
 def codes(row):
     return {finding.code for told in row.findings.values() for finding in told}
+
+
+def test_a_canary_with_a_number_that_is_none_is_left_out():
+    damaged = {**canary(5), "subject": {"device": {"threads": float("nan")}}}
+    assert found(grid(), [damaged, canary(5)]) == found(grid(), [canary(5)])
