@@ -1,6 +1,7 @@
 """The notebooks run from top to bottom, in a kernel of their own; the first on a made-up grid."""
 
 import json
+import shutil
 
 import nbformat
 import pytest
@@ -51,6 +52,13 @@ def test_cross_hardware_on_a_made_up_grid(tmp_path, monkeypatch):
     assert kinds.count("image/svg+xml") >= 6
     assert "neither" not in text and "no device of the grid has a price_per_hour" in text
     assert "Time to the target" in text and "ratio" in text
+
+
+@pytest.mark.slow
+def test_cross_hardware_without_any_grid_of_ones_own(tmp_path, monkeypatch):
+    shutil.copytree(NOTEBOOKS / "recorded", tmp_path / "recorded")
+    text, kinds = ran("cross_hardware.ipynb", tmp_path, monkeypatch)
+    assert "trains `digits_cnn`" in text and kinds.count("image/svg+xml") >= 5
 
 
 @pytest.mark.slow
