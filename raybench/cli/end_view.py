@@ -81,7 +81,7 @@ def _next(outcome: Outcome) -> list[str]:
     if outcome.plan.spec.smoke:
         lines.append("these are no results of the grid: that is the same command without --smoke")
     if outcome.interrupted:
-        lines.append("the same command goes on where this one was stopped")
+        lines.append("run the same command again to continue")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:

@@ -29,7 +29,7 @@ def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: F
     Args:
         spec: the grid, without the invalid parts.
         raw: the file's data.
-        invalid: the paths of what is wrong already and left out of `spec`; nothing is said that rests on them.
+        invalid: paths of values reported as invalid and left out of `spec`; findings that need them are skipped.
         base: the folder of the file.
     """
     yield from _twice(spec, raw)

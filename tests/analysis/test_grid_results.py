@@ -17,7 +17,7 @@ def test_labels_name_what_varies():
     assert wide.label(wide.cells[-1]) == "gpu b128 wd5e-4"
     assert wide.label(wide.cells[-1], without=("device",)) == "b128 wd5e-4"
     alone = made_up(("gpu",))
-    assert alone.label(alone.cells[0]) == "gpu b256 wd5e-4", "where nothing varies, where it is"
+    assert alone.label(alone.cells[0]) == "gpu b256 wd5e-4", "without a varying axis: device and settings"
 
 
 def test_run_counts_of_what_did_not_complete():

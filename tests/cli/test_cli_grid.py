@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(grid, digits, monkeypat
     said = grid(digits)
     assert said.status == 130
     assert "1 trial run now" in said.out
-    assert said.lines[-1] == "the same command goes on where this one was stopped"
+    assert said.lines[-1] == "run the same command again to continue"
     journal = [json.loads(line) for line in Path("raybench-results/digits/journal.jsonl").read_text().splitlines()]
     assert [event["status"] for event in journal if event["event"] == "trial_ended"] == ["completed"]
     assert grid(digits).lines[0] == "digits: 1 of 2 trials to run, 1 done before"

@@ -16,7 +16,7 @@ MINIMAL = "name: x\nworkload: digits_cnn\n"
 
 @pytest.fixture
 def complaints(tmp_path, monkeypatch):
-    """What is said of a file with this text after its two first lines, with these changes."""
+    """The error message for a grid file with this text after its first two lines, and these changes."""
     monkeypatch.chdir(tmp_path)
 
     def load(text: str | bytes, *changes: str, head: str = MINIMAL) -> list[str]:

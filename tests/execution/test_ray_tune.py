@@ -187,7 +187,7 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, mlflow_results, 
     if times == 1:
         assert ends[3:] == [("trial_ended", "killed"), ("grid_ended", None)]
         assert "1/2 completed, 1 killed" in " ".join(said.split())
-        assert "the same command goes on where this one was stopped" in said
+        assert "run the same command again to continue" in said
         ended = {"FINISHED": 1, "KILLED": 2}
     else:
         subprocess.run([*raybench, "sync", "--results", str(results)], env=environ, check=True, capture_output=True)

@@ -217,7 +217,7 @@ def test_the_next_writer_ends_the_runs_of_its_own_folder_and_no_others(store, dr
     next_writer = MlflowWriter(store, "owners", history, "next")
     next_writer.put_summary(Summary("next", {}, {"lost": 1}))
     assert next_writer.close() == 0
-    # A search while the living one writes may miss the run that is being written.
+    # One search, on a loaded machine, missed runs while the other process was writing; the cause is not known.
     eventually(lambda: statuses() == (["FAILED", "RUNNING"], ["FAILED", "FINISHED", "RUNNING"]), 30)
     assert living.communicate("go on\n", timeout=120)[0].split() == ["0"]
     assert statuses() == (["FAILED", "FINISHED"], ["FAILED", "FAILED", "FINISHED"]), "the living one left no summary"

@@ -112,7 +112,7 @@ def test_a_trial_is_told_of_its_proof():
     assert right.labels["grid"] == "g"
     assert wrong.labels["decay_check"]["factor"] == 8.0
     assert wrong.labels["decay_check"]["says"] == "failed: acts as 8 × λ"
-    assert right.warnings == wrong.warnings == [], "the proof is not said twice"
+    assert right.warnings == wrong.warnings == [], "the result is reported once"
     assert unknown == job(cell(optimizer="adam"))
 
 
