@@ -79,16 +79,17 @@ def command(
     Each trial trains a real model in a process of its own, on a device of its own. Everything is kept: the same
     command again runs only what is missing, and prints the same table.
     """
-    from raybench.config import load_grid
+    from raybench.execution.executors import make_executor
+    from raybench.planning.grid_options import read_grid, selection
 
     if smoke and find_max_batch:
         raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
-    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:
-        return _find_max_batch(spec, opt.executor(address, inline), results, opt.selection(where, spec), strict)
+        return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
     from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.run import DEFAULT_STORE, Options, run_grid
@@ -96,13 +97,13 @@ def command(
     options = Options(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=opt.selection(where, spec),
+        where=selection(where, spec),
         retry=frozenset(retry),
         rerun=rerun,
         strict=strict,
         checks=not no_checks,
     )
-    outcome = run_grid(spec, opt.executor(address, inline), Display(), options)
+    outcome = run_grid(spec, make_executor(address, inline), Display(), options)
     show_end(outcome)
     return outcome.exit_status
 
