@@ -1,22 +1,43 @@
-"""raybench: which hardware trains your model faster, by how much, and with what certainty.
+"""Which hardware trains your model faster, by how much, and with what certainty.
 
+<<<<<<< HEAD
 `raybench grid FILE` is the way in; see README.md. From Python:
 
 - `Workload`: a model, its data and its recipe; what a file of your own defines.
 - `Data`, `Split`: what a workload's own `data` function returns.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `load`: results as tidy tables, from a journal, an MLflow store or elsewhere.
+=======
+- `run_grid`: run a grid and get its results.
+- `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
+- `report`: write the report of results as an HTML page.
+>>>>>>> api
 - `published`: the published results that come with raybench.
+- `Results`: what `run_grid` and `load` return.
+- `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
+- `RaybenchError`: the base class of every error that raybench raises on purpose.
+
+The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 """
 
+<<<<<<< HEAD
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+=======
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+>>>>>>> api
 
 from raybench._version import __version__
 from raybench.datasets.splits import Data, Split
+from raybench.errors import RaybenchError
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from raybench.sources import load, published
     from raybench.training import Trial, current_trial
 
@@ -34,4 +55,198 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
+=======
+    from raybench.reporting.results import Results
+    from raybench.sources.published_results import Publication
+    from raybench.tracking.tracker import Tracker
+
+__all__ = [
+    "Data",
+    "RaybenchError",
+    "Results",
+    "Split",
+    "Workload",
+    "__version__",
+    "load",
+    "published",
+    "report",
+    "run_grid",
+]
+
+
+def run_grid(
+    grid: str | Path | Mapping[str, Any],
+    *,
+    results: str | Path = "raybench-results",
+    set: Mapping[str, Any] | None = None,
+    where: Mapping[str, Any] | None = None,
+    repeats: int | None = None,
+    smoke: bool = False,
+    synthetic_data: bool = False,
+    rerun: bool = False,
+    retry: Collection[str] = (),
+    tracking: str | Tracker | None = "default",
+    checks: bool = True,
+    address: str | None = None,
+    inline: bool = False,
+    progress: bool = True,
+) -> Results:
+    """Run the missing trials of a grid and return its results.
+
+    Everything is kept in the results folder: the same call again runs only what is missing. In a notebook the progress
+    is shown in the cell, in a terminal as a live display, elsewhere as lines.
+
+    Args:
+        grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.
+        results: the results folder.
+        set: changes to the grid by dotted name, such as `{"axes.batch_size": [64, 128]}`.
+        where: run only the cells with these values, such as `{"device": "cpu"}`.
+        repeats: repeats of each cell, instead of the grid's.
+        smoke: run a few steps of a few cells on the CPU, to see whether the grid works; its numbers are not results.
+        synthetic_data: train on generated data of the same shape, without a download: only times mean anything.
+        rerun: run every trial again.
+        retry: statuses of finished trials to run again, such as `["failed"]`.
+        tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
+            MLFLOW_TRACKING_URI, or a database in the results folder.
+        checks: run the checks around the trials: weight decay, roofline, canary.
+        address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
+        inline: run trials in this process, without Ray: for a debugger, not for measurements.
+        progress: show the progress.
+
+    Returns:
+        The results of the whole grid, also of trials of earlier calls. Trials that failed do not raise an error:
+        `results.trials["status"]` has their status.
+
+    Raises:
+        RaybenchError: the grid, its workload or its data cannot be used, or its trials cannot be run; the message says
+            why.
+        KeyboardInterrupt: the user stopped the grid; finished trials are kept.
+
+    Example:
+        >>> import raybench
+        >>> tiny = {"name": "tiny", "workload": "digits_cnn", "epochs": 2, "axes": {"batch_size": [32, 128]}}
+        >>> results = raybench.run_grid(tiny, inline=True, checks=False, tracking=None, progress=False)
+        >>> results
+        Results(tiny: 2 cells, 2 trials)
+        >>> results.trials["status"].tolist()
+        ['completed', 'completed']
+    """
+    import json
+
+    from raybench.cli.notebook import progress_display
+    from raybench.execution.executors import make_executor
+    from raybench.planning.grid_options import read_grid, selection
+    from raybench.planning.plan import format_value
+    from raybench.reporting.results import Results
+    from raybench.run import Options
+    from raybench.run import run_grid as run
+    from raybench.sources.journal import of_history
+
+    source = grid if isinstance(grid, Mapping) else Path(grid)
+    changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
+    spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set")
+    cells = selection([f"{axis}={format_value(value)}" for axis, value in (where or {}).items()], spec, "where")
+    options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
+    outcome = run(spec, make_executor(address, inline), progress_display() if progress else None, options)
+    if outcome.interrupted:
+        raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")
+    return Results([of_history(spec.name, outcome.history)], [outcome.report])
+
+
+def load(source: str | Path, grid: str | None = None, attempts: Literal["latest", "all"] = "latest") -> Results:
+    """Load results as tables, comparisons and figures.
+
+    Args:
+        source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
+            its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
+            `published:NAME`, a published result (`published`), or a file of your own in that format (`….yaml`).
+        grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
+        attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
+            if several users ran the same trial on one store, `latest` is one of theirs.
+
+    Raises:
+        RaybenchError: there is no such source, its content is invalid, or the MLflow store cannot be reached.
+
+    Example:
+        >>> import raybench
+        >>> results = raybench.load("raybench-results", grid="quickstart")
+        >>> results.comparison("batch_size", baseline=32)[["weight_decay", "runs", "baseline_runs"]]
+           weight_decay  runs  baseline_runs
+        0        0.0000     3              3
+        1        0.0005     3              3
+        >>> raybench.load("raybench-results", grid="quickstar")
+        Traceback (most recent call last):
+        ...
+        raybench.errors.UsageError: raybench-results: no results of a grid quickstar; did you mean quickstart?
+    """
+    from raybench.reporting import results
+
+    return results.load(source, grid, attempts)
+
+
+def report(
+    source: Results | str | Path,
+    html: str | Path = "report.html",
+    *,
+    results: str | Path = "raybench-results",
+    grid: str | None = None,
+    baseline: str | Mapping[str, Any] | None = None,
+    smoke: bool = False,
+) -> Path:
+    """Write the report of results as one HTML page that needs nothing else.
+
+    Args:
+        source: results, a grid file, the name of a grid in the results folder, or any source of `load`.
+        html: the page to write.
+        results: the results folder.
+        grid: the grid to report if the source has several.
+        baseline: what the others are compared with, if it is not the grid's: a device, or values by axis, such as
+            `{"batch_size": 32}`.
+        smoke: report the grid's smoke run instead of the grid.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RaybenchError: there is no such source, grid or baseline, or the page cannot be written.
+
+    Example:
+        >>> import raybench
+        >>> page = raybench.report("quickstart", "quickstart.html")
+        >>> page.read_text()[:15]
+        '<!DOCTYPE html>'
+    """
+    from raybench.reporting.results import write_report
+
+    return write_report(source, html, results, grid, baseline, smoke)
+
+
+def published() -> dict[str, Publication]:
+    """Return all published results that come with raybench, by name.
+
+    The names are those of `load("published:NAME")`. Each describes the source, its protocol, its timing rule and its
+    caveats.
+
+    Example:
+        >>> import raybench
+        >>> sorted(raybench.published())[:2]
+        ['airbench94', 'davidnet']
+        >>> raybench.load("published:resnet63").trials["device_model"].nunique()
+        3
+    """
+    from raybench import sources
+
+    return sources.published()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Results":
+        from raybench.reporting.results import Results
+
+        return Results
+>>>>>>> api
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

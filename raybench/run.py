@@ -89,7 +89,7 @@ class Outcome:
         report: the report of these results; its `rows` are the comparison, one row per cell.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
-        folder: the grid's own folder in the results folder.
+        history: events and attempts of the grid.
         store: the MLflow store, if there is one.
     """
 
@@ -98,7 +98,7 @@ class Outcome:
     report: Report
     ran: int
     ended: Mapping[str, str]
-    folder: Path
+    history: GridHistory
     store: Store | None
     interrupted: bool = False
     strict: bool = False
@@ -112,6 +112,11 @@ class Outcome:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user that are not part of the results."""
         return tuple(self.report.context.warnings)
+
+    @property
+    def folder(self) -> Path:
+        """The grid's own folder in the results folder."""
+        return self.history.folder
 
     @property
     def journal(self) -> Path:
@@ -409,7 +414,7 @@ class _Session:
             report=report,
             ran=self._ran,
             ended=self._ended,
-            folder=self._folder,
+            history=self._history,
             store=self._store,
             interrupted=self._interrupted,
             strict=self._options.strict,

@@ -23,7 +23,8 @@ from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
-from raybench.planning.plan import format_value
+from raybench.errors import UsageError, nearest
+from raybench.planning.plan import format_value, is_written
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
 
@@ -166,6 +167,24 @@ class GridResults:
         ]
         varied_axes = {name: list(values_by_axis[name].values()) for name in axis_names}
         return {name: varied_axes[name] for name in sorted(varied_axes, key=_place)}
+
+    def value_on(self, axis: str, value: Any) -> Any:
+        """Return the grid's value on an axis that a text or a number stands for.
+
+        Raises:
+            UsageError: the grid has no such axis or value; the message has the nearest one.
+        """
+        axis_names = dict.fromkeys(name for cell in self.cells for name in cell.axes)
+        if axis not in axis_names:
+            hint = nearest(axis, axis_names) if axis_names else "there is none"
+            raise UsageError(f"{self.name} has no axis {axis}; {hint}")
+        values = [cell.axes[axis] for cell in self.cells if axis in cell.axes]
+        text = value if isinstance(value, str) else format_value(value)
+        matches = [known for known in values if is_written(text, known)]
+        if not matches:
+            hint = nearest(text, dict.fromkeys(map(format_value, values)))
+            raise UsageError(f"{axis} of {self.name} is never {text}; {hint}")
+        return matches[0]
 
     def label(self, cell: PlannedCell, without: Iterable[str] = ()) -> str:
         """Return a cell's display label.

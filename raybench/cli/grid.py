@@ -81,17 +81,18 @@ def command(
     Each trial trains a real model in a process of its own, on a device of its own. Everything is kept: the same
     command again runs only what is missing, and prints the same table.
     """
-    from raybench.config import load_grid
+    from raybench.execution.executors import make_executor
+    from raybench.planning.grid_options import read_grid, selection
 
     if smoke and find_max_batch:
         raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
-    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:
-        return _find_max_batch(spec, opt.executor(address, inline), results, opt.selection(where, spec), strict)
-    executor = opt.executor(address, inline)  # measures the load of other programs during the slow imports
+        return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
+    executor = make_executor(address, inline)  # measures the load of other programs during the slow imports
     from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.run import DEFAULT_STORE, Options, run_grid
@@ -99,7 +100,7 @@ def command(
     options = Options(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
-        where=opt.selection(where, spec),
+        where=selection(where, spec),
         retry=frozenset(retry),
         rerun=rerun,
         strict=strict,

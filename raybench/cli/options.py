@@ -1,18 +1,12 @@
-"""Options shared by several verbs, and their evaluation."""
+"""Options shared by several verbs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-from raybench.errors import UsageError
-
-if TYPE_CHECKING:
-    from raybench.config import GridSpec
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -54,57 +48,3 @@ synthetic_data: Decorator = click.option(
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine."
 )
-
-
-def cut(spec: GridSpec, smoke: bool) -> GridSpec:
-    """The grid, scaled down if `smoke` is set."""
-    return spec.as_smoke() if smoke else spec
-
-
-def selection(texts: tuple[str, ...], spec: GridSpec) -> list[tuple[str, str]]:
-    """Parse `AXIS=VALUE` texts.
-
-    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
-
-    Raises:
-        UsageError: a text has no `=`, or names an axis or a value that the grid does not have.
-    """
-    from raybench.planning.plan import format_value, is_written
-
-    axes: dict[str, list[Any]] = {"device": ["cpu"]}
-    axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
-    for entry in spec.include:
-        for name, value in entry.items():
-            axes[name] = [*axes.get(name, []), value]
-    pairs = []
-    for text in texts:
-        axis, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not axis:
-            raise UsageError(f"--where {text}: say AXIS=VALUE, such as --where device=cpu")
-        if axis not in axes:
-            matches = get_close_matches(axis, axes, n=1)
-            hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(axes)}"
-            raise UsageError(f"--where {text}: {spec.name} has no axis {axis}; {hint}")
-        axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
-        if not axis_values and spec.axes.get(axis) != "available":
-            choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
-            raise UsageError(f"--where {text}: {axis} of {spec.name} is never {value}; it has {choices}")
-        pairs.append((axis, axis_values[0] if axis_values else value))
-    return pairs
-
-
-def all_changes(texts: tuple[str, ...], repeats: int | None, synthetic_data: bool) -> list[str]:
-    """The changes of `--set` and of its shorthand options."""
-    changes = [*texts, *([f"repeats={repeats}"] if repeats else [])]
-    return [*changes, "synthetic_data=true"] if synthetic_data else changes
-
-
-def executor(address: str | None, inline: bool) -> Any:
-    """The executor: Ray on this machine or on a cluster, or this process."""
-    if inline:
-        from raybench.execution.inline import InlineExecutor
-
-        return InlineExecutor()
-    from raybench.execution.deferred_ray import DeferredRayExecutor
-
-    return DeferredRayExecutor(address)

@@ -56,21 +56,26 @@ def command(
     """
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
+<<<<<<< HEAD
     from raybench.cli.cell_table import cell_table, headline, price_line, states
     from raybench.cli.console import page, print_text
     from raybench.config import load_grid
+=======
+    from raybench.execution.executors import make_executor
+>>>>>>> api
     from raybench.planning.estimate import Estimator
+    from raybench.planning.grid_options import read_grid, selection
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
     from raybench.planning.resume import missing_work
     from raybench.reporting.sentences import plain
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
 
-    spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
-    with closing(opt.executor(address, inline)) as executor:
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
+    with closing(make_executor(address, inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
-    plan = make_plan(spec, nodes, root, opt.selection(where, spec), executor.isolation)
+    plan = make_plan(spec, nodes, root, selection(where, spec), executor.isolation)
     history = GridHistory.read(grid_folder(results, spec.name) / JOURNAL)
     if history.damaged_lines:
         log.warning("%s", damage(history.path, history.damaged_lines))

@@ -1,45 +1,76 @@
-"""From a grid file, and what the command line changes in it, to a `GridSpec`."""
+"""From a grid file or a mapping, and changes to it, to a `GridSpec`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from raybench.config.grid import GridSpec
 from raybench.config.validate import validate
-from raybench.config.yaml_document import Document, dotted, read_yaml
+from raybench.config.yaml_document import Document, Place, dotted, read_yaml
 from raybench.errors import GridFileError, Problem
 
 MAX_BYTES = 256 * 1024
 
 
-def load_grid(path: Path, changes: Sequence[str] = ()) -> GridSpec:
-    """Read a grid file.
+def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
+    """Read a grid file, or a grid as a mapping.
 
     Args:
-        path: the file.
+        source: the file, or a mapping with the fields of one; its paths are relative to the current folder.
         changes: what is to be different, as `name=value`: the name dotted (`axes.batch_size`), the value YAML. Maps on
             the way are made where they are missing; a list is replaced as a whole.
+        option: the name of the changes in messages.
 
     Raises:
         GridFileError: with every problem of the file and of the changes at once.
     """
-    text = _read(path)
-    document = read_yaml(text, str(path))
+    if isinstance(source, Mapping):
+        return _of_mapping(source, changes, option)
+    text = _read(source)
+    document = read_yaml(text, str(source))
     if document.value is None:
-        raise _error(path, "is empty; see `raybench init` for grids to begin with")
+        raise _error(source, "is empty; see `raybench init` for grids to begin with")
     if not isinstance(document.value, dict):
         place = document.values[()]
         raise GridFileError(
             [Problem(place.file, place.line, place.column, "", "wanted a map (name: value) at the top of the file")]
         )
+    spec = _validated(document, changes, source.parent, option)
+    spec._source_text, spec._source_path = text, source
+    return spec
+
+
+MAPPING = "grid"
+"""Name of a grid without a file in messages."""
+
+
+def _of_mapping(grid: Mapping[str, Any], changes: Sequence[str], option: str) -> GridSpec:
+    document = Document(_plain(grid), values={(): Place(MAPPING)})
+    spec = _validated(document, changes, Path(), option)
+    spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
+    return spec
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Python as YAML has it: tuples and ranges become lists, paths become text."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return list(map(_plain, value))
+    return str(value) if isinstance(value, Path) else value
+
+
+def _validated(document: Document, changes: Sequence[str], base: Path, option: str) -> GridSpec:
     for change in changes:
-        _change(document, change)
-    spec, problems = validate(document, path.parent)
+        _change(document, change, option)
+    spec, problems = validate(document, base)
     if spec is None or problems:
         raise GridFileError(problems)
-    spec._source_text, spec._source_path = text, path
     return spec
 
 
@@ -74,10 +105,10 @@ def _alike(path: Path) -> str:
     return f"; did you mean {path.parent / near[0]}?" if near else ""
 
 
-def _change(document: Document, change: str) -> None:
+def _change(document: Document, change: str, option: str) -> None:
     name, equals, text = change.partition("=")
     # The value may hold a credential, and stands in the command line anyway.
-    label = f"--set {name}=…" if equals else f"--set {change}"
+    label = f"{option} {name}=…" if equals else f"{option} {change}"
     path = tuple(name.strip().split("."))
     if not equals or not all(path):
         problem = "write it as name=value, such as axes.batch_size=[64,128] or repeats=5"

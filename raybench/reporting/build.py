@@ -26,7 +26,6 @@ from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.planning.plan import format_value, is_written
 from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
@@ -34,7 +33,8 @@ from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.sources import mlflow_store, records
-from raybench.sources.result_tables import Record
+from raybench.sources.journal import of_history
+from raybench.sources.result_tables import GridSource, Record
 
 log = logging.getLogger("raybench")
 
@@ -107,22 +107,14 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
     Raises:
         UsageError: no cell has it.
     """
-    values: dict[str, list[Any]] = {}
-    for cell in results.cells:
-        for axis, value in cell.axes.items():
-            values.setdefault(axis, []).append(value)
     baseline = {}
     for text in texts:
         left, equals, right = (part.strip() for part in text.partition("="))
         axis, value = (left, right) if equals else ("device", left)
-        if axis not in values:
-            candidate = nearest(axis, values) if values else "there is none"
-            raise UsageError(f"--baseline {text}: {results.name} has no axis {axis}; {candidate}")
-        matches = [candidate for candidate in values[axis] if is_written(value, candidate)]
-        if not matches:
-            candidate = nearest(value, dict.fromkeys(map(format_value, values[axis])))
-            raise UsageError(f"--baseline {text}: {axis} of {results.name} is never {value}; {candidate}")
-        baseline[axis] = matches[0]
+        try:
+            baseline[axis] = results.value_on(axis, value)
+        except UsageError as error:
+            raise UsageError(f"--baseline {text}: {error}") from None
     return replace(results, baseline=baseline) if baseline else results
 
 
@@ -277,9 +269,21 @@ def _of_journal(
         raise UsageError(
             f"{source}:{damaged_lines[0]}: no event of a journal" if damaged_lines else f"{source}: no trial in it yet"
         )
-    lines = [f"{len(damaged_lines)} damaged lines of the journal are left out"] if damaged_lines else []
-    name = next((run.grid for run in history.attempts.values() if run.grid), None) or grid
-    return from_history(name, history, latest_request(history), [*problems, *lines], all_cells, baseline)
+    return from_grid(of_history(grid, history, tuple(problems)), all_cells, baseline)
+
+
+def from_grid(grid: GridSource, all_cells: bool = False, baseline: Sequence[str] = ()) -> Report:
+    """Return the report of a grid that was loaded (`raybench.sources.load_grids`).
+
+    Args:
+        grid: the grid.
+        all_cells, baseline: see `from_source`.
+    """
+    name, history = grid.name or "", grid.history
+    if history is None:
+        return from_records(name, grid.records, baseline)
+    lines = [f"{len(history.damaged_lines)} damaged lines of the journal are left out"] if history.damaged_lines else []
+    return from_history(name, history, grid.request, [*grid.problems, *lines], all_cells, baseline)
 
 
 def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence[str] = ()) -> Report:

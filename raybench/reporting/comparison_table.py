@@ -142,7 +142,7 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
     from rich.console import Console
 
     page = StringIO()
-    Console(file=page, width=width, color_system=None).print(render(rows, caption, metric))
+    Console(file=page, width=width, color_system=None, force_jupyter=False).print(render(rows, caption, metric))
     lines = printable(page.getvalue()).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

@@ -176,3 +176,47 @@ EPOCHS = (
     *(_column(quantity) for quantity in QUANTITIES if not quantity.key or quantity.missing is None),
 )
 """Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64."""
+
+CELLS = (
+    Column("grid", TEXT, "", "the grid's name"),
+    Column("cell", TEXT, "", "identifies the cell; as in the table of trials"),
+    Column("label", TEXT, "", "the cell's values on the axes that vary, such as `gpu b512 wd5e-4`"),
+    Column("planned", WHOLE, "runs", "requested repeats"),
+    Column("completed", WHOLE, "runs", "completed repeats, which times and metrics are of"),
+    Column("skip", TEXT, "", "the reason why the cell cannot run; missing if it can"),
+    Column("steady_s", NUMBER, "s", "time of a steady epoch, geometric mean over runs"),
+    Column("steady_min_s", NUMBER, "s", "its minimum over runs"),
+    Column("steady_max_s", NUMBER, "s", "its maximum over runs"),
+    Column("metric", TEXT, "", "the metric of quality, such as val/accuracy"),
+    Column("metric_mean", NUMBER, "", "its value after the last epoch, mean over runs; an accuracy is a fraction"),
+    Column("metric_min", NUMBER, "", "its minimum over runs"),
+    Column("metric_max", NUMBER, "", "its maximum over runs"),
+    Column("is_baseline", YES_NO, "", "whether other cells are compared with this one"),
+    Column("speedup", NUMBER, "ratio", "baseline time ÷ time; above 1 if the cell is faster than its baseline"),
+    Column("speedup_low", NUMBER, "ratio", "lower end of its 95% confidence interval; missing with one run"),
+    Column("speedup_high", NUMBER, "ratio", "upper end of its 95% confidence interval; missing with one run"),
+    Column("per_example", YES_NO, "", "whether the speed-up is of examples per second, as epochs differ in size"),
+    Column("target_runs", WHOLE, "runs", "runs that reached the target; missing without a target"),
+    Column("time_to_target_s", NUMBER, "s", "expected training time to the target, with a restart after each miss"),
+    Column("time_to_target_low_s", NUMBER, "s", "lower end of its 95% confidence interval"),
+    Column("time_to_target_high_s", NUMBER, "s", "upper end of its 95% confidence interval"),
+    Column("bottleneck", TEXT, "", "what limits most of its runs: compute, memory, input or overhead"),
+    Column("epoch_price", NUMBER, "currency", "price of a steady epoch, in the grid's currency"),
+    Column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
+    Column("caveats", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
+)
+"""Columns of the table of cells. The axes of the grid have columns by their own names, after these."""
+
+COMPARISON = (
+    Column("label", TEXT, "", "the cell; as in the table of cells"),
+    Column("baseline", TEXT, "", "the label of the cell it is compared with, which differs in the axis alone"),
+    Column("ratio", NUMBER, "ratio", "time of the baseline ÷ time of the cell: above 1 if the cell is faster"),
+    Column("low", NUMBER, "ratio", "lower end of the 95% confidence interval; missing with one run"),
+    Column("high", NUMBER, "ratio", "upper end of the 95% confidence interval; missing with one run"),
+    Column("runs", WHOLE, "runs", "completed runs of the cell"),
+    Column("baseline_runs", WHOLE, "runs", "completed runs of the baseline"),
+    Column("paired", YES_NO, "", "whether the interval compares runs repeat by repeat"),
+    Column("per_example", YES_NO, "", "whether the ratio is of examples per second, as epochs differ in size"),
+    Column("caveats", TEXT, "", "codes of findings that could reverse the comparison, separated by commas"),
+)
+"""Columns of a comparison. The axes of the grid have columns by their own names, after these."""

@@ -1,10 +1,11 @@
-"""Load results from any supported source as tidy tables (`raybench.results.columns`)."""
+"""Load results from any supported source."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,40 +16,33 @@ from raybench.tracking.store import is_uri
 
 if TYPE_CHECKING:
     from raybench.sources.published_results import Publication
-    from raybench.sources.result_tables import Record, Results
+    from raybench.sources.result_tables import GridSource, Record
 
 Attempts = Literal["latest", "all"]
 
 
-def load(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> Results:
-    """Load results as two tables, one of trials and one of epochs.
-
-    `trials` has one row per trial and `epochs` one per epoch; `columns` describes their columns.
+def load_grids(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[GridSource]:
+    """Load the grids of a source.
 
     Args:
-        source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
-            its database's file (`….db`); `published:NAME`, a published result that raybench ships (`published()`), or a
-            file of the user's in the same format (`….yaml`); a CSV of epochs (`….csv`, see
-            `raybench.sources.epochs_csv`).
-        grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
-        attempts: `latest`, the last attempt of each trial that ended by itself (the last of all if none did), or `all`;
-            if several users ran the same trial on one store, `latest` is one of theirs.
+        source: see `raybench.load`.
+        grid: load only this grid; by default all.
+        attempts: the attempts at each trial: "latest" or "all".
 
     Raises:
         UsageError: there is no such source, or its content is invalid; the message gives the place and the reason.
         StoreError: the MLflow store cannot be reached or used.
     """
-    from raybench.sources.result_tables import tables
-
-    with _without_garbage_collection():
-        return tables(records(source, grid, attempts))
+    if attempts not in ("latest", "all"):
+        raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
+    with without_garbage_collection():
+        grids = _of_grid(_grids(str(source), grid), grid, str(source))
+        return [replace(each, records=_chosen(each.records, attempts)) for each in grids]
 
 
 def records(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[Record]:
     """Load results as records, from which the tables are made."""
-    if attempts not in ("latest", "all"):
-        raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
-    return _chosen(_of_grid(_records(str(source), grid), grid, str(source)), attempts)
+    return [record for each in load_grids(source, grid, attempts) for record in each.records]
 
 
 def published() -> dict[str, Publication]:
@@ -63,7 +57,7 @@ def published() -> dict[str, Publication]:
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Disable garbage collection.
 
     The search for cycles among millions of new objects, none of which is in a cycle, takes a quarter of the time.
@@ -77,28 +71,34 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _of_grid(records: list[Record], grid: str | None, source: str) -> list[Record]:
-    """Return the records of the requested grid.
+def _of_grid(grids: list[GridSource], grid: str | None, source: str) -> list[GridSource]:
+    """Return the requested grid.
 
     Raises:
-        UsageError: there are none.
+        UsageError: the source does not have it.
     """
-    grid_records = [record for record in records if grid is None or grid in (record.attempt.grid, record.grid)]
-    if grid is not None and not grid_records:
-        grids = {record.grid or record.attempt.grid or "" for record in records or _records(source, None)}
+    if grid is None:
+        return grids
+    found = [
+        replace(each, records=[record for record in each.records if grid in (record.attempt.grid, record.grid)])
+        for each in grids
+    ]
+    found = [each for each in found if each.records]
+    if not found:
+        names = {each.name or "" for each in grids or _grids(source, None)}
         raise UsageError(
-            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(grids))}" if grids else "")
+            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(names))}" if names else "")
         )
-    return grid_records
+    return found
 
 
-def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
+def _chosen(records: Sequence[Record], attempts: Attempts) -> list[Record]:
     """Return the requested attempts of each trial of each grid.
 
     These are all attempts or the latest one (see `load`).
     """
     if attempts == "all":
-        return records
+        return list(records)
     from raybench.results.attempt import precedence
 
     last: dict[tuple[str | None, str], Record] = {}
@@ -109,13 +109,13 @@ def _chosen(records: list[Record], attempts: Attempts) -> list[Record]:
     return list(last.values())
 
 
-def _records(source: str, grid: str | None) -> list[Record]:
+def _grids(source: str, grid: str | None) -> list[GridSource]:
     from raybench.sources import epochs_csv, journal, mlflow_store
     from raybench.sources import published_results as publications
 
     if source.startswith(publications.PREFIX):
         name = source.removeprefix(publications.PREFIX)
-        return publications.load_named(name).records(name)
+        return _by_grid(publications.load_named(name).records(name))
     path = user_path(source)
     try:
         if not is_uri(source) and path.is_dir():
@@ -125,10 +125,20 @@ def _records(source: str, grid: str | None) -> list[Record]:
         if path.is_file():
             match path.suffix:
                 case ".yaml" | ".yml":
-                    return publications.load_file(path).records(path.stem)
+                    return _by_grid(publications.load_file(path).records(path.stem))
                 case ".csv":
-                    return epochs_csv.load_csv(path)
-            return journal.load_journal(path)
+                    return _by_grid(epochs_csv.load_csv(path))
+            return [journal.load_journal(path)]
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from None
     raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file or folder'}")
+
+
+def _by_grid(records: Sequence[Record]) -> list[GridSource]:
+    """Return the grids of a source without journals."""
+    from raybench.sources.result_tables import GridSource
+
+    grids: dict[str | None, list[Record]] = {}
+    for record in records:
+        grids.setdefault(record.attempt.grid or record.grid, []).append(record)
+    return [GridSource(name, own_records) for name, own_records in grids.items()]

@@ -1,4 +1,4 @@
-"""Load a results folder, a grid's folder or a journal as records."""
+"""Load a results folder, a grid's folder or a journal."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from raybench.analysis.grid_request import latest_request
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt
 from raybench.results.executions import EFFECTIVE, ENDED, PLAN, read_execution
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.sources.result_tables import Record
+from raybench.sources.result_tables import GridSource, Record
 from raybench.tracking.mapping import read_json, requested_repeats
 
 
-def load_folder(folder: Path, grid: str | None) -> list[Record]:
-    """Load the trials of a grid's folder or a results folder.
+def load_folder(folder: Path, grid: str | None) -> list[GridSource]:
+    """Load the grids of a results folder, or the grid of its own folder.
 
     Args:
         folder: the folder.
@@ -27,15 +28,17 @@ def load_folder(folder: Path, grid: str | None) -> list[Record]:
         OSError: a journal cannot be read.
     """
     if has_journal(folder):
-        return load_journal(folder / JOURNAL)
+        return [load_journal(folder / JOURNAL)]
     journals = {name: folder / name / JOURNAL for name in grids_in(folder)}
     if not journals:
         raise UsageError(f"{folder}: no {JOURNAL} in it, nor in a folder in it: no results of raybench")
     paths = [journals[grid]] if grid in journals else list(journals.values())
-    return [record for path in paths for record in load_journal(path)]
+    return list(map(load_journal, paths))
 
 
-def load_journal(path: Path, grid: str | None = None, source: str | None = None) -> list[Record]:
+def load_journal(
+    path: Path, grid: str | None = None, source: str | None = None, problems: tuple[str, ...] = ()
+) -> GridSource:
     """Load every attempt in a journal, with prices and requests if known.
 
     Prices and requested trials are read from the files of the last execution, next to the journal.
@@ -44,6 +47,7 @@ def load_journal(path: Path, grid: str | None = None, source: str | None = None)
         path: the journal.
         grid: the grid's name, if the events do not record it; by default the folder's.
         source: the journal's name in messages; by default its path.
+        problems: descriptions of damaged or missing parts.
 
     Raises:
         UsageError: it contains no events, is not a file, or cannot be read.
@@ -54,8 +58,15 @@ def load_journal(path: Path, grid: str | None = None, source: str | None = None)
         raise UsageError(
             f"{source or path}:{history.damaged_lines[0]}: no event of a journal, which is one JSON object a line"
         )
+    return of_history(name, history, problems)
+
+
+def of_history(name: str, history: GridHistory, problems: tuple[str, ...] = ()) -> GridSource:
+    """Return the results in a grid's history."""
     last = LastExecution(_last_files(history))
-    return [Record(attempt, name, last.columns(attempt)) for attempt in history.attempts.values()]
+    records = [Record(attempt, name, last.columns(attempt)) for attempt in history.attempts.values()]
+    recorded_name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), None)
+    return GridSource(recorded_name or name, records, history, latest_request(history), problems)
 
 
 def _last_files(history: GridHistory) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from raybench.errors import UsageError, nearest
 from raybench.results.executions import EFFECTIVE, FOLDER, PLAN, folder_of
 from raybench.results.journal import JOURNAL
 from raybench.sources.journal import load_journal
-from raybench.sources.result_tables import Record
+from raybench.sources.result_tables import GridSource
 from raybench.tracking.journal_parts import merged
 from raybench.tracking.store import Store, StoreError, is_uri, redacted_errors, store_from_uri
 
@@ -62,8 +62,8 @@ def store_of(source: str, path: Path) -> Store:
     return store_from_uri(source if is_uri(source) else f"sqlite:///{path.as_posix()}")
 
 
-def load_store(store: Store, grid: str | None) -> list[Record]:
-    """Load every trial in the journals of a store.
+def load_store(store: Store, grid: str | None) -> list[GridSource]:
+    """Load the journals of a store.
 
     Raises:
         UsageError: it has no results of raybench, or none of the grid.
@@ -73,7 +73,7 @@ def load_store(store: Store, grid: str | None) -> list[Record]:
         for each in journals:
             for problem in each.problems:
                 log.warning("%s", problem)
-        return [record for each in journals for record in load_journal(each.path, each.grid, f"{store}: {each.grid}")]
+        return [load_journal(each.path, each.grid, f"{store}: {each.grid}", each.problems) for each in journals]
 
 
 @contextmanager

@@ -24,6 +24,9 @@ from raybench.results.epoch import QUANTITIES, Epoch
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+    from raybench.analysis.grid_request import GridRequest
+    from raybench.results.history import GridHistory
+
 LEAVES = {column.leaf: column for column in c.TRIALS if column.leaf}
 _AFTER_ALL = {f"settings.{name}": setting.default for name, setting in TRAINING.items() if setting.optional}
 _TOLD = frozenset(LEAVES) | {"schema", "engine.name", "seed"}
@@ -51,42 +54,26 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Results:
-    """Results as tables.
+class GridSource:
+    """The results of one grid in a source.
 
     Attributes:
-        trials: one row per trial.
-        epochs: one row per epoch; `grid`, `trial` and `attempt` identify the trial.
+        name: the grid's name; None if the source does not name it.
+        records: every attempt, one record each.
+        history: the grid's journal; None if the source has none, as a CSV file.
+        request: the request of the grid's last execution, if it was recorded.
+        problems: descriptions of damaged or missing parts.
     """
 
-    trials: DataFrame
-    epochs: DataFrame
-
-    @property
-    def columns(self) -> DataFrame:
-        """Description of every column: table, name, dtype, unit, meaning."""
-        from pandas import DataFrame
-
-        table_columns = [("trials", column) for column in c.TRIALS] + [("epochs", column) for column in c.EPOCHS]
-        return DataFrame(
-            [
-                {
-                    "table": table,
-                    "name": column.name,
-                    "dtype": column.dtype,
-                    "unit": column.unit,
-                    "meaning": column.meaning,
-                }
-                for table, column in table_columns
-            ]
-        )
-
-    def __repr__(self) -> str:
-        return f"Results({len(self.trials)} trials, {len(self.epochs)} epochs)"
+    name: str | None
+    records: Sequence[Record]
+    history: GridHistory | None = None
+    request: GridRequest | None = None
+    problems: tuple[str, ...] = ()
 
 
-def tables(records: Iterable[Record]) -> Results:
-    """Return both tables, in the order of the records."""
+def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
+    """Return the tables of trials and of epochs, in the order of the records."""
     epochs = []
     records = list(records)
     rows = [_trial(record) for record in records]
@@ -97,7 +84,7 @@ def tables(records: Iterable[Record]) -> Results:
         for epoch in record.attempt.epochs:
             elapsed = round(elapsed + timing.epoch_seconds(epoch), 9)
             epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed))
-    return Results(_frame(rows, c.TRIALS), _frame(epochs, c.EPOCHS))
+    return frame(rows, c.TRIALS), frame(epochs, c.EPOCHS)
 
 
 def _make_labels_distinct(rows: Sequence[dict[str, Any]], records: Sequence[Record]) -> None:
@@ -271,7 +258,7 @@ def _epoch(epoch: Epoch, row: Mapping[str, Any], steady: bool, elapsed: float) -
     }
 
 
-def _frame(rows: list[dict[str, Any]], described: Iterable[c.Column]) -> DataFrame:
+def frame(rows: Sequence[Mapping[str, Any]], described: Iterable[c.Column]) -> DataFrame:
     """Return a frame with every described column, typed, then all other columns."""
     from pandas import DataFrame
 

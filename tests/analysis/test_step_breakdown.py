@@ -67,6 +67,6 @@ def test_the_report_has_a_table_of_them(grid):
 
 
 def test_tables_have_them(run):
-    row = tables([Record(run, "profiled")]).trials.iloc[0]
+    row = tables([Record(run, "profiled")])[0].iloc[0]
     assert row["profile_steps"] == 20
     assert {name: row[f"profile_{name}_s"] for name in SECONDS} == SECONDS

@@ -40,13 +40,13 @@ def epoch(number, energy):
 
 told = [epoch(1, 2.0), launch_ranks.over_ranks([epoch(2, 3.0), epoch(2, 4.0)])]
 (attempt,) = attempts(told).values()
-results = tables([Record(attempt, "g")])
+trials, epochs = tables([Record(attempt, "g")])
 described = {column.name: [column.unit, column.meaning] for column in columns.TRIALS + columns.EPOCHS}
 print(json.dumps({
     "attribute": [epoch.energy_j for epoch in attempt.epochs],
     "described": described["energy_j"],
-    "epochs": list(results.epochs["energy_j"]),
-    "trials": list(results.trials["energy_j"]),
+    "epochs": list(epochs["energy_j"]),
+    "trials": list(trials["energy_j"]),
     "metrics": [mapping.epoch_metrics(epoch)["energy/joules"] for epoch in attempt.epochs],
     "note": "- `energy/joules` (J): used by the device" in mapping.experiment_tags("g", 0)["mlflow.note.content"],
 }))

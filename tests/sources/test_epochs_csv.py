@@ -50,11 +50,11 @@ def test_a_table_of_epochs_that_was_written_comes_back(tmp_path, golden_events):
     from raybench.results.attempt import attempts
     from raybench.sources.result_tables import Record, tables
 
-    told = tables([Record(one, "golden") for one in attempts(golden_events).values()])
-    told.epochs.to_csv(tmp_path / "golden.csv", index=False)
+    trials, epochs = tables([Record(one, "golden") for one in attempts(golden_events).values()])
+    epochs.to_csv(tmp_path / "golden.csv", index=False)
     again = raybench.load(tmp_path / "golden.csv")
-    assert_frame_equal(again.epochs, told.epochs)
-    assert again.trials["steady_s"][0] == told.trials["steady_s"][0] == 3.921
+    assert_frame_equal(again.epochs, epochs)
+    assert again.trials["steady_s"][0] == trials["steady_s"][0] == 3.921
     assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("e5728b716bd9-r0", 0)
 
 

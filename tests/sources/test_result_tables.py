@@ -10,10 +10,11 @@ import pytest
 import raybench
 from raybench.core import events
 from raybench.errors import UsageError
+from raybench.reporting.results import Results
 from raybench.results.attempt import attempts
 from raybench.results.columns import EPOCHS, TRIALS
 from raybench.results.timing import RULES
-from raybench.sources.result_tables import Record, tables
+from raybench.sources.result_tables import GridSource, Record
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TRIAL = "e5728b716bd9-r0"
@@ -21,7 +22,7 @@ STEADY_CPU_S = 7.7
 
 
 def of(told, **known):
-    return tables([Record(attempt, "golden", known) for attempt in attempts(told).values()])
+    return Results([GridSource("golden", [Record(attempt, "golden", known) for attempt in attempts(told).values()])])
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_the_best_accuracy_and_the_examples_it_took(golden_events):
 
 
 def test_nothing_at_all_are_two_empty_tables():
-    empty = tables([])
+    empty = Results([])
     assert len(empty.trials) == len(empty.epochs) == 0
     assert list(empty.trials.columns) == [column.name for column in TRIALS]
 
@@ -275,6 +276,6 @@ def test_labels_that_cells_share_have_what_differs_put_in():
         *of("d-r0", "twice"),
         *of("e-r0", "twice"),
     ]
-    found = tables(records).trials["label"].tolist()
+    found = Results([GridSource("g", records)]).trials["label"].tolist()
     assert found[:2] == ["device_model=T4 knob=none net b32 r0", "device_model=A100 knob=2.5 net b32 r0"]
     assert found[2:] == ["device_model=T4 knob=none net b32 r1", "once", "d twice", "e twice"]

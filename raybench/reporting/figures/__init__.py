@@ -1,7 +1,7 @@
 """Figures of a grid: functions from `GridResults` to a matplotlib `Figure`.
 
-The caller owns the figure. matplotlib is imported when the first figure is drawn, and its `pyplot` never, so no window
-is opened and nothing has to be closed.
+The caller owns the figure. matplotlib is imported when the first figure is drawn, and its `pyplot` only for
+`managed_figures`, so no window is opened and nothing has to be closed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.grid_results import GridResults
 from raybench.reporting.figures import bars, cost, curves, heatmap, time_to_target
-from raybench.reporting.figures.theme import NoDataError, png, styled, svg
+from raybench.reporting.figures.theme import NoDataError, managed_figures, png, styled, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "FigureSpec", "NoDataError", "RenderedFigure", "draw", "png", "rendered_figures", "svg"]
+__all__ = [
+    "FIGURES",
+    "FigureSpec",
+    "NoDataError",
+    "RenderedFigure",
+    "draw",
+    "managed_figures",
+    "png",
+    "rendered_figures",
+    "svg",
+]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BytesIO, StringIO
 from itertools import cycle, islice
 from typing import IO, TYPE_CHECKING, Any
@@ -57,6 +58,22 @@ LETTERS: Mapping[str, Any] = {
 }
 
 
+_make_figure: ContextVar[Callable[..., Figure] | None] = ContextVar("make_figure", default=None)
+"""Maker of figures; by default `matplotlib.figure.Figure`, which opens no window."""
+
+
+@contextmanager
+def managed_figures() -> Iterator[None]:
+    """Context manager in which pyplot manages new figures, so that a notebook displays them."""
+    from matplotlib import pyplot
+
+    token = _make_figure.set(pyplot.figure)
+    try:
+        yield
+    finally:
+        _make_figure.reset(token)
+
+
 class NoDataError(RaybenchError):
     """A figure has no data.
 
@@ -94,7 +111,7 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = (_make_figure.get() or Figure)(figsize=(WIDTH, height), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, list(panels.ravel())
 

@@ -1,0 +1,21 @@
+"""Executors by the options of a command."""
+
+from __future__ import annotations
+
+from raybench.execution.base import Executor
+
+
+def make_executor(address: str | None = None, inline: bool = False) -> Executor:
+    """Return the executor: Ray on this machine or on a cluster, or this process.
+
+    Args:
+        address: the address of a Ray cluster; None for this machine.
+        inline: whether trials run in this process, without Ray.
+    """
+    if inline:
+        from raybench.execution.inline import InlineExecutor
+
+        return InlineExecutor()
+    from raybench.execution.deferred_ray import DeferredRayExecutor
+
+    return DeferredRayExecutor(address)

@@ -1,0 +1,72 @@
+"""The requested part of a grid and changes to it, from options of the command line or of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from raybench.config import GridSpec, load_grid
+from raybench.errors import UsageError
+from raybench.planning.plan import format_value, is_written
+
+
+def read_grid(
+    source: Path | Mapping[str, Any],
+    changes: Sequence[str] = (),
+    repeats: int | None = None,
+    synthetic_data: bool = False,
+    smoke: bool = False,
+    option: str = "--set",
+) -> GridSpec:
+    """Read a grid with changes.
+
+    Args:
+        source, changes, option: see `raybench.config.load_grid`.
+        repeats: the number of repeats, if it is not the grid's own.
+        synthetic_data: whether to train on generated data.
+        smoke: whether to return the grid's smoke run.
+
+    Raises:
+        GridFileError: the grid or a change is not valid.
+    """
+    all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
+    all_changes += ["synthetic_data=true"] if synthetic_data else []
+    spec = load_grid(source, all_changes, option)
+    return spec.as_smoke() if smoke else spec
+
+
+def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:
+    """Parse `AXIS=VALUE` texts.
+
+    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
+
+    Args:
+        texts: the texts.
+        spec: the grid.
+        option: the name of the option in messages.
+
+    Raises:
+        UsageError: a text has no `=`, or names an axis or a value that the grid does not have.
+    """
+    axes: dict[str, list[Any]] = {"device": ["cpu"]}
+    axes |= {name: list(values) for name, values in spec.axes.items() if values != "available"}
+    for entry in spec.include:
+        for name, value in entry.items():
+            axes[name] = [*axes.get(name, []), value]
+    pairs = []
+    for text in texts:
+        axis, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not axis:
+            raise UsageError(f"{option} {text}: say AXIS=VALUE, such as {option} device=cpu")
+        if axis not in axes:
+            matches = get_close_matches(axis, axes, n=1)
+            hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(axes)}"
+            raise UsageError(f"{option} {text}: {spec.name} has no axis {axis}; {hint}")
+        axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
+        if not axis_values and spec.axes.get(axis) != "available":
+            choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
+            raise UsageError(f"{option} {text}: {axis} of {spec.name} is never {value}; it has {choices}")
+        pairs.append((axis, axis_values[0] if axis_values else value))
+    return pairs

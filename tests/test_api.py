@@ -1,0 +1,330 @@
+"""The public Python API: its names, its examples, its types, and what it returns."""
+
+import doctest
+import inspect
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import ROOT
+from support.made_up_grids import cell_of, contract_events, told
+
+import raybench
+from raybench.cli.grid import command
+from raybench.execution.inline import InlineExecutor
+from raybench.reporting import plots, results
+from raybench.results.columns import CELLS, COMPARISON
+
+GRID = {
+    "name": "small",
+    "workload": "digits_cnn",
+    "epochs": 1,
+    "steps_per_epoch": 3,
+    "examples": {"train": 256, "val": 64},
+    "threads": 1,
+    "axes": {"batch_size": [32, 64]},
+    "baseline": {"batch_size": 32},
+}
+QUIET = {"tracking": None, "checks": False, "inline": True, "progress": False}
+
+
+def write_journal(folder, events):
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    return folder
+
+
+@pytest.fixture
+def contract(tmp_path):
+    """The results of the grid whose numbers `formats.md` has: a CPU and a device of twice its speed."""
+    return raybench.load(write_journal(tmp_path / "made_up", contract_events()))
+
+
+@pytest.fixture
+def quickstart(tmp_path, monkeypatch):
+    """A current folder with the recorded results of the quick start, as the examples expect them."""
+    shutil.copytree(ROOT / "notebooks" / "recorded", tmp_path / "raybench-results")
+    monkeypatch.chdir(tmp_path)
+
+
+def examples():
+    modules = [raybench, results, plots]
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = {test.name: test for module in modules for test in finder.find(module) if test.examples}
+    return [
+        pytest.param(test, id=name, marks=[pytest.mark.slow] if name == "raybench.run_grid" else [])
+        for name, test in found.items()
+    ]
+
+
+@pytest.mark.usefixtures("quickstart")
+@pytest.mark.parametrize("example", examples())
+def test_the_examples_in_docstrings_are_true(example):
+    said = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert outcome.attempted and not outcome.failed, "".join(said)
+
+
+def test_dir_lists_the_public_names_alone():
+    public = {name for name in raybench.__all__ if getattr(raybench, name) is not None}
+    assert dir(raybench) == sorted(raybench.__all__) == sorted(public)
+    own = {
+        name
+        for name, value in vars(raybench).items()
+        if not name.startswith("_") and inspect.isfunction(value) and value.__module__ == "raybench"
+    }
+    assert own <= public
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        raybench.lod  # noqa: B018
+
+
+def test_everything_public_is_documented_with_an_example():
+    functions = [raybench.load, raybench.published, raybench.report, raybench.run_grid, raybench.Results]
+    functions += [getattr(raybench.Results, name) for name in ("cells", "trials", "epochs", "columns", "comparison")]
+    for each in functions:
+        assert "Example:\n" in inspect.getdoc(each) and ">>> " in inspect.getdoc(each), each
+    for name in ("Data", "RaybenchError", "Split", "Workload"):
+        assert inspect.getdoc(getattr(raybench, name))
+    methods = [method for name, method in vars(plots.Plots).items() if not name.startswith("_")]
+    assert methods and all(map(inspect.getdoc, methods))
+
+
+def test_importing_raybench_loads_no_library():
+    heavy = ["numpy", "pandas", "yaml", "pydantic", "click", "rich", "torch", "ray", "mlflow", "matplotlib", "scipy"]
+    code = f"import sys, raybench; raybench.Workload; dir(raybench); print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(raybench.__file__).parent / "py.typed").is_file()
+
+
+USER = """
+from pathlib import Path
+from typing import assert_type
+
+import raybench
+
+results = raybench.run_grid("grid.yaml", where={"device": "cpu"}, set={"repeats": 3}, tracking=None)
+assert_type(results, raybench.Results)
+assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Results)
+assert_type(raybench.report(results), Path)
+results.comparison("device", baseline="cpu")
+results.plot.speedup().figure.savefig("speedup.png")
+try:
+    raybench.load("missing")
+except raybench.RaybenchError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("", ""), ("raybench.load(3)", "arg-type"), ("raybench.run_grid('g.yaml', repeat=3)", "call-arg")],
+)
+def test_a_users_program_is_checked_by_mypy(tmp_path, line, problem):
+    (tmp_path / "program.py").write_text(USER + line + "\n")
+    program = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml")]
+    done = subprocess.run(
+        [*program, "--follow-imports", "silent", str(tmp_path / "program.py")], capture_output=True, text=True, cwd=ROOT
+    )
+    if problem:
+        assert f"[{problem}]" in done.stdout and "Found 1 error in 1 file" in done.stdout
+    else:
+        assert done.returncode == 0, done.stdout
+
+
+def test_run_grid_has_the_options_of_the_command():
+    renamed = {
+        "changes": "set",
+        "tracking_uri": "tracking",
+        "no_tracking": "tracking",
+        "no_checks": "checks",
+        "file": "grid",
+    }
+    not_of_python = {"strict", "find_max_batch"}  # an exit status, and another job
+    options = {param.name for param in command.params} - not_of_python
+    parameters = set(inspect.signature(raybench.run_grid).parameters)
+    assert {renamed.get(name, name) for name in options} == parameters - {"progress"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A results folder, and what `run_grid` returns for a grid without a file."""
+    folder = tmp_path_factory.mktemp("small")
+    return folder, raybench.run_grid(GRID, results=folder, **QUIET)
+
+
+def test_a_grid_from_python_is_run_and_returned(small):
+    folder, found = small
+    assert repr(found) == "Results(small: 2 cells, 2 trials)"
+    assert found.trials["status"].tolist() == ["completed"] * 2
+    assert found.cells["batch_size"].tolist() == [32, 64] and found.cells["completed"].tolist() == [1, 1]
+    assert found.comparison("batch_size")["runs"].tolist() == [1]
+    loaded = raybench.load(folder, grid="small")
+    assert (
+        loaded.trials.equals(found.trials) and loaded.epochs.equals(found.epochs) and loaded.cells.equals(found.cells)
+    )
+    assert "batch_size" in found.report.context.text, "the report shows the grid, as YAML"
+
+
+def test_the_same_call_again_runs_nothing_and_options_choose(small, monkeypatch):
+    folder, _ = small
+    begun = []
+    run = InlineExecutor.run
+    monkeypatch.setattr(InlineExecutor, "run", lambda self, *rest: begun.append(1) or run(self, *rest))
+    again = raybench.run_grid(GRID, results=folder, **QUIET)
+    assert len(again.trials) == 2 and not begun
+    more = raybench.run_grid(GRID, results=folder, where={"batch_size": 64}, set={"repeats": 2}, **QUIET)
+    assert begun and more.trials["batch_size"].value_counts().to_dict() == {64: 2, 32: 1}
+    assert more.cells["planned"].tolist() == [2]
+
+
+def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(InlineExecutor, "run", stop)
+    with pytest.raises(KeyboardInterrupt, match="the same call runs the rest"):
+        raybench.run_grid(GRID, results=tmp_path, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: raybench.run_grid("quickstrt.yaml"),
+            "quickstrt.yaml: there is no such file; did you mean quickstart.yaml?",
+        ),
+        (lambda: raybench.run_grid({"name": "g"}), "grid: workload: "),
+        (
+            lambda: raybench.run_grid(GRID | {"learning_rat": 1}),
+            "grid: learning_rat: ",
+        ),
+        (
+            lambda: raybench.run_grid(GRID, set={"axes.batch_size": 0}),
+            "set axes.batch_size=…: axes.batch_size: ",
+        ),
+        (
+            lambda: raybench.run_grid(GRID, where={"batch_sise": 32}),
+            "where batch_sise=32: small has no axis batch_sise; did you mean batch_size?",
+        ),
+        (
+            lambda: raybench.run_grid(GRID, where={"batch_size": 31}),
+            "where batch_size=31: batch_size of small is never 31; it has 32, 64",
+        ),
+        (lambda: raybench.run_grid(GRID, repeats=0), "set repeats=…: repeats: "),
+        (lambda: raybench.load("raybench-result"), "raybench-result: there is no such file or folder"),
+        (lambda: raybench.report("quickstar"), "did you mean quickstart?"),
+        (lambda: raybench.report("quickstart", "no/such/folder.html"), "cannot be written: No such file or directory"),
+        (
+            lambda: raybench.report("quickstart", baseline={"batch_size": 31}),
+            "batch_size of quickstart is never 31; there are 32, 128",
+        ),
+        (
+            lambda: raybench.load("raybench-results").comparison("devise"),
+            "quickstart has no axis devise; did you mean device?",
+        ),
+        (
+            lambda: raybench.load("raybench-results").comparison("device"),
+            "device of quickstart has one value, cpu; compare batch_size or weight_decay",
+        ),
+        (
+            lambda: raybench.load("raybench-results").plot.speedup("batch_size", 31),
+            "batch_size of quickstart is never 31; there are 32, 128",
+        ),
+        (lambda: raybench.load("raybench-results").plot.time_and_cost(), "no device of the grid has a price_per_hour"),
+        (lambda: raybench.load("published:resnet63").comparison("device"), "resnet63 is a published result"),
+    ],
+)
+@pytest.mark.usefixtures("quickstart")
+def test_wrong_use_is_one_clear_line(call, message):
+    Path("quickstart.yaml").write_text("name: quickstart\n")
+    with pytest.raises(raybench.RaybenchError) as raised:
+        call()
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_comparison_has_the_ratio_that_the_contract_has(contract):
+    (row,) = contract.comparison("device", baseline="cpu").to_dict("records")
+    assert [round(row[name], 2) for name in ("ratio", "low", "high")] == [2.02, 1.97, 2.08]
+    assert (row["device"], row["baseline"], row["runs"], row["baseline_runs"]) == ("other", "cpu", 3, 3)
+    (other,) = contract.comparison("device", baseline="other").to_dict("records")
+    assert (other["device"], round(1 / other["ratio"], 2)) == ("cpu", 2.02)
+    assert contract.comparison("device").iloc[0]["device"] == "other", "the grid's own baseline"
+
+
+def test_cells_and_comparisons_have_the_columns_that_are_described(contract):
+    for frame, table, described in (
+        (contract.cells, "cells", CELLS),
+        (contract.comparison("device"), "comparison", COMPARISON),
+    ):
+        assert [name for name in frame.columns if name != "device"] == [column.name for column in described]
+        assert {name: str(frame[name].dtype) for name in frame.columns if name != "device"} == {
+            column.name: column.dtype for column in described
+        }
+        texts = contract.columns[contract.columns["table"] == table]
+        assert texts["name"].tolist() == [column.name for column in described] and all(texts["meaning"])
+        for column in described:
+            assert column.name.endswith("_s") == (column.unit == "s")
+    row = contract.cells.set_index("device").loc["cpu"]
+    assert (round(row["steady_s"], 4), row["completed"], row["is_baseline"]) == (4.0498, 3, True)
+
+
+def test_a_notebook_shows_the_answer_and_the_table(contract):
+    html = contract._repr_html_()
+    assert "other" in html and "2.02" in html and "<table>" in html and "baseline" in html
+    assert "2.02" in str(contract) and "s/epoch" in str(contract)
+    assert repr(contract) == "Results(made_up: 2 cells, 6 trials)"
+    published = raybench.load("published:resnet63")
+    assert "159.42" in published._repr_html_() and "GTX 1080" in str(published)
+
+
+def test_names_from_files_are_no_html(tmp_path):
+    events = [
+        event
+        for device in ("cpu", "<b>gpu</b>")
+        for event in told(cell_of(device), 0, [1.0, 1.0, 1.0, 1.0], [0.5] * 4, profile=device)
+    ]
+    html = raybench.load(write_journal(tmp_path / "g", events))._repr_html_()
+    assert "<b>" not in html and "&lt;b&gt;gpu" in html
+
+
+def test_several_grids_have_common_tables_and_reports_of_their_own(tmp_path):
+    for name in ("one", "two"):
+        events = [{**event, "grid": name} for event in contract_events()]
+        write_journal(tmp_path / name, events)
+    both = raybench.load(tmp_path)
+    assert both.cells["grid"].tolist() == ["one", "one", "two", "two"]
+    assert both._repr_html_().count("<table>") == 2 and "two" in str(both)
+    with pytest.raises(raybench.RaybenchError, match=r"results of 2 grids \(one, two\): choose one"):
+        both.comparison("device")
+    page = raybench.report(raybench.load(tmp_path, grid="two"), tmp_path / "two.html", baseline="other")
+    assert "<h1>two</h1>" in page.read_text()
+
+
+def test_an_empty_result_says_so():
+    nothing = raybench.Results([])
+    assert (repr(nothing), str(nothing), nothing._repr_html_()) == ("Results(no grid: 0 cells, 0 trials)",) * 2 + ("",)
+    assert len(nothing.cells) == 0
+    with pytest.raises(raybench.RaybenchError, match="no trial in these results yet"):
+        nothing.comparison("device")
+
+
+@pytest.mark.usefixtures("quickstart")
+def test_each_figure_is_axes_that_pyplot_manages():
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+
+    found = raybench.load("raybench-results")
+    names = [name for name in dir(plots.Plots) if not name.startswith("_")]
+    for name in set(names) - {"time_and_cost"}:
+        axes = getattr(found.plot, name)()
+        assert isinstance(axes, Axes) and pyplot.fignum_exists(axes.figure.number), name
+        pyplot.close(axes.figure)
+    assert all(name in repr(found.plot) for name in names)
