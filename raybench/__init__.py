@@ -1,35 +1,22 @@
 """Which hardware trains your model faster, by how much, and with what certainty.
 
-<<<<<<< HEAD
-`raybench grid FILE` is the way in; see README.md. From Python:
-
-- `Workload`: a model, its data and its recipe; what a file of your own defines.
-- `Data`, `Split`: what a workload's own `data` function returns.
-- `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
-- `load`: results as tidy tables, from a journal, an MLflow store or elsewhere.
-=======
 - `run_grid`: run a grid and get its results.
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
->>>>>>> api
 - `published`: the published results that come with raybench.
 - `Results`: what `run_grid` and `load` return.
+- `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
 - `RaybenchError`: the base class of every error that raybench raises on purpose.
 
 The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 """
 
-<<<<<<< HEAD
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-=======
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
->>>>>>> api
 
 from raybench._version import __version__
 from raybench.datasets.splits import Data, Split
@@ -37,36 +24,20 @@ from raybench.errors import RaybenchError
 from raybench.workloads.base import Workload
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from raybench.sources import load, published
-    from raybench.training import Trial, current_trial
-
-__all__ = ["Data", "Split", "Trial", "Workload", "__version__", "current_trial", "load", "published"]
-
-_LATER = {
-    "Trial": "raybench.training",
-    "current_trial": "raybench.training",
-    "load": "raybench.sources",
-    "published": "raybench.sources",
-}
-"""What is loaded when it is asked for, and from where: a file that defines a workload needs nothing of it."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-=======
     from raybench.reporting.results import Results
     from raybench.sources.published_results import Publication
     from raybench.tracking.tracker import Tracker
+    from raybench.training import Trial, current_trial
 
 __all__ = [
     "Data",
     "RaybenchError",
     "Results",
     "Split",
+    "Trial",
     "Workload",
     "__version__",
+    "current_trial",
     "load",
     "published",
     "report",
@@ -240,11 +211,14 @@ def published() -> dict[str, Publication]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Trial", "current_trial"):
+        from raybench import training
+
+        return getattr(training, name)
     if name == "Results":
         from raybench.reporting.results import Results
 
         return Results
->>>>>>> api
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

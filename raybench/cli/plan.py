@@ -56,13 +56,9 @@ def command(
     """
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
-<<<<<<< HEAD
     from raybench.cli.cell_table import cell_table, headline, price_line, states
     from raybench.cli.console import page, print_text
-    from raybench.config import load_grid
-=======
     from raybench.execution.executors import make_executor
->>>>>>> api
     from raybench.planning.estimate import Estimator
     from raybench.planning.grid_options import read_grid, selection
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines

@@ -76,6 +76,6 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
 
 
 def test_it_is_in_the_documentation(moonlight):
-    tables = runpy.run_path(str(ROOT / "docs" / "tables.py"))
+    tables = runpy.run_path(str(ROOT / "docs" / "generate.py"))
     assert "| `moonlight` | the moon was full | the moon's share |" in tables["caveats"]()
     assert "moonlight" not in tables["cautions"]()
