@@ -248,7 +248,10 @@ class Kills:
             dying = family(victim)
             rays_own = {find(name, driver.pid) for name in RAYS_OWN} if target in RAYS_OWN else set()
             seen |= family(driver.pid)
-            os.kill(victim, signal.SIGKILL)
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:  # it has just ended by itself
+                continue
             self.state["kills"] += 1
             counted = self.state["by_target"]
             counted[target] = counted.get(target, 0) + 1

@@ -92,14 +92,13 @@ def test_a_reader_who_has_had_enough():
     command.stderr.close()
 
 
-def test_the_readme_names_the_options_there_are():
+def test_the_options_in_the_readme_exist():
     from raybench.cli.grid import command
 
     there = {name for option in command.params for name in option.opts if name.startswith("--")}
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
-    assert {name for name in there if f"`{name}" not in readme and f" {name}`" not in readme} == set(), "not told of"
     section = re.split(r"\n##+ ", readme.split("\n## Commands\n")[1])[0]
-    assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there, "told of and not there"
+    assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there
     for verb, arguments in re.findall(r"^\| `raybench (\w+) ?([^`]*)`", section, re.MULTILINE):
         params = import_module(f"raybench.cli.{verb}").command.params
         wanted = [part.strip("[]") for part in arguments.split() if part.isupper()]
