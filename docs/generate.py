@@ -82,10 +82,10 @@ def _setting(setting: Setting) -> str:
     ignored = f"; ignored by {code(sorted(setting.ignored_by))}" if setting.ignored_by else ""
     affected = [effect.value.replace("_", " ") for effect in Effect if effect in setting.affects]
     lines = [
-        f"Default: `{default}`" if default else "Default: that of the workload or the machine",
+        f"Default: `{default}`" if default else "Default: depends on the workload, other settings or the machine",
         f"Examples: {code(map(_yaml, setting.examples))}",
         f"Frameworks: {engines}{ignored}",
-        f"Affects: {', '.join(affected) or 'nothing of the above'}",
+        f"Affects: {', '.join(affected) or 'none of these'}",
     ]
     return f"### `{setting.name}`\n\n{setting.description}\n\n" + "\n".join(f"- {line}" for line in lines)
 
@@ -106,7 +106,7 @@ def device_keys() -> str:
 
 def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [
-        (f"`{name}`", f"{key['description']} Such as {code(map(_yaml, key['examples']))}.")
+        (f"`{name}`", f"{key['description']} Example: {code(map(_yaml, key['examples'][:1]))}")
         for name, key in properties.items()
     ]
     return table(("key", "meaning"), rows)
