@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, kinds
+import click
+
+from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, FindingKind, kinds
+from raybench.cli import group
 from raybench.config.error_messages import flow
 from raybench.config.schema import json_schema
 from raybench.core import events
@@ -51,18 +54,21 @@ def device_kinds() -> str:
 
 def caveats() -> str:
     """The findings that can change a verdict."""
-    rows = [
-        (f"`{kind.code}`", kind.condition, kind.bias, kind.remedy)
-        for kind in kinds().values()
-        if kind.severity == CAVEAT
-    ]
-    return table(("finding", "reported if", "its time may be too long by", "remedy"), rows)
+    return _findings(CAVEAT)
 
 
 def cautions() -> str:
     """The findings without a magnitude."""
-    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.severity == CAUTION]
-    return table(("caution", "reported if", "remedy"), rows)
+    return _findings(CAUTION)
+
+
+def _findings(severity: str) -> str:
+    return "\n\n".join(_finding(kind) for kind in kinds().values() if kind.severity == severity)
+
+
+def _finding(kind: FindingKind) -> str:
+    lines = {"Reported if": kind.condition, "Its time may be too long by": kind.bias, "Remedy": kind.remedy}
+    return f"### `{kind.code}`\n\n" + "\n".join(f"- {head}: {text}." for head, text in lines.items() if text)
 
 
 def settings() -> str:
@@ -76,10 +82,10 @@ def _setting(setting: Setting) -> str:
     ignored = f"; ignored by {code(sorted(setting.ignored_by))}" if setting.ignored_by else ""
     affected = [effect.value.replace("_", " ") for effect in Effect if effect in setting.affects]
     lines = [
-        f"Default: `{default}`" if default else "Default: that of the workload or the machine",
+        f"Default: `{default}`" if default else "Default: depends on the workload, other settings or the machine",
         f"Examples: {code(map(_yaml, setting.examples))}",
         f"Frameworks: {engines}{ignored}",
-        f"Affects: {', '.join(affected) or 'nothing of the above'}",
+        f"Affects: {', '.join(affected) or 'none of these'}",
     ]
     return f"### `{setting.name}`\n\n{setting.description}\n\n" + "\n".join(f"- {line}" for line in lines)
 
@@ -100,7 +106,7 @@ def device_keys() -> str:
 
 def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [
-        (f"`{name}`", f"{key['description']} Such as {code(map(_yaml, key['examples']))}.")
+        (f"`{name}`", f"{key['description']} Example: {code(map(_yaml, key['examples'][:1]))}")
         for name, key in properties.items()
     ]
     return table(("key", "meaning"), rows)
@@ -117,8 +123,8 @@ def epoch_columns() -> str:
 
 
 def _columns(columns: Iterable[Column]) -> str:
-    rows = [(f"`{column.name}`", column.unit or "–", column.meaning.replace("|", "\\|")) for column in columns]
-    return table(("column", "unit", "meaning"), rows)
+    rows = [(f"`{column.name}`", column.meaning, column.unit or "–") for column in columns]
+    return table(("column", "meaning", "unit"), rows)
 
 
 def journal_events() -> str:
@@ -169,6 +175,24 @@ def with_tables(page: str, names: Iterable[str]) -> str:
             raise ValueError(f"no place for the table {name!r}")
         page = f"{before}{opening}{TABLES[name]()}\n{closing}{after}"
     return page
+
+
+def on_pre_build(**_: Any) -> None:
+    """MkDocs: let mkdocs-click show the examples and preformatted lines of the commands' help."""
+    _as_markdown(group)
+
+
+def _as_markdown(command: click.Command) -> None:
+    text = re.sub(
+        r"\n\x08\n(.*?)(?=\n\n|$)", r"\n```text\n\1\n```", inspect.cleandoc(command.help or ""), flags=re.DOTALL
+    )
+    examples = inspect.cleandoc((command.epilog or "").replace("\b", ""))
+    command.help = f"{text}\n\n```text\n{examples}\n```" if examples else text
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if subcommand := command.get_command(context, name):
+                _as_markdown(subcommand)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

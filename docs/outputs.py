@@ -30,7 +30,7 @@ class Output(NamedTuple):
 
 
 OUTPUTS: Mapping[str, Output] = {
-    "plan": Output("plan grids/quickstart.yaml --results none", of_machine=True),
+    "plan": Output("plan grids/quickstart.yaml --results empty", of_machine=True),
     "quickstart": Output("report quickstart --results recorded"),
     "published": Output("report published:resnet63", beginning=True),
 }

@@ -41,13 +41,15 @@ def test_settings_and_keys() -> None:
 
 def test_columns_have_every_column() -> None:
     for name, columns in (("trial columns", TRIALS), ("epoch columns", EPOCHS)):
-        rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| .+ \|$", part(name), re.MULTILINE)
-        assert rows == [(column.name, column.unit or "–") for column in columns]
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", part(name), re.MULTILINE)
+        assert rows == [(column.name, column.meaning, column.unit or "–") for column in columns]
 
 
 def test_findings_have_every_kind_with_its_remedy() -> None:
-    rows = re.findall(r"^\| `(\w+)` .*\| ([^|]+) \|$", part("caveats") + "\n" + part("cautions"), re.MULTILINE)
-    assert dict(rows) == {code: kind.remedy for code, kind in kinds().items()}
+    text = part("caveats") + "\n\n" + part("cautions")
+    remedies = re.findall(r"^### `(\w+)`\n\n(?:- .*\n)+- Remedy: (.*)\.$", text, re.MULTILINE)
+    assert dict(remedies) == {code: kind.remedy for code, kind in kinds().items()}
+    assert len(re.findall("- Its time may be too long by: ", text)) == len(re.findall("###", part("caveats")))
 
 
 def test_events_are_those_of_a_journal() -> None:

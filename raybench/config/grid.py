@@ -21,7 +21,7 @@ class DeviceProfile(Strict):
     kind: v.Kind = Field(description="The kind of device.", examples=["cpu", "cuda"])
     accelerator_type: v.Text | None = Field(
         default=None,
-        description="The one model it must be, as Ray calls it; by default any of its kind.",
+        description="The required accelerator model, by Ray's name; by default any model of the kind.",
         examples=["T4", "A100"],
     )
     framework: v.Framework | None = Field(
@@ -29,48 +29,49 @@ class DeviceProfile(Strict):
     )
     environment: v.Environment | None = Field(
         default=None,
-        description="What its trials run in: a built environment (`raybench env list`), a Python or a virtual "
-        "environment of your own, or a Ray runtime_env; by default the Python that raybench runs in.",
+        description="The Python environment of its trials: a built environment (`raybench env list`), a Python or "
+        "a virtual environment of your own, or a Ray runtime_env; by default the Python that raybench "
+        "runs in.",
         examples=["xla", "~/venvs/torch29", {"env_vars": {"NCCL_DEBUG": "INFO"}}],
     )
     replicas: v.Count | None = Field(
         default=None, description="Copies of the model that share each batch.", examples=[8]
     )
     replication: v.Replication | None = Field(
-        default=None, description="How the replicas are made.", examples=["grouped", "devices", "spmd"]
+        default=None,
+        description="The form of the replicas; see the setting `replication`.",
+        examples=["grouped", "devices", "spmd"],
     )
-    threads: v.Count | None = Field(
-        default=None, description="Threads the framework computes with on the CPU.", examples=[8]
-    )
-    cpus: v.Count | None = Field(default=None, description="CPU cores a trial owns.", examples=[8])
-    count: v.Count = Field(default=1, description="How many accelerators a trial takes.", examples=[1, 4])
+    threads: v.Count | None = Field(default=None, description="CPU threads of the framework.", examples=[8])
+    cpus: v.Count | None = Field(default=None, description="CPU cores of each trial.", examples=[8])
+    count: v.Count = Field(default=1, description="Accelerators of each trial.", examples=[1, 4])
     memory_limit: q.Size | None = Field(
         default=None,
-        description="How much memory each process of its trials may take: bytes, or a text such as 2GiB.",
+        description="Memory limit of each process of its trials: bytes, or a text such as 2GiB.",
         examples=["2GiB"],
     )
     repeats: v.Count | None = Field(
         default=None,
-        description="How many of the grid's repeats its cells are run in at most, such as 1 of a slow reference.",
+        description="Maximum number of repeats of its cells, such as 1 for a slow reference.",
         examples=[1],
     )
     price_per_hour: v.NotNegative | None = Field(
-        default=None, description="What an hour costs, in any one currency for the whole grid.", examples=[0.35]
+        default=None, description="Price of an hour, in any one currency for the whole grid.", examples=[0.35]
     )
     resources: dict[v.Text, v.Positive] | None = Field(
         default=None,
-        description="Custom resources of a Ray cluster that a trial takes, by name: only nodes that have them run it.",
+        description="Custom resources of a Ray cluster that a trial needs, by name: only nodes that have them run it.",
         examples=[{"big": 1}],
     )
     memory_gb: v.Positive | None = Field(
-        default=None, description="Memory in GB that a node must have to run its trials.", examples=[16]
+        default=None, description="Memory in GB that a node needs to run its trials.", examples=[16]
     )
 
 
 class Target(Strict):
     """The quality to reach, for the time it takes: a metric and one bound."""
 
-    metric: v.Text = Field(description="The metric, as it is logged.", examples=["val/accuracy", "val/loss"])
+    metric: v.Text = Field(description="The metric, by its logged name.", examples=["val/accuracy", "val/loss"])
     at_least: float | None = Field(
         default=None, description="Reached when the metric is this or more.", examples=[0.94]
     )
@@ -92,8 +93,8 @@ class Audit(Strict):
 
     aa_test: bool = Field(
         default=False,
-        description="Run the first baseline cell once more under another name: what the two differ by is no difference "
-        "of cells, and the table says whether the interval of their ratio contains 1.",
+        description="Run the first baseline cell once more under another name: the table shows whether the "
+        "interval of their ratio contains 1, as it should.",
         examples=[True],
     )
 
@@ -102,7 +103,7 @@ class Override(Strict):
     """Settings that hold for some cells only."""
 
     when: Condition = Field(
-        description="Which cells: each axis named has the value, or one of the values.", examples=[{"device": "tpu"}]
+        description="The cells: each named axis has the value, or one of the values.", examples=[{"device": "tpu"}]
     )
     set: Settings = Field(description="What holds for them.", examples=[{"precision": "bf16"}])
 
@@ -119,12 +120,10 @@ class GridSpec(Settings):
         include: further points; axes an entry does not name take all their values.
     """
 
-    name: v.Name = Field(
-        description="What the grid is called; the experiment in MLflow.", examples=["cifar_tpu_vs_gpu"]
-    )
+    name: v.Name = Field(description="Name of the grid and of its experiment in MLflow.", examples=["cifar_tpu_vs_gpu"])
     description: v.Text | None = Field(
         default=None,
-        description="What the grid is for, in a sentence.",
+        description="Purpose of the grid, in one sentence.",
         examples=["DavidNet by batch size and weight decay."],
     )
     workload: v.Text = Field(
@@ -133,14 +132,14 @@ class GridSpec(Settings):
     )
     files: list[v.Text] = Field(
         default_factory=list,
-        description="Further files of your own workload: globs and folders below that of the workload file. Modules "
-        "that it imports are found by themselves. An edit of any of them makes another cell.",
+        description="Further files of your own workload: globs and folders below that of the workload file. "
+        "Modules that it imports are added automatically. An edit of any of them makes another cell.",
         examples=[["vocabulary.txt", "layers/*.py"]],
     )
     links: list[v.Text] = Field(
         default_factory=list,
-        description="Files and folders below that of the workload file that trials find as links, such as large data. "
-        "They are no part of the cell.",
+        description="Files and folders below that of the workload file that trials receive as links, such as large "
+        "data. They are not part of the cell's identity.",
         examples=[["images"]],
     )
     synthetic_data: bool = Field(
@@ -151,7 +150,7 @@ class GridSpec(Settings):
     )
     axes: Axes = Field(
         default_factory=dict,
-        description="What is varied: any setting, and device, each with its values; the grid is their product.",
+        description="The axes: device and any setting, each with its values. The grid is their product.",
         examples=[{"device": ["cpu", "cuda"], "batch_size": [64, 128, 512]}],
     )
     repeats: v.Count = Field(
@@ -160,46 +159,49 @@ class GridSpec(Settings):
     seed: v.Seed = Field(default=0, description="The seed of the first repeat; each further one adds 1.", examples=[0])
     devices: dict[str, DeviceProfile] = Field(
         default_factory=dict,
-        description="Names for devices: what each is, what it may use, what it costs.",
+        description="Named devices, each with its kind, resources and price.",
         examples=[{"gpu": {"kind": "cuda", "price_per_hour": 0.35}}],
     )
     baseline: Entry = Field(
         default_factory=dict,
-        description="What the others are compared with: the cell that differs in these axes alone.",
+        description="Values of the baseline: each other cell is compared with the one that differs in these axes "
+        "alone.",
         examples=[{"device": "cpu"}],
     )
     target: Target | None = Field(
         default=None,
-        description="The quality to reach, for the time it takes.",
+        description="The quality to reach; the report has the time to it.",
         examples=[{"metric": "val/accuracy", "at_least": 0.94}],
     )
     stop_at_target: bool = Field(default=False, description="End a trial when it reaches the target.", examples=[True])
     include: list[Entry] = Field(
         default_factory=list,
-        description="Points added to the grid; axes not named take all their values, settings beside axes hold there.",
+        description="Points added to the grid. Axes that are not named take all their values; other settings apply "
+        "at these points only.",
         examples=[[{"device": "cpu", "batch_size": 1024}]],
     )
     exclude: list[Condition] = Field(
         default_factory=list,
-        description="Points taken out of the grid: those where every axis named has the value, or one of the values.",
+        description="Points removed from the grid: those at which every named axis has the value, or one of the "
+        "values.",
         examples=[[{"device": "tpu", "batch_size": [64, 128]}]],
     )
     overrides: list[Override] = Field(
         default_factory=list,
-        description="Settings for some cells only, in order; they go before everything else.",
+        description="Settings for some cells only, in order; they take precedence over all others.",
         examples=[[{"when": {"device": "tpu"}, "set": {"precision": "bf16"}}]],
     )
     audit: Audit = Field(
         default=Audit(),
-        description="What the grid checks of itself beside what it always does.",
+        description="Additional checks of the grid itself.",
         examples=[{"aa_test": True}],
     )
     retries: v.Whole = Field(
-        default=2, description="How often a trial is tried again that the machine broke, not the code.", examples=[2]
+        default=2, description="How many times a trial is tried again if its worker or node was lost.", examples=[2]
     )
     tracking_uri: v.Text | None = Field(
         default=None,
-        description="The MLflow store; by default MLFLOW_TRACKING_URI, then sqlite in the results folder.",
+        description="The MLflow store; by default MLFLOW_TRACKING_URI, or else an SQLite file in the results folder.",
         examples=["http://localhost:5000"],
     )
 

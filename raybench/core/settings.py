@@ -210,7 +210,7 @@ class Settings:
 
     epochs: int | float = setting(
         10,
-        "How often training goes through the training set; the last epoch is shorter where it is not a whole number.",
+        "Number of passes over the training set; if it is not a whole number, the last epoch is shorter.",
         examples=[10, 9.9],
         affects=(),  # the length of a run does not change the time or the convergence of an epoch
         unit="epochs",
@@ -218,7 +218,7 @@ class Settings:
     )
     batch_size: int = setting(
         128,
-        "Examples a step, over all replicas together (the global batch).",
+        "Examples per step, over all replicas together (the global batch).",
         examples=[64, 128, 512],
         affects=(SPEED, CONVERGENCE, MEMORY),
         label="batch",
@@ -227,7 +227,7 @@ class Settings:
     )
     learning_rate: float = setting(
         None,
-        "How far a step moves the weights, for a loss averaged over the batch; the schedule multiplies it.",
+        "The learning rate, for a loss averaged over the batch; the schedule multiplies it.",
         examples=[0.1, 1e-3],
         affects=(CONVERGENCE,),
         optimizers=(*SGD, *ADAM),
@@ -235,8 +235,8 @@ class Settings:
     )
     weight_decay: float = setting(
         0.0,
-        "How strongly weights are pulled to 0, on every trained tensor: λ for a loss averaged over the batch, whatever "
-        "the batch size and the replicas. `decay` says how it is applied.",
+        "The weight decay λ of every trained tensor, for a loss averaged over the batch, independent of batch size "
+        "and replicas. `decay` selects how it is applied.",
         examples=[0.0, 5e-4],
         affects=(CONVERGENCE,),
         label="decay",
@@ -244,20 +244,20 @@ class Settings:
     )
     model: Mapping[str, bool | int | float | str] = setting(
         {},
-        "What the workload lets a grid choose of its model, by name.",
+        "Options of the workload's model, by name.",
         examples=[{"recurrent_dropout": 0.2}],
         affects=(SPEED, CONVERGENCE, MEMORY),
         optional=True,
     )
     optimizer: Literal["sgd", "adam", "adamw"] = setting(
         "sgd",
-        "The rule that turns gradients into steps.",
+        "The optimizer that updates the weights.",
         examples=["sgd", "adam", "adamw"],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
     )
     momentum: float = setting(
         0.9,
-        "For sgd: the share of the last step that is kept.",
+        "For sgd: the momentum.",
         examples=[0.9],
         affects=(CONVERGENCE, MEMORY, WEIGHT_DECAY),
         optimizers=SGD,
@@ -266,14 +266,14 @@ class Settings:
     )
     nesterov: bool = setting(
         True,
-        "For sgd with momentum: Nesterov's form, which looks one step ahead.",
+        "For sgd with momentum: use Nesterov momentum.",
         examples=[True],
         affects=(CONVERGENCE, WEIGHT_DECAY),
         optimizers=SGD,
     )
     betas: tuple[float, ...] = setting(
         (0.9, 0.999),
-        "For adam and adamw: the decay of the two running averages.",
+        "For adam and adamw: the decay rates of the two running averages.",
         examples=[[0.9, 0.999]],
         affects=(CONVERGENCE, WEIGHT_DECAY),
         optimizers=ADAM,
@@ -281,7 +281,7 @@ class Settings:
     )
     eps: float = setting(
         1e-8,
-        "For adam and adamw: what is added to the denominator.",
+        "For adam and adamw: the term added to the denominator.",
         examples=[1e-8],
         affects=(CONVERGENCE, WEIGHT_DECAY),
         optimizers=ADAM,
@@ -289,22 +289,22 @@ class Settings:
     )
     decay: Literal["coupled", "decoupled"] = setting(
         None,
-        "coupled adds λ·w to the gradient before momentum (the default of sgd and adam); decoupled shrinks the weights "
-        "beside the step (the default of adamw).",
+        "coupled adds λ·w to the gradient before momentum (the default of sgd and adam); decoupled shrinks the "
+        "weights separately from the step (the default of adamw).",
         examples=["coupled", "decoupled"],
         affects=(CONVERGENCE, WEIGHT_DECAY),
     )
     decay_rule: Literal["mean", "sum_over_replicas"] = setting(
         "mean",
-        "mean is λ whatever the replicas; sum_over_replicas adds the decay on each replica and sums, as a published "
-        "tutorial did: it acts as replicas × λ.",
+        "mean applies λ for any number of replicas; sum_over_replicas adds the decay on each replica and sums, as "
+        "in a published tutorial: it acts as replicas × λ.",
         examples=["mean", "sum_over_replicas"],
         affects=(CONVERGENCE, WEIGHT_DECAY),
         optional=True,
     )
     parameter_groups: tuple[Mapping[str, Any], ...] = setting(
         (),
-        "Parameters that have a learning rate, a weight decay or a time of their own, by their names in the model.",
+        "Parameters with their own learning rate, weight decay or number of epochs, by their names in the model.",
         examples=[[{"match": "*.bias", "rate_factor": 64.0, "decay_factor": 0.0, "epochs": 3}]],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
         engines=("torch",),
@@ -313,8 +313,8 @@ class Settings:
     )
     lookahead: Mapping[str, Any] | None = setting(
         None,
-        "Slow weights that follow the trained ones every few steps, and to which these go back; the run ends with "
-        "them. false where there are none.",
+        "Slow weights (Lookahead) that follow the trained ones every few steps and replace them; the run ends with "
+        "them. false: none.",
         examples=[{"every": 5, "decay": 0.5, "power": 3.0}, False],
         affects=(SPEED, CONVERGENCE, MEMORY),
         engines=("torch",),
@@ -323,7 +323,7 @@ class Settings:
     )
     label_smoothing: float = setting(
         0.0,
-        "The part of each target that is spread over all classes, in the loss that is trained with.",
+        "The fraction of each target that is spread over all classes in the training loss.",
         examples=[0.1],
         affects=(CONVERGENCE,),
         optional=True,
@@ -332,7 +332,7 @@ class Settings:
     )
     schedule: str | Mapping[str, Any] = setting(
         "constant",
-        "How the learning rate changes, step by step: not at all, in straight lines, or exponentially.",
+        "How the learning rate changes per step: constant, piecewise linear or exponential.",
         examples=[
             "constant",
             {"name": "piecewise_linear", "points": [[0, 0], [5, 1], [24, 0]], "stretch": True},
@@ -343,8 +343,8 @@ class Settings:
     )
     gradient_clipping: float | None = setting(
         None,
-        "The largest L2 norm that the gradients of all parameters may have together: larger ones are scaled down to it "
-        "before the optimizer's step. null: they are not clipped.",
+        "The largest L2 norm of the gradients of all parameters together: larger ones are scaled down to it before "
+        "the optimizer's step. null: no clipping.",
         examples=[1.0, None],
         affects=(SPEED, CONVERGENCE),
         engines=("torch", "tensorflow"),
@@ -354,14 +354,14 @@ class Settings:
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = setting(
         "fp32",
-        "The number format of the heavy arithmetic.",
+        "The number format of matrix products and convolutions.",
         examples=["fp32", "tf32", "bf16", "fp16"],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
     )
     master_weights: bool = setting(
         True,
-        "Keep weights in fp32 whatever the precision (the default). false: weights and gradients have the precision "
-        "too, but for those of batch norms, and the loss is summed, so that small gradients are not lost.",
+        "Keep weights in fp32 for every precision (the default). false: weights and gradients have the precision "
+        "too, except those of batch norms, and the loss is summed, so that small gradients are not lost.",
         examples=[True, False],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
         engines=("torch",),
@@ -369,7 +369,7 @@ class Settings:
     )
     channels_last: bool = setting(
         False,
-        "Keep pictures with the channel innermost in memory, faster on some devices.",
+        "Keep images with the channel as the innermost dimension in memory, which is faster on some devices.",
         examples=[True],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla", "tensorflow"),
@@ -377,28 +377,28 @@ class Settings:
     )
     compile: bool = setting(
         False,
-        "Let the framework compile the model first; the time it takes is recorded.",
+        "Compile the model with the framework's compiler; its time is recorded.",
         examples=[True],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla",),
     )
     input: Literal["device", "host"] = setting(
         "device",
-        "Where the data set lives: on the device, or streamed from the host's memory batch by batch.",
+        "Where the data set is: in the device's memory, or in the host's memory, streamed batch by batch.",
         examples=["device", "host"],
         affects=(SPEED, MEMORY),
     )
     augmentation: tuple[Any, ...] = setting(
         (),
-        "Random changes to training pictures, in order; crop and cutout may be given a size in pixels.",
+        "Random changes of training images, in order; crop and cutout may have a size in pixels.",
         examples=[["crop", "flip", "cutout"], [{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]],
         affects=(SPEED, CONVERGENCE, MEMORY),
         canonical=_augmentations,
     )
     test_time_augmentation: tuple[Any, ...] = setting(
         (),
-        "Further views of each picture in evaluation, over which the model's outputs are averaged: flip adds mirrored "
-        "ones, shift such as are moved.",
+        "Further views of each image in evaluation, over which the model's outputs are averaged: flip adds "
+        "mirrored images, shift adds shifted ones.",
         examples=[["flip", {"shift": 1}]],
         affects=(SPEED, CONVERGENCE),
         optional=True,
@@ -406,7 +406,7 @@ class Settings:
     )
     evaluation_batch_size: int | None = setting(
         None,
-        "Examples a batch during evaluation; it changes memory and time, not the result.",
+        "Examples per batch during evaluation; it changes memory and time, not the result.",
         examples=[1000],
         affects=(SPEED,),
         optional=True,
@@ -424,7 +424,7 @@ class Settings:
     )
     steps_per_execution: int = setting(
         1,
-        "For tensorflow: steps that one call of the compiled training function takes.",
+        "For tensorflow: steps per call of the compiled training function.",
         examples=[1, 50],
         affects=(SPEED, MEMORY),
         ignored_by=("torch", "torch_xla"),
@@ -522,14 +522,14 @@ class RunOptions:
     )
     examples: Mapping[str, int] | None = setting(
         None,
-        "How many examples of each split are used, where not all are.",
+        "Number of examples used of each split, if not all.",
         examples=[{"train": 5000, "val": 1000}],
         affects=(CONVERGENCE, MEMORY),
     )
     profile_steps: int | None = setting(
         None,
-        "Further training steps in which input, forward, loss, backward and optimizer are timed apart, in "
-        "the first repeat of a cell and once its training has ended. They change no result. 0: none.",
+        "Further training steps in which input, forward, loss, backward and optimizer are timed separately, after "
+        "the training of the first repeat of a cell. They change no result. 0: none.",
         examples=[20],
         affects=(),
         ignored_by=("torch_xla", "tensorflow"),
@@ -538,22 +538,22 @@ class RunOptions:
     )
     replicas: int = setting(
         1,
-        "Copies of the model that share each batch, such as the cores of a TPU: each has the batch-norm statistics of "
-        "its own part.",
+        "Copies of the model that share each batch, such as the cores of a TPU; each has the batch-norm statistics "
+        "of its own part.",
         examples=[1, 8],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
         ge=1,
     )
     replication: Literal["grouped", "devices", "spmd"] | None = setting(
         None,
-        "How replicas are made: grouped in one computation on one device, on devices of their own, or spmd, one "
-        "program that XLA spreads over the devices. By default devices where each has one, else grouped.",
+        "How replicas are made: grouped in one computation on one device, on separate devices, or spmd, one "
+        "program that XLA spreads over the devices. By default devices if there is one for each, else grouped.",
         examples=["grouped", "devices", "spmd"],
         affects=(SPEED, MEMORY, WEIGHT_DECAY),
     )
     threads: int | None = setting(
         None,
-        "Threads the framework computes with on the CPU; by default one for each of `cpus`.",
+        "CPU threads of the framework; by default one for each of `cpus`.",
         examples=[8],
         affects=(SPEED,),
         unit="threads",
@@ -561,14 +561,14 @@ class RunOptions:
     )
     cpus: int | None = setting(
         None,
-        "CPU cores a trial owns; a CPU trial owns all of its node by default.",
+        "CPU cores of a trial; by default, a CPU trial has all cores of its node.",
         examples=[8],
         affects=(SPEED,),
         ge=1,
     )
     warmup_epochs: int = setting(
         1,
-        "First epochs that steady times leave out: caches and compilers warm up in them.",
+        "First epochs that steady times leave out, because caches and compilers warm up in them.",
         examples=[1],
         affects=(),
         unit="epochs",
@@ -576,8 +576,8 @@ class RunOptions:
     )
     timeout: float | None = setting(
         None,
-        "How long a trial may take: seconds, or a text such as 90s, 30m, 1h30m. One that takes longer ends with status "
-        "timeout.",
+        "Time limit of a trial: seconds, or a text such as 90s, 30m, 1h30m. A trial that takes longer ends with "
+        "status timeout.",
         examples=["30m", 900],
         affects=(),
         unit="s",
@@ -585,8 +585,8 @@ class RunOptions:
     )
     checkpoint_every: int | None = setting(
         None,
-        "Epochs from one checkpoint of a trial to the next: a trial that is tried again goes on from the last one "
-        "instead of the beginning. By default none are made.",
+        "Epochs between two checkpoints of a trial: a trial that is tried again continues from the last one. By "
+        "default there are none.",
         examples=[1, 10],
         affects=(),
         unit="epochs",
@@ -594,8 +594,8 @@ class RunOptions:
     )
     memory_limit: int | None = setting(
         None,
-        "How much memory each process of a trial on the host's cores may take: bytes, or a text such as 2GiB. One that "
-        "needs more ends with status oom. Kept on Linux; also in a device's profile.",
+        "Memory limit of each process of a trial on the host's cores: bytes, or a text such as 2GiB. A trial that "
+        "needs more ends with status oom. Linux only; also in a device's profile.",
         examples=["2GiB", 1000000000],
         affects=(),
         unit="bytes",

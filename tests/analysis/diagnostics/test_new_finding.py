@@ -77,5 +77,7 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
 
 def test_it_is_in_the_documentation(moonlight):
     tables = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-    assert "| `moonlight` | the moon was full | the moon's share |" in tables["caveats"]()
+    assert "### `moonlight`\n\n- Reported if: the moon was full.\n- Its time may be too long by: the moon's share." in (
+        tables["caveats"]()
+    )
     assert "moonlight" not in tables["cautions"]()
