@@ -5,6 +5,7 @@
 - `report`: write the report of results as an HTML page.
 - `published`: the published results that come with raybench.
 - `Results`: what `run_grid` and `load` return.
+- `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
 - `Workload`, `Data`, `Split`: a workload of your own, in a file that a grid names.
 - `RaybenchError`: the base class of every error that raybench raises on purpose.
 
@@ -26,14 +27,17 @@ if TYPE_CHECKING:
     from raybench.reporting.results import Results
     from raybench.sources.published_results import Publication
     from raybench.tracking.tracker import Tracker
+    from raybench.training import Trial, current_trial
 
 __all__ = [
     "Data",
     "RaybenchError",
     "Results",
     "Split",
+    "Trial",
     "Workload",
     "__version__",
+    "current_trial",
     "load",
     "published",
     "report",
@@ -207,6 +211,10 @@ def published() -> dict[str, Publication]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Trial", "current_trial"):
+        from raybench import training
+
+        return getattr(training, name)
     if name == "Results":
         from raybench.reporting.results import Results
 

@@ -9,6 +9,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
+from threading import Thread
 
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
@@ -31,7 +32,7 @@ from raybench.execution.scheduler import AssignedWork, Dispatcher
 from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import missing_work
-from raybench.reporting.build import files, from_history, page_is_current, write_page
+from raybench.reporting.build import files, from_history, load_libraries, page_is_current, write_page
 from raybench.reporting.report import Report, with_warnings
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
@@ -278,6 +279,9 @@ class _Session:
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
                 with LoadWatch(watch) if self._busy else nullcontext():
                     executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
+                if self._options.report:
+                    Thread(target=load_libraries, name="raybench-report", daemon=True).start()
+                executor.close()  # mostly waiting, while the report's libraries are loaded
             except KeyboardInterrupt:
                 self._interrupted = True
             except JournalError:

@@ -138,7 +138,7 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def golden_journal() -> Path:
-    """The journal that docs/formats.md follows, with made-up numbers."""
+    """The journal that docs/reference/formats.md follows, with made-up numbers."""
     return Path(__file__).parent / "golden" / "journal.jsonl"
 
 

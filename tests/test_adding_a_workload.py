@@ -1,4 +1,4 @@
-"""docs/adding_a_workload.md, followed word for word: its files, its commands and what it says they print."""
+"""docs/tutorial/adding_a_workload.md, followed word for word: its files, its commands and what it says they print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 
-PAGE = (ROOT / "docs" / "adding_a_workload.md").read_text()
+PAGE = (ROOT / "docs" / "tutorial" / "adding_a_workload.md").read_text()
 
 BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`[^\n]*\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 MEASURED = re.compile(r"^[0-9a-f]{12}\b|\d+ cores?|\d+(?:\.\d+)?e[-+]?\d+|\d*\.\d+", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What `docs/formats.md` says is so."""
+"""What `docs/reference/formats.md` says is so."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from raybench.core.ledger import SECTIONS
 from raybench.core.status import TrialStatus
 from raybench.tracking.journal_parts import end_of_lines, missing_parts
 
-PAGE = (Path(__file__).parent.parent / "docs" / "formats.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "formats.md").read_text()
 
 
 def column(heading, number):

@@ -21,7 +21,8 @@ from raybench.run import Options, run_grid
 
 WORKER_GROUP = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template", "numOfHosts"}
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
 
 
 def page(name):
@@ -29,27 +30,25 @@ def page(name):
     return (ROOT / "docs" / f"{name}.md").read_text()
 
 
-def block(heading, language="", text=README):
-    """The first code block below a heading."""
+def block(heading, language, text=README):
+    """The first code block below a heading in that language."""
     section = f"\n{text}".split(f"\n{heading}\n", 1)[1]
-    if language:
-        return re.search(rf"```{language}\n(.*?)```", section, re.DOTALL).group(1)
-    return "\n".join(
-        line[4:] for line in re.search(r"((?:    .*\n|\n)+)", section[section.index("\n    ") :]).group().splitlines()
-    )
+    return re.search(rf"```{language}\n(.*?)```", section, re.DOTALL).group(1)
 
 
 def test_the_grid_file_of_the_readme_loads(tmp_path):
-    (tmp_path / "grid.yaml").write_text(block("## A grid file"))
+    (tmp_path / "grid.yaml").write_text(block("## A grid file", "yaml"))
     spec = load_grid(tmp_path / "grid.yaml")
     assert spec.baseline == {"device": "gpu"}
     assert spec.overrides[0].set.precision == "bf16"
     shipped = (ROOT / "grids" / f"{spec.name}.yaml").read_text()
-    assert shipped[shipped.index("name: ") :].rstrip() == block("## A grid file").strip(), "the same as the shipped one"
+    assert shipped[shipped.index("name: ") :].rstrip() == block("## A grid file", "yaml").strip(), (
+        "the same as the shipped one"
+    )
 
 
 def test_every_command_of_the_published_comparisons_is_a_grid_that_has_something_beside_it():
-    rows = page("published").split("| comparison | command | published |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = page("how_to/published").split("| comparison | command | published |")[1].split("\n\n")[0].splitlines()[2:]
     grids = {path.stem for path in (ROOT / "grids").glob("*.yaml")}
     first = ""
     for row in rows:
@@ -75,7 +74,7 @@ def test_a_workload_of_ones_own_word_for_word(tmp_path):
 
 
 def test_the_files_of_the_cluster_page_have_only_fields_of_ray_and_kuberay():
-    launcher, job = re.findall(r"```yaml\n(.*?)```", page("cluster"), re.DOTALL)
+    launcher, job = re.findall(r"```yaml\n(.*?)```", page("how_to/cluster"), re.DOTALL)
     import ray.autoscaler
 
     schema = json.loads(Path(ray.autoscaler.__file__).with_name("ray-schema.json").read_text())
@@ -96,7 +95,7 @@ def test_the_files_of_the_cluster_page_have_only_fields_of_ray_and_kuberay():
 
 
 def test_the_example_of_tables_word_for_word(capsys):
-    code = block("# Results as tables", "python", page("results_as_tables"))
+    code = block("# Results as tables", "python", page("how_to/results_as_tables"))
     exec(compile(code, "results_as_tables.md", "exec"), {})
     assert capsys.readouterr().out.strip() == code.rpartition("# ")[2].strip()
 
@@ -106,22 +105,38 @@ def test_every_verb_is_in_its_table():
         assert f"`raybench {verb}" in README, verb
 
 
-def test_the_tables_that_come_from_the_code_are_up_to_date():
-    tables = runpy.run_path(str(ROOT / "docs" / "tables.py"))
-    assert {name for names in tables["PAGES"].values() for name in names} == set(tables["TABLES"])
-    for path, names in tables["PAGES"].items():
-        text = (ROOT / path).read_text()
-        assert re.findall("<!-- table: (.*) -->", text) == list(names), path
-        assert tables["with_tables"](text, names) == text, f"{path}: run `python docs/tables.py`"
+def test_the_table_that_comes_from_the_code_is_up_to_date():
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    assert re.findall("<!-- table: (.*) -->", README) == list(generate["IN_README"])
+    assert generate["with_tables"](README, generate["IN_README"]) == README, "run `python docs/generate.py`"
+
+
+@pytest.mark.slow
+def test_outputs_are_up_to_date():
+    outputs = runpy.run_path(str(ROOT / "docs" / "outputs.py"))
+    shown = {}
+    for path in outputs["pages"]():
+        for match in outputs["BLOCK"].finditer(path.read_text()):
+            shown.setdefault(match["name"], set()).add(match["text"])
+    assert shown.keys() == outputs["OUTPUTS"].keys()
+    for name, output in outputs["OUTPUTS"].items():
+        text = outputs["text_of"](output)
+        assert shown[name] == {text} or (output.of_machine and len(shown[name]) == 1), "run `python docs/outputs.py`"
+
+
+def test_the_grid_of_the_tutorial_is_the_shipped_one():
+    shown = block("## 2. Look at the grid file", "yaml", page("tutorial/first_verdict"))
+    shipped = yaml.safe_load((ROOT / "grids" / "quickstart.yaml").read_text())
+    assert yaml.safe_load(shown) == {key: value for key, value in shipped.items() if key != "description"}
 
 
 def test_the_shipped_grids_are_in_their_table():
     shipped = {path.name for path in (ROOT / "grids").glob("*.yaml")}
-    assert set(re.findall(r"^\| `(\w+\.yaml)` \|", README, re.MULTILINE)) == shipped
+    assert set(re.findall(r"^\| `(\w+\.yaml)` \|", page("reference/grids"), re.MULTILINE)) == shipped
 
 
 def test_the_two_commands_are_the_ones_that_are_run():
-    first, second = re.findall(r"^    (pip install .*)$", README, re.MULTILINE)[:2]
+    first, second = re.findall(r"^(pip install .*)$", README, re.MULTILINE)[:2]
     assert first == "pip install . && raybench grid grids/quickstart.yaml"
     assert second == 'pip install -e ".[test,tensorflow]" && pytest'
     assert 'pip install --quiet -e ".[test,tensorflow]"' in (ROOT / ".ci" / "run").read_text()
@@ -130,7 +145,8 @@ def test_the_two_commands_are_the_ones_that_are_run():
 def test_the_readme_is_short_and_links_to_every_page():
     assert len(README.splitlines()) <= 250
     ending = README.split("\n## Documentation\n", 1)[1]
-    assert set(re.findall(r"\(docs/(\w+)\.md\)", ending)) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    pages = {str(path.relative_to(ROOT)) for path in DOCS} - {"docs/index.md"}
+    assert set(re.findall(r"\((docs/[\w/]+\.md)\)", ending)) == pages
 
 
 def anchors(text):
@@ -139,7 +155,7 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if "://" in target:

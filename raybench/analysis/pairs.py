@@ -37,9 +37,6 @@ from raybench.planning.plan import format_value
 from raybench.results import timing
 from raybench.results.attempt import Attempt, Key
 
-UNKNOWN = "?"
-"""The workload of runs that do not record theirs."""
-
 LEARNING = affecting(CONVERGENCE)
 """The settings that affect the number of epochs to a target."""
 
@@ -117,7 +114,6 @@ class Comparison:
     """A cell and its baseline.
 
     Attributes:
-        workload: the name of the workload.
         setting: the values that both share, such as "batch 256, decay 5e-4"; may be empty.
         other: the cell.
         baseline: the other's baseline; None if the cell is the baseline itself, none was named, or the cell with the
@@ -136,7 +132,6 @@ class Comparison:
         target: the quality to reach, if one was set.
     """
 
-    workload: str
     setting: str
     other: CellSummary
     baseline: CellSummary | None = None
@@ -178,13 +173,10 @@ def pairs(
     for number, origin in enumerate(baseline_indices(cells, baseline)):
         cell, cell_runs, side = cells[number], runs[number], sides[number]
         sample_run = next((run for run in cell_runs if run.cell), None)
-        shown_axes = [
-            name for name in varied_axes if name not in fields and name != "workload"
-        ]  # the workload is a field of its own
+        shown_axes = [name for name in varied_axes if name not in fields]
         if "batch_size" in cell.axes and "batch_size" not in (*shown_axes, *fields):
             shown_axes.insert(0, "batch_size")
         pair = Comparison(
-            workload=_workload(sample_run or next((run for group in runs for run in group if run.cell), None)),
             setting=", ".join(axis_value_label(name, cell.axes[name]) for name in shown_axes if name in cell.axes),
             other=side,
             is_baseline=origin == number and not cell.aa_of,
@@ -312,7 +304,3 @@ def _fallback(cell: PlannedCell) -> str:
 def axis_value_label(name: str, value: Any) -> str:
     """Format an axis value in words: "batch 128", "decay 5e-4"."""
     return f"{label(name)} {format_value(value)}"
-
-
-def _workload(run: Attempt | None) -> str:
-    return str(run.cell.workload.name or UNKNOWN) if run else UNKNOWN

@@ -47,7 +47,6 @@ class SpeedupRangeFact(Fact):
 
     other: str
     baseline: str
-    workload: str
     least: float
     most: float
     faster: int
@@ -98,7 +97,6 @@ class BestToTargetFact(Fact):
 
     device: str
     setting: str
-    workload: str
     target: Target
     settings: int
     reaching: int
@@ -222,7 +220,6 @@ def _in_common(pairs: Sequence[Comparison]) -> Paragraph:
     range_fact = SpeedupRangeFact(
         other=speedup_fact.other,
         baseline=speedup_fact.baseline,
-        workload=speedup_fact.workload,
         least=min(speedup.ratio for speedup in speedups),
         most=max(speedup.ratio for speedup in speedups),
         faster=faster,
@@ -274,7 +271,6 @@ def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
             BestToTargetFact(
                 device=device,
                 setting=label,
-                workload=results.workload,
                 target=results.target,
                 settings=settings[device],
                 reaching=len(reaching[device]),

@@ -69,7 +69,7 @@ class SpeedupFact(Fact):
     """The speed-up of the other over the baseline.
 
     Attributes:
-        workload, setting: the workload, and the values that both sides share.
+        setting: the values that both sides share.
         low, high: the 95% interval of the ratio; None with one run.
         per_example: whether it is the ratio of examples per second, because epochs differ in size.
         from_warmup: whether times of warm-up epochs are included.
@@ -81,7 +81,6 @@ class SpeedupFact(Fact):
 
     other: str
     baseline: str
-    workload: str
     setting: str
     ratio: float
     low: float | None
@@ -102,7 +101,6 @@ class AaTestFact(Fact):
     """
 
     name: str
-    workload: str
     setting: str
     ratio: float
     low: float | None
@@ -263,7 +261,6 @@ class EpochTimeFact(Fact):
     """The epoch time of a cell without a baseline."""
 
     name: str
-    workload: str
     setting: str
     seconds: float
     low: float | None
@@ -313,7 +310,6 @@ def speed(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> SpeedupF
     return SpeedupFact(
         other=pair.other.name,
         baseline=baseline.name,
-        workload=pair.workload,
         setting=pair.setting,
         ratio=speedup.ratio,
         low=speedup.low,
@@ -330,9 +326,7 @@ def aa_test(pair: Comparison, baseline: CellSummary, speedup: Speedup) -> AaTest
     """Return the result of an A/A test."""
     result = outcome(speedup.differs, speedup.ratio > 1, is_equal=True)
     samples = _samples(pair.other, baseline)
-    return AaTestFact(
-        baseline.name, pair.workload, pair.setting, speedup.ratio, speedup.low, speedup.high, result, samples
-    )
+    return AaTestFact(baseline.name, pair.setting, speedup.ratio, speedup.low, speedup.high, result, samples)
 
 
 def reasons() -> dict[str, tuple[str, str]]:
@@ -342,7 +336,7 @@ def reasons() -> dict[str, tuple[str, str]]:
     the kinds of findings that can distort a ratio, and the roofline class in which time is spent on launching
     operations.
     """
-    overhead = ("had little to compute for each operation", "how fast operations are started, not the device")
+    overhead = ("had little to compute per operation", "how fast operations are launched, not the device")
     caveats = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == CAVEAT}
     return {OVERHEAD_BOUND: overhead, **caveats}
 
@@ -476,7 +470,7 @@ def epoch_time(pair: Comparison) -> EpochTimeFact | None:
         return None
     low, high = (None if end is None else math.exp(end) for end in (estimate.low, estimate.high))
     name, seconds = pair.other.name, math.exp(estimate.value)
-    return EpochTimeFact(name, pair.workload, pair.setting, seconds, low, high, pair.other.from_warmup, len(times))
+    return EpochTimeFact(name, pair.setting, seconds, low, high, pair.other.from_warmup, len(times))
 
 
 def runs(side: CellSummary) -> RunsFact | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -122,6 +123,7 @@ def main() -> None:
     failure = streams.end()
     if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: the reader has ended
         say(f"standard output is not complete: {failure.strerror}", err=True)
+    gc.freeze()  # otherwise Python looks for garbage in all of Ray, MLflow and pandas before it ends: 1 to 2 s
     # A grid keeps its results in files, so its display may fail; for other commands the output is the result.
     sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,3 +37,24 @@ def page() -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
     return console
+
+
+def print_text(console: Console, text: str, style: str | None = None) -> None:
+    """Print lines of text, wrapped between words if the width is known.
+
+    A continued line keeps its indent. A line that begins with `  raybench` is a command to copy and is not wrapped.
+    """
+    known_width = console.is_terminal or "COLUMNS" in os.environ
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        parts = [line]
+        if known_width and not line.startswith("  raybench"):
+            parts = textwrap.wrap(
+                line,
+                console.width,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        for part in parts or [""]:
+            console.print(part, style=style, soft_wrap=True)

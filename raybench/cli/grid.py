@@ -55,6 +55,7 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
     is_flag=True,
     help="Train nothing, but find the largest batch that fits on each device, in a fresh process for each try.",
 )
+@click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
 @click.option("--inline", is_flag=True, help="Trials in this process, without Ray: for a debugger, not for numbers.")
 def command(
     file: Path,
@@ -72,6 +73,7 @@ def command(
     no_checks: bool,
     address: str | None,
     find_max_batch: bool,
+    timing: bool,
     inline: bool,
 ) -> int:
     """Run what is missing of the grid in FILE, and print the comparison.
@@ -90,6 +92,7 @@ def command(
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:
         return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
+    executor = make_executor(address, inline)  # measures the load of other programs during the slow imports
     from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.run import DEFAULT_STORE, Options, run_grid
@@ -103,8 +106,18 @@ def command(
         strict=strict,
         checks=not no_checks,
     )
-    outcome = run_grid(spec, make_executor(address, inline), Display(), options)
+    if not timing:
+        outcome = run_grid(spec, executor, Display(), options)
+        show_end(outcome)
+        return outcome.exit_status
+    from raybench.cli.console import page
+    from raybench.cli.timing import TimedListener
+
+    view = TimedListener(Display())
+    outcome = run_grid(spec, executor, view, options)
     show_end(outcome)
+    view.stop()
+    view.show(page())
     return outcome.exit_status
 
 

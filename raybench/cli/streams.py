@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-PLAIN = str.maketrans({"×": "x", "–": "-", "—": "-", "…": "...", "·": ".", "→": "->", "±": "+-", "≥": ">=", "≤": "<="})
+PLAIN = str.maketrans(
+    {"×": "x", "–": "-", "—": "-", "−": "-", "…": "...", "·": ".", "→": "->", "±": "+-", "≥": ">=", "≤": "<="}
+)
 """Replacements of characters that the output's encoding lacks; any other becomes a question mark."""
 
 

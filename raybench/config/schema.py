@@ -1,4 +1,4 @@
-"""JSON Schema of a grid file, for completion in an editor; and the page of its settings, for people."""
+"""JSON Schema of a grid file, for completion in an editor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from raybench.config.error_messages import flow
 from raybench.config.grid import GridSpec
-from raybench.core.settings import SETTINGS, Effect, Setting
 
 
 class _Schema(GenerateJsonSchema):
@@ -31,34 +29,3 @@ def json_schema() -> dict[str, Any]:
     """
     schema = GridSpec.model_json_schema(mode="validation", schema_generator=_Schema)
     return {"$schema": _Schema.schema_dialect, **schema, "title": "raybench grid"}
-
-
-_PAGE = """# Settings
-
-Every setting of a grid file. It may be fixed at the top level, varied under `axes`, and set by `include` and
-`overrides`; a workload's recipe may have other defaults. The last column says what a setting has an effect on, as
-comparisons, estimates and checks take it. This page is made from the declarations in `raybench/core/settings.py`:
-`pytest tests/config --snapshot-update` writes it.
-
-| setting | such as | default | frameworks | meaning | affects |
-|---|---|---|---|---|---|
-"""
-
-
-def settings_page() -> str:
-    """The documentation of all settings, `docs/settings.md`."""
-    return _PAGE + "".join(map(_row, SETTINGS.values()))
-
-
-def _row(setting: Setting) -> str:
-    default = "null" if setting.nullable else "–" if setting.default is None else f"`{_flow(setting.default)}`"
-    engines = ", ".join(sorted(setting.engines)) if setting.engines else "all"
-    ignored = f"; ignored by {', '.join(sorted(setting.ignored_by))}" if setting.ignored_by else ""
-    examples = ", ".join(f"`{_flow(example)}`" for example in setting.examples)
-    affects = ", ".join(effect.value.replace("_", " ") for effect in Effect if effect in setting.affects) or "–"
-    cells = (f"`{setting.name}`", examples, default, engines + ignored, setting.description, affects)
-    return f"| {' | '.join(cells)} |\n"
-
-
-def _flow(value: Any) -> str:
-    return flow(list(value) if isinstance(value, tuple) else value)

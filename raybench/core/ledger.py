@@ -63,7 +63,8 @@ class Ledger:
         self._spent_before, self._used_before = dict(self._spent), dict(self._used)
         self._device: dict[str, int] = {}
 
-    def _switch(self, name: str) -> None:
+    def enter(self, name: str) -> None:
+        """Charge the time from now on to `name`, until another section is entered."""
         now, used = self._clock(), self._processor()
         self._spent[self._open] += now - self._since
         self._used[self._open] += used - self._used_until
@@ -73,11 +74,11 @@ class Ledger:
     def section(self, name: str) -> Iterator[None]:
         """Charge the enclosed time to `name`, then return to the enclosing section."""
         outer = "other" if self._open == "setup" else self._open
-        self._switch(name)
+        self.enter(name)
         try:
             yield
         finally:
-            self._switch(outer)
+            self.enter(outer)
 
     def move(self, nanoseconds: int, source: str, target: str, processor: int | None = None) -> None:
         """Move time to another section, such as a first step's compilation.
@@ -104,13 +105,13 @@ class Ledger:
 
     def begin_epoch(self) -> None:
         """Start an epoch."""
-        self._switch(self._open)
+        self.enter(self._open)
         self._spent_before, self._used_before = dict(self._spent), dict(self._used)
         self._device = {}
 
     def epoch(self) -> dict[str, float]:
         """Seconds of each section since `begin_epoch`."""
-        self._switch(self._open)
+        self.enter(self._open)
         return _seconds({name: self._spent[name] - self._spent_before[name] for name in EPOCH_SECTIONS})
 
     def epoch_cpu(self) -> dict[str, float]:
@@ -127,7 +128,7 @@ class Ledger:
 
     def state(self) -> dict[str, dict[str, int]]:
         """Wall and processor time by section in nanoseconds, for `go_on` in another process."""
-        self._switch(self._open)
+        self.enter(self._open)
         return {"spent": dict(self._spent), "used": dict(self._used)}
 
     def go_on(self, state: Mapping[str, Mapping[str, int]]) -> None:
@@ -143,7 +144,7 @@ class Ledger:
         spent, used = ({name: int(state[kind][name]) for name in SECTIONS} for kind in ("spent", "used"))
         if min(*spent.values(), *used.values()) < 0:
             raise ValueError("a ledger has no negative times")
-        self._switch(self._open)
+        self.enter(self._open)
         spent["checkpoint"] += sum(self._spent.values())
         used["checkpoint"] += sum(self._used.values())
         self._earlier += sum(spent.values()) - sum(self._spent.values())
@@ -151,7 +152,7 @@ class Ledger:
 
     def close(self) -> tuple[dict[str, float], float]:
         """Every section, and the wall time since the process started, in seconds."""
-        self._switch(self._open)
+        self.enter(self._open)
         return _seconds(self._spent), round((self._since - self.started + self._earlier) * NANO, 6)
 
     def cpu(self) -> dict[str, float]:

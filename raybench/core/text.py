@@ -38,6 +38,6 @@ def printable_json(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def join_words(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str], conjunction: str = "and") -> str:
     """Join words into a list: "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -17,7 +17,7 @@ ACCELERATORS = "RAYBENCH_ACCELERATORS"
 
 For example `cuda,tpu`, or `none`; unset: all."""
 
-_SHARED = frozenset({"base", "host", "tensorflow"})
+_SHARED = frozenset({"base", "host", "jax", "no_framework", "tensorflow"})
 """Modules that serve several kinds and declare none.
 
 Importing `tensorflow` changes variables that Keras reads."""
@@ -40,6 +40,14 @@ def frameworks(kind: str) -> tuple[str, ...]:
     Empty for an unknown kind.
     """
     return tuple(KINDS[kind].adapters) if kind in KINDS else ()
+
+
+def loop_frameworks(kind: str) -> tuple[str, ...]:
+    """Frameworks in which a loop of the user runs on a kind, the default one first.
+
+    Empty for an unknown kind.
+    """
+    return (*frameworks(kind), *KINDS[kind].loop_adapters) if kind in KINDS else ()
 
 
 def hosted(kind: str) -> bool:
@@ -89,10 +97,10 @@ def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
     Raises:
         LookupError: there is no such adapter in this release.
     """
-    if framework not in frameworks(kind):
+    if framework not in loop_frameworks(kind):
         choices = ", ".join(f"{name} ({', '.join(frameworks(name))})" for name in KINDS)
         raise LookupError(f"no adapter for device kind {kind} under {framework}; this release has {choices}")
-    module, name = KINDS[kind].adapters[framework].split(":")
+    module, name = {**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework].split(":")
     device: Device = getattr(import_module(module), name)(assignment)
     device.kind = kind
     return device
@@ -119,6 +127,7 @@ __all__ = [
     "Hardware",
     "frameworks",
     "hosted",
+    "loop_frameworks",
     "missing_precision",
     "neighbours",
     "open_device",

@@ -47,6 +47,8 @@ class DeviceKind:
         name: `kind:` of a device in a grid file.
         label: its name in messages, such as "CUDA GPU".
         adapters: for each framework that runs on it, the class that implements `Device`; the default framework first.
+        loop_adapters: the same for frameworks of which raybench has no training loop, only the user has
+            (`raybench.engines.user_loop`).
         precisions: the values of `precision` that it supports.
         status: its test status, for `raybench devices` and the README.
         probe: returns this machine's hardware of the kind without loading a framework; None for a virtual kind.
@@ -65,6 +67,7 @@ class DeviceKind:
     precisions: Sequence[str]
     status: str
     probe: Callable[[], list[Hardware]] | None = None
+    loop_adapters: Mapping[str, str] = field(default_factory=dict)
     hardware: str = ""
     ray_resource: str = ""
     counts: Sequence[int] = ()

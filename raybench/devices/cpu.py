@@ -18,6 +18,7 @@ KIND = DeviceKind(
     name="cpu",
     label="CPU",
     adapters={"torch": "raybench.devices.cpu:Cpu", "tensorflow": "raybench.devices.tensorflow:Cpu"},
+    loop_adapters={"jax": "raybench.devices.jax:Cpu", "none": "raybench.devices.no_framework:Cpu"},
     precisions=("fp32", "bf16", "fp16"),
     status="run by the tests",
     probe=probe,

@@ -58,6 +58,7 @@ KIND = DeviceKind(
     name="cuda",
     label="CUDA GPU",
     adapters={"torch": "raybench.devices.cuda:Cuda", "tensorflow": "raybench.devices.tensorflow:Cuda"},
+    loop_adapters={"jax": "raybench.devices.jax:Cuda"},
     precisions=("fp32", "tf32", "bf16", "fp16"),
     status="written to the documentation; has not run on a GPU yet",
     probe=probe,

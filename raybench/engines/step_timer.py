@@ -28,10 +28,14 @@ class StepTimer:
         first: whether the first step of this pass has a new shape.
         compiled: returns the number of graphs made by the framework's compiler, if known: a step in which it rises was
             compiled, wherever it is in the pass.
+        settling: number of steps after a compiled one that count as compilation too, such as those in which CUDA graphs
+            are captured.
     """
 
-    def __init__(self, device: Device, first: bool, compiled: Callable[[], int] | None = None) -> None:
-        self._device, self.first = device, first
+    def __init__(
+        self, device: Device, first: bool, compiled: Callable[[], int] | None = None, settling: int = 0
+    ) -> None:
+        self._device, self.first, self._settling = device, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
         self._graphs = self._before
         self._new: set[int] = {0} if first else set()
@@ -40,13 +44,24 @@ class StepTimer:
         self._marks: list[tuple[Any, Any, int]] = []
         self._begun: Any = None
         self._used: list[int] = []
+        self._segments = [0]
 
-    def begin(self) -> None:
-        """Mark the beginning of a step."""
+    def begin(self, at_last_end: bool = False) -> None:
+        """Mark the beginning of a step.
+
+        Args:
+            at_last_end: the step begins at the mark of the last step's end, if nothing else took place since.
+        """
         if self._wanted:
             if self.first and not self._marks:
                 self._used.append(time.process_time_ns())
-            self._begun = self._device.mark()
+            directly = at_last_end and len(self._marks) > self._segments[-1]
+            self._begun = self._marks[-1][1] if directly else self._device.mark()
+
+    def pause(self) -> None:
+        """Note that something else than steps takes place before the next one, such as an evaluation."""
+        if self._segments[-1] != len(self._marks):
+            self._segments.append(len(self._marks))
 
     def end(self, steps: int = 1, wait: bool = False) -> None:
         """Mark the submission of a step, or of a call of several steps.
@@ -61,7 +76,8 @@ class StepTimer:
                     self._device.synchronize()
                 self._used.append(time.process_time_ns())
             if self._compiled and self._graphs != (graphs := self._compiled()):
-                self._new.add(len(self._marks) - 1)
+                number = len(self._marks) - 1
+                self._new.update(range(number, number + 1 + self._settling))
                 self._graphs = graphs
 
     @property
@@ -85,14 +101,28 @@ class StepTimer:
         others' mean. If there are no others, nothing is moved.
         """
         if self._device.own_clock and self._marks:
-            ledger.note_device(section, self._device.elapsed(self._marks[0][0], self._marks[-1][1]))
+            for first, last in self._spans():
+                ledger.note_device(section, self._device.elapsed(self._marks[first][0], self._marks[last][1]))
         typical_ns = self._usual
         if not self._new or not typical_ns:
             return
-        for index in sorted(self._new):
+        for index in sorted(index for index in self._new if index < len(self._marks)):
             steps = self._marks[index][2]
             cpu_ns = self._used_beyond() if self.first and index == 0 else None
             ledger.move(int((self._each[index] - median(typical_ns)) * steps), section, COMPILATION[section], cpu_ns)
+
+    def gaps(self) -> int:
+        """Nanoseconds between the end of each step and the beginning of the next one, by the device's marks."""
+        return sum(
+            self._device.elapsed(self._marks[index][1], self._marks[index + 1][0])
+            for first, last in self._spans()
+            for index in range(first, last)
+        )
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """The first and the last step of each run of steps without a pause."""
+        ends = [*self._segments[1:], len(self._marks)]
+        return [(first, end - 1) for first, end in zip(self._segments, ends, strict=True) if end > first]
 
     def _used_beyond(self) -> int:
         """Processor time of the first call beyond the expected time for its steps.

@@ -30,7 +30,7 @@ class Executor(Protocol):
         """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
-        """Other programs' use of this machine, measured for a second.
+        """Other programs' use of this machine, measured for at least a second.
 
         None if no trial runs here or it is unknown.
         """

@@ -11,7 +11,7 @@ from raybench.environments import runtime_env_of
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.ray_requirements import check_settings
 from raybench.execution.scheduler import Dispatcher
-from raybench.monitoring.host_load import HostLoad, measure_load
+from raybench.monitoring.host_load import HostLoad, LoadMeter, measure_load
 from raybench.planning.node import Node, probe_node
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class DeferredRayExecutor:
     def __init__(self, address: str | None = None) -> None:
         self._address = address
         self._made: RayTuneExecutor | None = None
+        self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
 
     def _ray(self) -> RayTuneExecutor:
         if self._made is None:
@@ -47,7 +48,7 @@ class DeferredRayExecutor:
 
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
-        return measure_load() if self._address is None else None
+        return measure_load(meter=self._meter) if self._meter else None
 
     def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run through Tune."""

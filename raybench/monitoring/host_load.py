@@ -23,6 +23,9 @@ BUSY_CORES = 0.5
 SECONDS = 1.0
 """Seconds per measurement: the kernel counts processor time in steps of 10 ms per core."""
 
+OLDEST = 5.0
+"""Maximum age of a meter, in seconds, for a measurement of the present load."""
+
 WATCH_EVERY = 3.0
 """Seconds between two measurements while trials run."""
 
@@ -57,11 +60,16 @@ class LoadMeter:
 
     def __init__(self, cores: Sequence[int] | None = None) -> None:
         self._cores = list(cores) if cores is not None else usable_cores()
-        self._last = self._counters()
+        self._last, self._read_at = self._counters(), time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since its creation or the last call of `read`."""
+        return time.monotonic() - self._read_at
 
     def read(self) -> HostLoad | None:
         """The load since the last call; None if the system does not report it."""
-        previous, self._last = self._last, self._counters()
+        previous, self._last, self._read_at = self._last, self._counters(), time.monotonic()
         if previous is None or self._last is None:
             return None
         seconds, busy, own = (now - earlier for now, earlier in zip(self._last, previous, strict=True))
@@ -75,10 +83,17 @@ class LoadMeter:
         return None if times is None or own is None else (time.monotonic(), times.busy, own)
 
 
-def measure_load(seconds: float = SECONDS) -> HostLoad | None:
-    """Measure the load for some seconds; None if the system does not report it."""
-    meter = LoadMeter()
-    time.sleep(seconds)
+def measure_load(seconds: float = SECONDS, meter: LoadMeter | None = None) -> HostLoad | None:
+    """Measure the load for some seconds; None if the system does not report it.
+
+    Args:
+        seconds: length of the measurement.
+        meter: a meter that may have been started earlier, so that only the rest of the seconds is waited for. One older
+            than `OLDEST` is not used: its mean would be of another time.
+    """
+    if meter is None or meter.age > OLDEST:
+        meter = LoadMeter()
+    time.sleep(max(0.0, seconds - meter.age))
     return meter.read()
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, frameworks, hosted, missing_precision
 from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
 from raybench.environments import NEEDED, environment_label, recipe_for
@@ -73,7 +74,7 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
         else:
             places.append((node, place))
     if not places:
-        return "; ".join(dict.fromkeys(reasons)) or "there is no node"
+        return "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
 
     def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str]:
         node, hardware = place
@@ -112,14 +113,14 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
     if need.framework not in FRAMEWORKS:
-        return f"this release has no engine for {need.framework}"
+        return f"raybench has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
     if kind and need.framework not in frameworks(need.kind):
-        return f"{need.framework} does not run on {need.kind}; {' and '.join(frameworks(need.kind))} can"
+        return f"{need.framework} does not run on {need.kind}; use {join_words(frameworks(need.kind), 'or')}"
     if need.precision not in PRECISIONS[need.framework]:
-        return f"{need.framework} does not compute in {need.precision}; {', '.join(PRECISIONS[need.framework])} it can"
+        return f"{need.framework} has no precision {need.precision}; use {join_words(PRECISIONS[need.framework], 'or')}"
     if kind and kind.counts and need.count not in kind.counts:
-        return f"{need.count} × {kind.label}: Ray hands out {', '.join(map(str, kind.counts))} of a host"
+        return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)
 
 
@@ -128,22 +129,23 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     entries = node.find(need.kind)
     name = KINDS[need.kind].label if need.kind in KINDS else need.kind
     if not entries or need.kind not in KINDS:
-        return f"no {name} on any node"
+        return f"no {name}"
     if need.accelerator_type:
         entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
     if not entries:
         models = ", ".join(entry.model for entry in node.find(need.kind))
-        return f"no {need.accelerator_type} on {node.name}, only {models}"
+        return f"needs {need.accelerator_type}; {node.name} has {models}"
     largest = max(entries, key=lambda entry: entry.count)
     if not hosted(need.kind) and largest.count < need.count:
-        return f"{need.count} × {name} wanted, {node.name} has {largest.count}"
+        return f"needs {need.count} x {name}; {node.name} has {largest.count}"
     if max(1, need.cpus) > node.cores:
-        return f"{max(1, need.cpus)} cores wanted, {node.name} has {node.cores}"
+        cores = max(1, need.cpus)
+        return f"needs {cores} core{'s' if cores > 1 else ''}; {node.name} has {node.cores}"
     if need.memory_gb and node.memory_bytes < need.memory_gb * GIB:
-        return f"{need.memory_gb:g} GiB of memory wanted, {node.name} has {node.memory_bytes / GIB:.0f}"
+        return f"needs {need.memory_gb:g} GiB of memory; {node.name} has {node.memory_bytes / GIB:.0f}"
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
-            return f"{amount:g} × {resource} wanted, {node.name} has {node.resources.get(resource, 0.0):g}"
+            return f"needs {amount:g} x {resource}; {node.name} has {node.resources.get(resource, 0.0):g}"
     return _lacking(need, node) or _without_data(need, node) or largest
 
 
@@ -157,9 +159,12 @@ def _without_data(need: ResourceRequest, node: Node) -> str | None:
     name, digest = need.data
     node_digest = node.data.get(name)
     if node_digest is None:
-        return f"{name} is not on {node.name}, in {node.data_root}: run `raybench data fetch {name}` there"
+        return f"{node.name} has no {name} in {node.data_root}; run `raybench data fetch {name}` there"
     if digest and node_digest != digest:
-        return f"{name} on {node.name}, in {node.data_root}, is {node_digest} and not {digest} as here"
+        return (
+            f"{name} in {node.data_root} on {node.name} has digest {node_digest}, and here {digest}; "
+            "use the same data on all machines"
+        )
     return None
 
 
@@ -185,7 +190,7 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
         return reason
     command = f"`raybench env create {recipe.name}`"
     return (
-        f"{reason}: pip install 'raybench[{recipe.name}]', or {command}"
+        f"{reason}; run `pip install 'raybench[{recipe.name}]'` or {command}"
         if recipe.in_own_environment
-        else f"{reason}: {command}"
+        else f"{reason}; run {command}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -100,14 +100,14 @@ class Plan:
 
 
 def notes(plan: Plan) -> Iterator[str]:
-    """Lines about a plan: environments taken for missing frameworks, cells without a step profile."""
+    """Lines about a plan: environments used for missing frameworks, cells without a step profile."""
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
         if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
     }
     for framework, environment in sorted(substitutes):
-        yield f"{framework} is not installed beside raybench: its trials run in environment {environment}."
+        yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
 
 
@@ -143,8 +143,8 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     )
     for (epochs, warmup), count in short_runs.items():
         yield (
-            f"{count} {of}: epochs {format_value(epochs)} with warmup_epochs {warmup} leaves no steady epoch; "
-            f"set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
+            f"{count} {of}: epochs {format_value(epochs)} with warmup_epochs {warmup} leaves no epoch after the "
+            f"warm-up; set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
     crowded = Counter(
         (cell.content.device.threads, cell.fit.cpus)
@@ -153,25 +153,29 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     )
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
-        yield (
-            f"{count} {of}: {threads} threads on {has}, where they wait for each other; set `threads: {cores}` or less"
-        )
+        yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
 
 
-def skip_lines(plan: Plan) -> Iterator[str]:
-    """Lines with each reason for skipped trials once, then a remedy."""
-    reasons: dict[str, list[Trial]] = {}
-    for trial in plan.trials:
-        if trial.cell.skip:
-            reasons.setdefault(trial.cell.skip, []).append(trial)
-    for reason, trials in reasons.items():
-        devices = ", ".join(dict.fromkeys(trial.cell.profile for trial in trials))
-        yield f"{len(trials):,} trial{'s' if len(trials) > 1 else ''} skipped on {devices}: {reason}"
-    if reasons:
-        file = plan.spec.source_path
-        smoke = f"; `raybench grid {file} --smoke` tries a few cells of it on the CPU"
-        cluster = "`--address` uses the machines of a Ray cluster"
-        yield f"`raybench devices` shows what is here; {cluster}{smoke if file and not plan.spec.smoke else ''}"
+def skip_lines(plan: Plan, shown: Collection[str] = ()) -> Iterator[str]:
+    """Each reason for skipped cells once, then a remedy if the hardware is missing.
+
+    Args:
+        shown: reasons to leave out, since the user sees them elsewhere.
+    """
+    reasons: dict[str, list[ResolvedCell]] = {}
+    for cell in plan.cells:
+        if cell.skip and cell.skip not in shown:
+            reasons.setdefault(cell.skip, []).append(cell)
+    for reason, cells in reasons.items():
+        devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
+        yield f"{devices}: {len(cells):,} cell{'s' if len(cells) > 1 else ''} skipped: {reason}"
+    kinds = {cell.content.device.kind for cell in plan.cells if cell.skip}
+    if all(node.find(kind) for kind in kinds for node in plan.nodes):
+        return  # another machine would not help
+    yield "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
+    if plan.spec.source_path and not plan.spec.smoke:
+        yield "To try the whole grid in miniature on this CPU:"
+        yield f"  raybench grid {plan.spec.source_path} --smoke"
 
 
 def format_value(value: Any) -> str:
@@ -243,7 +247,7 @@ def make_plan(
         cells_by_id.setdefault(cell.cell_id, cell)
     cells = list(cells_by_id.values())
     if not cells:
-        raise UsageError(f"no cell of {spec.name} is left: exclude or --where takes every one of them")
+        raise UsageError(f"{spec.name} has no cell left; change --where or exclude, which remove all of them")
     if spec.audit.aa_test:
         cells.append(_again(next((cell for cell in cells if matches(cell.axes, baseline_of(spec, cells))), cells[0])))
     trials, left_out = tuple(_ordered(spec, cells)), len(points) - len(selected)
@@ -258,8 +262,8 @@ def _on_synthetic_data(spec: GridSpec, info: WorkloadInfo) -> WorkloadInfo:
     """
     if info.dataset is None:
         raise UsageError(
-            f"{place(spec, 'synthetic_data')}synthetic_data: {info.name} reads its own data, for which raybench has no "
-            "stand-in; have its `data` function return generated data"
+            f"{place(spec, 'synthetic_data')}synthetic_data: {info.name} reads its own data, which raybench cannot "
+            "generate; return generated data from its `data` function"
         )
     return replace(info, dataset=datasets.synthetic_name(info.dataset))
 

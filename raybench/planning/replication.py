@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raybench.core.job import DEVICES, GROUPED, SPMD
+from raybench.core.text import join_words
 from raybench.devices import KINDS, hosted
 from raybench.engines import RANKED, REPLICATIONS, SPREAD_ON_HOST
 
@@ -41,13 +42,15 @@ def resolve_replication(
         form, devices = SPMD, total
     elif replicas == 1:
         if count > 1:
-            return f"count: {count} with replicas: 1 leaves devices idle; say replicas: {total}, or replication: {SPMD}"
+            return f"count: {count} with replicas: 1 leaves devices idle; set replicas: {total} or replication: {SPMD}"
         return Replication()
     elif requested == GROUPED or (requested is None and (total == 1 or (host and count == 1))):
         form, devices = GROUPED, 1
     elif each > 1 and framework in RANKED:  # a process takes whole accelerators, so one program must use all devices
         if requested == DEVICES:
-            return f"{framework} has a process an accelerator, and a {model} is {each} devices; say replication: {SPMD}"
+            return (
+                f"{framework} has one process per accelerator, but a {model} is {each} devices; set replication: {SPMD}"
+            )
         form, devices = SPMD, total
     else:
         form, devices = DEVICES, replicas if host and count == 1 else total
@@ -55,11 +58,12 @@ def resolve_replication(
             suggestions = [f"replicas: {devices}"] if devices > 1 else [f"replication: {GROUPED}"]
             suggestions += [f"count: {replicas // each}"] if replicas % each == 0 else []
             devices_text = f"{devices} device{'s' if devices > 1 else ''}"
-            return f"{replicas} replicas, and {devices_text} to have one each; say {', or '.join(suggestions)}"
+            return f"{replicas} replicas do not fit {devices_text}; set {' or '.join(suggestions)}"
     if form not in REPLICATIONS.get(framework, ()):
-        return f"{framework} has no replication: {form}; it has {', '.join(REPLICATIONS.get(framework, ())) or 'none'}"
+        choices = join_words(REPLICATIONS.get(framework, ()), "or")
+        return f"{framework} has no replication: {form}; " + (f"use {choices}" if choices else "remove the setting")
     if form == SPMD and devices == 1:
-        return f"replication: {SPMD} spreads a batch over several devices; give the device's profile a count"
+        return f"replication: {SPMD} needs several devices; set count in the device's profile"
     if host and devices > 1 and form not in SPREAD_ON_HOST[framework]:
-        return f"{framework} cannot have replication: {form} on {kind}; it can have {GROUPED}, {SPMD}"
+        return f"{framework} has no replication: {form} on {kind}; use {GROUPED} or {SPMD}"
     return Replication(form, devices)

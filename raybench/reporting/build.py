@@ -42,6 +42,11 @@ log = logging.getLogger("raybench")
 HTML, DATA = "report.html", "report.json"
 
 
+def load_libraries() -> None:
+    """Load the libraries of statistics and figures, which takes a second; any thread may do it in advance."""
+    import scipy.stats  # noqa: F401
+
+
 def from_history(
     name: str,
     history: GridHistory,

@@ -68,7 +68,7 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
                 for row in rows
             ],
         ),
-        ("ms a step", "left", [_step_profile(row) for row in rows]),
+        ("ms/step", "left", [_step_profile(row) for row in rows]),
         ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
         ("price/run", "right", [_price(row.total_price) for row in rows]),
         ("caveats", "left", [_marks(row, findings) for row in rows]),

@@ -14,7 +14,7 @@ from raybench.analysis.caveats import FurtherRepeatsFact, OtherTrialsFact, PerEx
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.learning import accuracy_factors
-from raybench.analysis.pairs import UNKNOWN, Comparison, pairs
+from raybench.analysis.pairs import Comparison, pairs
 from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.checks.canary.judge import Drift
@@ -115,7 +115,6 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     # Use the file's current target, not the one that runs were started with.
     latest_runs = {name: replace(run, target=results.target) for name, run in results.latest.items()}
     cell_pairs = pairs(results.cells, latest_runs, results.compared_with, results.metric, results.findings)
-    cell_pairs = [replace(each, workload=results.workload) if each.workload == UNKNOWN else each for each in cell_pairs]
     cell_facts = [
         (results.label(cell), cell_statement(pair)) for cell, pair in zip(results.cells, cell_pairs, strict=True)
     ]

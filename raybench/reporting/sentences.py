@@ -7,6 +7,7 @@ of the `SENTENCES`. A macro writes HTML: `<em>` for names from users' files, `<c
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from functools import cache
@@ -59,7 +60,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters = (digits, end, join_words, plural, label, format_value, size, times)
+    filters = (between, digits, end, inverse, join_words, plural, label, format_value, signed, size, starting, times)
     templates.filters.update({each.__name__: each for each in filters})
     return templates
 
@@ -158,8 +159,32 @@ def end(value: float) -> str:
 
 
 def times(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """Format a ratio for a table, with its 95% interval if present."""
-    return f"{digits(ratio)} ×" + ("" if low is None or high is None else f" ({end(low)}–{end(high)})")
+    """Format a ratio for a table, with its 95% interval if present: 1.55x (1.34–1.78)."""
+    return f"{digits(ratio)}x" + ("" if low is None or high is None else f" ({end(low)}–{end(high)})")
+
+
+def between(low: float, high: float) -> str:
+    """Format the ends of an interval: 1.34–1.78, or −1.1 to +0.68 if it contains negative numbers."""
+    return f"{end(low)}–{end(high)}" if low >= 0 else f"{signed(low)} to {signed(high)}"
+
+
+def signed(value: float) -> str:
+    """Format a difference with its sign and two significant digits: +0.68, −1.1."""
+    text = digits(abs(value), 2)
+    return text if text == "0" else f"{'−' if value < 0 else '+'}{text}"
+
+
+def inverse(ratio: float | None) -> float | None:
+    """Return the reciprocal of a ratio; None for None."""
+    return None if ratio is None else 1 / ratio if ratio else math.inf
+
+
+def starting(name: str) -> str:
+    """Capitalize a cell's name at the start of a sentence, unless it is the user's own: Batch 128, but gpu."""
+    from raybench.core.settings import SETTINGS, label
+
+    known = any(name.startswith(f"{label(setting)} ") for setting in SETTINGS)
+    return name[:1].upper() + name[1:] if known else name
 
 
 def plural(count: float, noun: str) -> str:

@@ -101,10 +101,10 @@ def between(ends: tuple[float | None, float | None] | None) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.0f} %"
+    return f"{100 * value:.0f}%"
 
 
-def _as_told(value: float) -> str:
+def _as_published(value: float) -> str:
     """Format a number with the precision of publications: 74, 0.9942, 39868."""
     return f"{value:.4g}" if abs(value) < EXACT else f"{value:.0f}"
 
@@ -143,15 +143,15 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
         "target",
         (
             Column("cell", "setting", right=False),
-            Column("of", "runs that reached it"),
-            Column("share_95", "share, 95 %", lambda ends: f"{_share(ends[0])}–{_share(ends[1])}"),
+            Column("of", "reached"),
+            Column("share_95", "share (95% CI)", lambda ends: f"{100 * ends[0]:.0f}–{_share(ends[1])}"),
             Column("epochs", "epochs", digits),
-            Column("half", "half by, s", digits),
+            Column("half", "median, s", digits),
             Column("seconds", "expected, s", digits),
-            Column("seconds_95", "95 %", between),
+            Column("seconds_95", "95% CI", between),
             Column("price", "price", digits),
             Column("mean", "mean accuracy", "{:.4f}".format),
-            Column("proof", f"{render_phrase('goal', target)} on average", right=False),
+            Column("proof", "mean vs. target", right=False),
         ),
         records,
         (target, any("mean" in record for record in records)),
@@ -199,9 +199,9 @@ def jobs(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable:
         (
             Column("device", "device", right=False),
             Column("cell", "setting", right=False),
-            Column("once", "paid once, s", digits),
+            Column("once", "start-up, s", digits),
             Column("seconds", f"{EPOCHS} epochs, s", digits),
-            Column("seconds_95", "95 %", between),
+            Column("seconds_95", "95% CI", between),
             Column("price", "price", digits),
         ),
         [record for _, record in sorted(fastest.values(), key=lambda pair: pair[0])],
@@ -242,7 +242,7 @@ def best(results: GridResults) -> ReportTable:
         "best",
         (
             Column("device", "device", right=False),
-            Column("best", "learned best", right=False),
+            Column("best", "most accurate", right=False),
             Column("value", results.metric, lambda value: f"{value:.3f}"),
             Column("fastest", "fastest", right=False),
             Column("seconds", "s/epoch", digits),
@@ -263,7 +263,7 @@ def steps(results: GridResults) -> ReportTable:
         (
             Column("cell", "setting", right=False),
             *(Column(name, f"{name}, ms", digits) for name in STEP_SECTIONS),
-            Column("whole", "together, ms", digits),
+            Column("whole", "total, ms", digits),
         ),
         records,
     )
@@ -285,13 +285,13 @@ def published(results: GridResults, reports: Iterable[Record]) -> ReportTable | 
         "published",
         (
             *([Column("source", "source", right=False)] if len(sources) > 1 else []),
-            Column("machine", "on", right=False),
-            Column("reported", "reported", _as_told),
-            Column("unit", "in", right=False),
-            Column("counts", "counting", right=False),
+            Column("machine", "machine", right=False),
+            Column("reported", "reported", _as_published),
+            Column("unit", "unit", right=False),
+            Column("counts", "timing rule", right=False),
             Column("origin", "claimed or derived", right=False),
-            Column("mine", "here", _as_told),
-            Column("cell", "on", right=False),
+            Column("mine", "this grid", _as_published),
+            Column("cell", "cell", right=False),
         ),
         records,
         (results.workload, caveats, sources[0] if len(sources) == 1 else None),
@@ -330,10 +330,10 @@ def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTabl
             continue
         record: dict[str, Any] = {"cell": results.label(cell)}
         if pair.even:
-            record["long_run"] = _told(pair.speedup)
-            record |= {f"epochs_{number}": _told(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
+            record["long_run"] = _ratio(pair.speedup)
+            record |= {f"epochs_{number}": _ratio(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
         if pair.same_steps:
-            record["step"] = _told(speedup_at(pair.baseline.processes, pair.other.processes, 1))
+            record["step"] = _ratio(speedup_at(pair.baseline.processes, pair.other.processes, 1))
             crossing = break_even_length(pair.baseline.processes, pair.other.processes)
             if crossing and crossing.long_run.differs:
                 record |= {"turns_at": crossing.turns_at, "sure_from": crossing.sure_from}
@@ -346,8 +346,8 @@ def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTabl
             Column("step", "one step", _shown),
             *(Column(f"epochs_{n}", "1 epoch" if n == 1 else f"{n} epochs", _shown) for n in JOB_LENGTHS),
             Column("long_run", "long run", _shown),
-            Column("turns_at", "wins from step", "{:,}".format),
-            Column("sure_from", "surely from step", "{:,}".format),
+            Column("turns_at", "ahead from step", "{:,}".format),
+            Column("sure_from", "significantly from step", "{:,}".format),
         ),
         records,
         (any("turns_at" in record for record in records),),
@@ -362,7 +362,7 @@ def _in_epochs(processes: Sequence[RunCost], steps: int | None) -> list[RunCost]
     return [replace(each, steady=each.steady * steps) for each in processes] if steps else []
 
 
-def _told(speedup: Speedup | None) -> Record | None:
+def _ratio(speedup: Speedup | None) -> Record | None:
     return None if speedup is None else {"ratio": speedup.ratio, "low": speedup.low, "high": speedup.high}
 
 

@@ -53,8 +53,8 @@ def test_a_row_has_milliseconds_and_is_compared_like_any_other(grid):
 def test_the_table_shows_them(grid):
     shown = " ".join(text(grid.rows, width=250).split())
     assert "input 0.500, forward 8.00, loss 1.00, backward 14.0, optimizer 2.50" in shown
-    assert "ms a step: measured after training, with the device synchronised at every section" in shown
-    assert "ms a step" not in text(results(profiled=False).rows, width=250)
+    assert "ms/step: measured after training, with the device synchronized at every section" in shown
+    assert "ms/step" not in text(results(profiled=False).rows, width=250)
 
 
 def test_the_report_has_a_table_of_them(grid):
@@ -62,7 +62,7 @@ def test_the_report_has_a_table_of_them(grid):
     assert [value for _, value in section.cells(section.records[0])] == [
         "cpu", "0.500", "8.00", "1.00", "14.0", "2.50", "26.0",
     ]  # fmt: skip
-    assert "Where a step goes" in page(make_report(grid), {})
+    assert "Breakdown of a training step" in page(make_report(grid), {})
     assert "steps" not in {section.name for section in make_report(results(profiled=False)).sections}
 
 

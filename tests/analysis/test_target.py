@@ -81,13 +81,13 @@ def test_no_ratio_where_epochs_are_not_shown_to_be_alike(facts):
 )
 def test_what_runs_prove_of_a_mean(accuracies, expected):
     side = CellSummary("gpu", RunCounts(3, 3), accuracies=accuracies)
-    fact = mean_accuracy(Comparison("net", "", side, target=Target("val/accuracy", 0.94)))
+    fact = mean_accuracy(Comparison("", side, target=Target("val/accuracy", 0.94)))
     assert isinstance(fact, MeanAccuracyFact) and (fact.outcome, fact.runs) == (expected, len(accuracies))
 
 
 def test_no_mean_is_proven_without_runs_or_of_another_metric_or_of_runs_that_stop():
     def fact(target, **known):
-        return mean_accuracy(Comparison("net", "", CellSummary("gpu", RunCounts(3, 3), **known), target=target))
+        return mean_accuracy(Comparison("", CellSummary("gpu", RunCounts(3, 3), **known), target=target))
 
     assert fact(Target("val/accuracy", 0.94)) is None
     assert fact(Target("val/loss", None, 0.3), accuracies=(0.9, 0.9)) is None

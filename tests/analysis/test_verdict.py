@@ -75,7 +75,7 @@ def test_outcomes(differs, is_higher, is_equal, expected):
 def test_a_speed_up_has_its_outcome(outcomes, label, expected):
     fact = outcomes[label][0]
     assert isinstance(fact, SpeedupFact) and fact.outcome == expected
-    assert (fact.other, fact.baseline, fact.workload) == (label, "cpu", "katnoria_cnn")
+    assert (fact.other, fact.baseline, fact.setting) == (label, "cpu", "batch 256")
     assert (fact.low is None) == (expected == Outcome.UNKNOWN)
     assert fact.low is None or fact.low < fact.ratio < fact.high
 
@@ -223,7 +223,7 @@ def verdict_of(hardware):
 def test_one_machine_on_each_side():
     def found(hardware, *hosts):
         sides = [side("cpu", hosts=hosts[0]), side("gpu", hosts=hosts[1])]
-        return one_machine_each(Comparison("net", "", sides[1], sides[0], hardware=hardware), sides[0])
+        return one_machine_each(Comparison("", sides[1], sides[0], hardware=hardware), sides[0])
 
     assert found(True, ("a",), ("b",)) == OneMachineEachFact()
     assert found(True, ("a",), ("a",)) is None and found(True, ("a",), ("b", "c")) is None

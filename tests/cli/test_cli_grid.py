@@ -70,8 +70,10 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     assert table(again) == table(first)
     assert again.lines[-2] == f"nothing was left to run; journal: {journal}"
     assert not any(line.startswith(("started", "completed")) for line in again.lines)
-    more = raybench("grid", digits, "--inline", "--set", "axes.batch_size=[32,64,128]")
+    more = raybench("grid", digits, "--inline", "--set", "axes.batch_size=[32,64,128]", "--timing")
     assert more.lines[0] == "digits: 1 of 3 trials to run, 2 done before"
+    assert any(line.startswith("This command took ") for line in more.lines[-6:])
+    assert more.lines[-1].endswith("%  report, MLflow, shutdown of Ray")
 
 
 def test_what_no_machine_here_can_run(grid, digits):

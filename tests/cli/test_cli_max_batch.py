@@ -47,8 +47,8 @@ def test_what_went_wrong_is_status_1_and_said(say):
 
 
 def test_what_cannot_run_here_is_status_3_and_said(say):
-    said = say([], ["tpu: no TPU on any node"])
-    assert (said.status, said.out) == (3, "skipped: tpu: no TPU on any node\n")
+    said = say([], ["tpu: no TPU"])
+    assert (said.status, said.out) == (3, "skipped: tpu: no TPU\n")
 
 
 def test_it_takes_processes(raybench, digits):

@@ -9,8 +9,8 @@ import pytest
 import raybench as rb
 
 RESNET63 = (
-    "GTX 1080 trains resnet63 159.42 × as fast as Mac mini 2014, by the source's own rule, 3 runs each "
-    "(95 %: 158.0 to 160.8). Claimed: 159 × (“159 ×”, of a step). Derived: 159.42 × (the mean of calls 3"
+    "GTX 1080 is 159.42x faster than Mac mini 2014 in training resnet63 (95% CI 158.0–160.8), 3 runs each, "
+    "timed as the source does. Claimed: 159x (“159 ×”, of a step). Derived: 159.42x (the mean of"
 )
 LITERATURE = Path(rb.__file__).parent / "sources" / "literature"
 
@@ -37,8 +37,7 @@ def test_a_published_result_in_the_terminal(raybench):
     assert said.lines[0].startswith(RESNET63)
     table = [line.split("  ") for line in said.lines]
     assert any(
-        row[0] == "over all calls" and [text.strip() for text in row if text][1:] == ["8.83 ×", "3.22 ×"]
-        for row in table
+        row[0] == "over all calls" and [text.strip() for text in row if text][1:] == ["8.83x", "3.22x"] for row in table
     )
     assert "caveat: Processor time is no headline." in said.out
     assert "source: A published table of one training script on three machines" in said.out
@@ -50,9 +49,8 @@ def test_as_a_page_and_as_data(raybench, tmp_path):
     page = (tmp_path / "x.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and "<title>resnet63, published: raybench report</title>" in page
     assert (
-        "<em>GTX 1080</em> trains <code>resnet63</code> <strong>159.42 × as fast</strong> as <em>Mac mini "
-        "2014</em>, by the "
-        "source's own rule, 3 runs each (95 %: 158.0 to 160.8)."
+        "<em>GTX 1080</em> is <strong>159.42x faster</strong> than <em>Mac mini 2014</em> in training "
+        "<code>resnet63</code> (95% CI 158.0–160.8), 3 runs each, timed as the source does."
     ) in page
     data = json.loads((tmp_path / "x.json").read_text())
     assert (data["v"], data["published"], data["rule"]) == (1, "resnet63", "resnet63")
@@ -88,13 +86,11 @@ def test_a_csv_of_epochs(raybench, tmp_path):
     (tmp_path / "mine.csv").write_text(CSV)
     said = raybench("report", "mine.csv")
     assert said.status == 0
-    assert said.lines[0].startswith(
-        "fast trains mine (batch 64) 2.02 × as fast as slow, steady epochs, 3 runs each (95 %: 1.97 to 2.08)."
-    )
+    assert said.lines[0].startswith("fast is 2.02x faster than slow at batch 64 (95% CI 1.97–2.08, 3 runs each).")
     words = " ".join(said.out.split())
     assert (
-        "An epoch costs 1.48 × as much on fast as on slow, at 0.3 and 0.1 an hour (95 %: 1.44 to 1.52); it would cost "
-        "the same at 0.202 an hour of fast (95 %: 0.197 to 0.208)."
+        "An epoch costs 1.48x as much on fast as on slow (95% CI 1.44–1.52, prices 0.3 and 0.1 per hour); the cost is "
+        "equal at 0.202 per hour of fast (95% CI 0.197–0.208)."
     ) in words
     assert "there is no table of job lengths" in words
     (tmp_path / "mine.csv").write_text(CSV.replace("train_s", "train"))

@@ -62,4 +62,4 @@ def test_own_data_have_no_stand_in(raybench, tmp_path):
     (tmp_path / "g.yaml").write_text("name: g\nworkload: mine.py:mine\nepochs: 1\nbatch_size: 16\n")
     said = raybench("plan", "g.yaml", "--synthetic-data", "--inline")
     assert said.status == 2
-    assert "mine reads its own data, for which raybench has no stand-in" in said.err
+    assert "mine reads its own data, which raybench cannot generate" in said.err

@@ -88,7 +88,10 @@ def test_a_wrong_command_line(raybench, tmp_path, arguments, says):
 def test_every_cell_excluded(raybench, tmp_path):
     (tmp_path / "g.yaml").write_text(GOOD + "exclude: [{device: [cpu, tpu]}]\n")
     said = raybench("plan", "g.yaml")
-    assert (said.status, said.lines) == (2, ["no cell of wrong is left: exclude or --where takes every one of them"])
+    assert (said.status, said.lines) == (
+        2,
+        ["wrong has no cell left; change --where or exclude, which remove all of them"],
+    )
 
 
 def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch):

@@ -1,16 +1,11 @@
-"""The settings of grid files are those that are declared, and the page on them is up to date."""
-
-from pathlib import Path
+"""The settings of grid files are those that are declared."""
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from raybench.config import Settings
-from raybench.config.schema import settings_page
 from raybench.config.setting_types import value_type
 from raybench.core.settings import SETTINGS
-
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 def test_each_declared_setting_may_stand_in_a_grid_file():
@@ -35,9 +30,3 @@ def test_each_declared_setting_may_stand_in_a_grid_file():
 def test_limits_follow_from_the_declaration(name, bad, words):
     with pytest.raises(ValidationError, match=words):
         TypeAdapter(value_type(name)).validate_python(bad)
-
-
-def test_the_page_of_settings(request):
-    if request.config.option.update_snapshots:
-        PAGE.write_text(settings_page(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == settings_page(), "pytest tests/config --snapshot-update writes it"

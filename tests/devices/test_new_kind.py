@@ -151,5 +151,5 @@ def test_it_is_monitored(abacus, tmp_path):
 
 
 def test_it_is_in_the_documentation(abacus):
-    table = runpy.run_path(str(ROOT / "docs" / "tables.py"))["device_kinds"]()
+    table = runpy.run_path(str(ROOT / "docs" / "generate.py"))["device_kinds"]()
     assert "| `abacus` | abacus | `torch` | run by one test |" in table

@@ -125,7 +125,7 @@ def test_trials_land_where_their_device_is(placed):
     assert "node-b" in placed.words or "8 × TPU wanted" in placed.words
     skipped = [event["reason"] for event in placed.events("trial_skipped")]
     assert len(skipped) == 2
-    assert all("8 × TPU wanted, node-b has 4" in reason for reason in skipped)
+    assert all("needs 8 x TPU; node-b has 4" in reason for reason in skipped)
 
 
 def test_a_file_of_ones_own_travels_and_what_a_trial_leaves_comes_home(placed):

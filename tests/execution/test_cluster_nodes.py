@@ -31,14 +31,17 @@ def test_no_more_is_planned_for_than_ray_hands_out():
     assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
     none = limit_to_ray(NODE, {"GPU": 2.0})
     assert none.cores == 0
-    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [none]) == "1 cores wanted, box has 0"
+    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [none]) == "needs 1 core; box has 0"
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({}, "mnist is not on box, in /data: run `raybench data fetch mnist` there"),
-        ({"mnist": "sha256:1"}, "mnist on box, in /data, is sha256:1 and not sha256:2 as here"),
+        ({}, "box has no mnist in /data; run `raybench data fetch mnist` there"),
+        (
+            {"mnist": "sha256:1"},
+            "mnist in /data on box has digest sha256:1, and here sha256:2; use the same data on all machines",
+        ),
         ({"mnist": "sha256:2"}, None),
     ],
 )

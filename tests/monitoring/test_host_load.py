@@ -91,6 +91,24 @@ def test_a_program_that_keeps_a_core_busy_is_measured():
     assert load.busy > 0.3 and load.high
 
 
+def test_a_meter_that_was_started_before_shortens_the_wait(counters, monkeypatch):
+    waits = []
+
+    def clock_at(clock, busy):
+        counters(clock=clock, busy=busy, own=0.0)
+        monkeypatch.setattr(host_load.time, "sleep", waits.append, raising=False)
+
+    clock_at(10.0, 100.0)
+    meter = LoadMeter([0, 1])
+    clock_at(10.7, 101.4)
+    assert measure_load(1.0, meter) == HostLoad(pytest.approx(2.0), 2)
+    assert waits == [pytest.approx(0.3)]
+    clock_at(30.0, 110.0)
+    assert meter.age > host_load.OLDEST
+    measure_load(1.0, meter)
+    assert waits[1:] == [1.0], "a mean over twenty seconds is not the present load"
+
+
 def test_a_watch_reports_until_it_is_left(monkeypatch):
     monkeypatch.setattr(LoadMeter, "read", lambda self: HostLoad(1.0, 2))
     reported = queue.Queue()

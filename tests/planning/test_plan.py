@@ -119,7 +119,7 @@ def test_a_framework_that_is_not_installed_runs_in_the_environment_built_for_it(
     plan = plan_of(text, nodes=[built])
     assert [cell.fit.environment for cell in plan.cells] == ["", "xla"]
     assert list(notes(plan)) == [
-        "torch_xla is not installed beside raybench: its trials run in environment xla.",
+        "torch_xla is not installed in raybench's Python; its trials run in environment xla.",
     ]
 
 
@@ -159,7 +159,7 @@ def test_one_whole_repeat_after_another_each_shuffled_by_the_seed(plan_of):
 
 def test_what_no_node_has_is_skipped_with_its_reason(plan_of):
     plan = plan_of(GRID)
-    assert {cell.skip for cell in plan.cells if cell.axes["device"] == "cuda"} == {"no CUDA GPU on any node"}
+    assert {cell.skip for cell in plan.cells if cell.axes["device"] == "cuda"} == {"no CUDA GPU"}
     assert all(cell.skip is None for cell in plan.cells if cell.axes["device"] == "cpu")
 
 
@@ -200,7 +200,7 @@ def test_where_selects(plan_of):
         ("cpu", 32, 5e-4),
         ("cpu", 64, 5e-4),
     ]
-    with pytest.raises(UsageError, match="no cell of g is left"):
+    with pytest.raises(UsageError, match="g has no cell left"):
         plan_of(GRID, where=[("device", "tpu")])
 
 
@@ -216,25 +216,25 @@ def test_more_than_there_is(plan_of):
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
-        (ResourceRequest("tpu", "torch_xla", "fp32"), "no TPU on any node"),
-        (ResourceRequest("tpu", "torch", "fp32"), "torch does not run on tpu; torch_xla and tensorflow can"),
-        (ResourceRequest("cuda", "torch", "fp32", accelerator_type="A100"), "no A100 on server, only Tesla T4"),
-        (ResourceRequest("cuda", "torch", "fp32", count=4), "4 × CUDA GPU wanted, server has 2"),
-        (ResourceRequest("cpu", "torch", "fp32", cpus=64), "64 cores wanted, server has 16"),
-        (ResourceRequest("cpu", "torch", "fp32", memory_gb=64), "64 GiB of memory wanted, server has 16"),
+        (ResourceRequest("tpu", "torch_xla", "fp32"), "no TPU"),
+        (ResourceRequest("tpu", "torch", "fp32"), "torch does not run on tpu; use torch_xla or tensorflow"),
+        (ResourceRequest("cuda", "torch", "fp32", accelerator_type="A100"), "needs A100; server has Tesla T4"),
+        (ResourceRequest("cuda", "torch", "fp32", count=4), "needs 4 x CUDA GPU; server has 2"),
+        (ResourceRequest("cpu", "torch", "fp32", cpus=64), "needs 64 cores; server has 16"),
+        (ResourceRequest("cpu", "torch", "fp32", memory_gb=64), "needs 64 GiB of memory; server has 16"),
         (ResourceRequest("cpu", "torch", "tf32"), "precision tf32 is not available on cpu, only on cuda"),
-        (ResourceRequest("cpu", "mindspore", "fp32"), "this release has no engine for mindspore"),
+        (ResourceRequest("cpu", "mindspore", "fp32"), "raybench has no engine for mindspore"),
         (
             ResourceRequest("cuda", "torch", "fp32", replicas=8, count=2),
-            "8 replicas, and 2 devices to have one each; say replicas: 2, or count: 8",
+            "8 replicas do not fit 2 devices; set replicas: 2 or count: 8",
         ),
         (
             ResourceRequest("cuda", "torch", "fp32", count=2),
-            "count: 2 with replicas: 1 leaves devices idle; say replicas: 2, or replication: spmd",
+            "count: 2 with replicas: 1 leaves devices idle; set replicas: 2 or replication: spmd",
         ),
         (
             ResourceRequest("cpu", "torch", "fp32", replicas=8, replication="spmd"),
-            "torch has no replication: spmd; it has grouped, devices",
+            "torch has no replication: spmd; use grouped or devices",
         ),
         (ResourceRequest("cpu", "torch", "fp32", environment="xla"), "environment xla was not tried on server"),
     ],

@@ -166,7 +166,7 @@ def test_where_takes_the_grids_own_values(plan_of):
     ("line", "reason"),
     [
         ("devices: {gpu: {kind: tpu, framework: torch}}", "torch does not run on tpu"),
-        ("precision: fp16\ndevices: {gpu: {kind: tpu}}", "torch_xla does not compute in fp16"),
+        ("precision: fp16\ndevices: {gpu: {kind: tpu}}", "torch_xla has no precision fp16"),
     ],
 )
 def test_a_cell_that_can_run_nowhere_is_told_as_ever(plan_of, line, reason):

@@ -48,7 +48,7 @@ def test_a_figure_that_fails_is_left_out_with_the_reason(monkeypatch):
 def test_epoch_times_have_a_row_a_cell_and_its_interval():
     panel = draw("times", made_up()).axes[0]
     assert rows(panel) == ["cpu", "gpu"]
-    assert panel.get_xlabel() == "steady epoch, s (less is faster)"
+    assert panel.get_xlabel() == "seconds per epoch (lower is faster)"
     intervals = [line.get_xdata() for line in panel.lines if len(line.get_xdata()) == 2]
     rings = [line for line in panel.lines if line.get_fillstyle() == "none" or len(line.get_xdata()) == 3]
     assert len(intervals) == 2 and len(rings) >= 2
@@ -78,7 +78,7 @@ def test_what_has_no_number_says_why():
 def test_speed_ups_stand_beside_one():
     panel = draw("speedups", odd()).axes[0]
     assert "cpu b256 wd0" not in rows(panel) and "tpu b256 wd0" in rows(panel)
-    assert "×" in panel.get_xlabel()
+    assert panel.get_xlabel() == "speed-up over the baseline"
     assert [line for line in panel.lines if list(line.get_xdata()) == [1, 1]], "the rule at 1"
 
 
@@ -174,7 +174,7 @@ def test_how_many_have_reached_the_target_by_when():
     assert list(stopped.get_ydata()) == pytest.approx([0, 50, 50]), "one of two, for the third was stopped sooner"
     ticks = [line for line in panel.lines if line.get_marker() == "|" and len(line.get_xdata())]
     assert sum(len(line.get_xdata()) for line in ticks) == 2, "the two that missed it"
-    assert panel.get_ylabel() == "share of runs at 78 %, %"
+    assert panel.get_ylabel() == "share of runs at 78% accuracy, %"
     assert panel.get_title("left").splitlines() == [
         "cpu b256 wd0: 0 of 3",
         "cpu b512 wd0: 0 of 2",
@@ -289,7 +289,7 @@ def test_what_has_nothing_to_show_is_left_out_and_says_why():
     assert set(left_out) == {"accuracy_map", "reached"} and "varies" in left_out["accuracy_map"]
     assert left_out["reached"] == "the grid has no target"
     assert [picture.name for picture in drawn] == [name for name in figures.FIGURES if name not in left_out]
-    assert rendered_figures(aimed(made_up(), 0.99))[1]["reached"] == "no run has reached 99 %"
+    assert rendered_figures(aimed(made_up(), 0.99))[1]["reached"] == "no run has reached 99% accuracy"
     failed = made_up(ends={(device, 256, 5e-4, repeat): "oom" for device in ("cpu", "gpu") for repeat in range(3)})
     assert rendered_figures(failed)[1]["time_and_cost"] == "no run on a device with a price has completed"
 

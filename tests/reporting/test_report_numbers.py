@@ -27,17 +27,21 @@ def test_a_sentence_says_what_the_numbers_of_its_row_say():
         found = row.speedup
         significant = found.low is not None and not found.low <= 1 <= found.high
         seen.add((significant, found.low is None, found.ratio > 1))
-        assert f"{digits(found.ratio)} ×" in words, label
-        assert ("no interval" in words) == (found.low is None), label
-        unclear = "No significant difference" in words or "as fast as cpu within 10 %" in words
+        assert ("95% CI" in words) == (found.low is not None), label
+        unclear = "No significant difference" in words or "are equally fast" in words
         assert unclear == (found.low is not None and not significant), label
-        slower = significant and found.ratio < 1
-        assert ("it takes" in words) == slower, label
-        assert not slower or f"it takes {digits(1 / found.ratio)} × as long" in words, label
+        slower = not unclear and found.ratio < 1
+        if unclear:
+            assert f"ratio {digits(found.ratio)}" in words, label
+        elif slower:
+            assert f"takes {digits(1 / found.ratio)}x as long" in words, label
+        else:
+            assert f"is {digits(found.ratio)}x faster" in words, label
         if significant:
             runs = row.steady.runs
-            assert f", {runs} runs each" in words or f", {runs} runs against" in words, label
-            assert f"{digits(found.low)} to {digits(found.high)})" in words, label
+            assert f", {runs} runs each" in words or f", {runs} and " in words, label
+            low, high = (1 / found.high, 1 / found.low) if slower else (found.low, found.high)
+            assert f"(95% CI {digits(low)}–{digits(high)}," in words, label
     assert {(True, False, True), (True, False, False), (False, False, False), (False, True, True)} <= seen
 
 
@@ -47,7 +51,7 @@ def test_every_interval_goes_around_its_number():
     for make in REPORTS.values():
         for _, sentences in make().comparisons:
             for words in map(plain, sentences):
-                for value, low, high in re.findall(rf"{number} ×[^(;]*\(95 %: {number} to {number}\)", words):
+                for value, low, high in re.findall(rf"{number}(?:x |:|\b)[^(;.]*\(95% CI {number}–{number}[,)]", words):
                     ends = [float(end.strip("<>")) for end in (low, value, high)]
                     assert ends == sorted(ends), words
                     seen += 1
@@ -58,9 +62,9 @@ def test_a_cost_is_the_price_by_the_time():
     report = REPORTS["prices"]()
     cpu, dearer = report.results.rows[:2]
     assert dearer.epoch_price == pytest.approx(0.35 * dearer.steady.value / 3600)
-    (words,) = [plain(each) for each in dict(report.comparisons)["dearer"] if "costs" in plain(each)]
-    assert f"{digits(dearer.epoch_price / cpu.epoch_price)} × as much" in words
-    assert f"the same at {digits(0.1 * dearer.speedup.ratio)} an hour" in words
+    (words,) = [plain(each) for each in dict(report.comparisons)["dearer"] if "An epoch costs" in plain(each)]
+    assert f"{digits(dearer.epoch_price / cpu.epoch_price)}x as much" in words
+    assert f"equal at {digits(0.1 * dearer.speedup.ratio)} per hour" in words
 
 
 def test_the_other_way_round_is_the_inverse():
@@ -80,10 +84,10 @@ def test_the_contract_s_numbers():
 
 
 def test_a_difference_in_accuracy_has_its_sign():
-    for shift, words in ((-0.03, "points lower"), (0.03, "points higher")):
+    for shift, words in ((-0.03, "points less accurate"), (0.03, "points more accurate")):
         grid = Grid().add("cpu", CPU).add("gpu", GPU, accuracies=(shift, shift + 0.001, shift + 0.002))
-        (sentence,) = [plain(each) for each in grid.report().verdict[0] if "ccuracy" in plain(each)]
-        assert words in sentence and " on gpu than on cpu" in sentence
+        (sentence,) = [plain(each) for each in grid.report().verdict[0] if "ccura" in plain(each)]
+        assert words in sentence and sentence.startswith("gpu is ")
 
 
 def test_of_an_error_the_lowest_is_the_best():
@@ -113,8 +117,8 @@ def test_restarts_do_not_make_runs_that_stop_at_the_target_prove_a_mean():
     grid = Grid(target=Target("val/accuracy", 0.75)).add("cpu", CPU, **stop).add("gpu", GPU, **stop)
     report = grid.report()
     every = [plain(each) for _, sentences in report.comparisons for each in sentences]
-    assert any("reaches 75 % in 3 of 3 runs" in each for each in every)
-    assert not any("ccuracy" in each for each in every) and not report.deciding
+    assert any("reached 75% accuracy in 3 of 3 runs" in each for each in every)
+    assert not any("mean accuracy" in each or "accurate" in each for each in every) and not report.deciding
 
 
 def test_a_target_of_the_file_counts_and_not_that_of_its_runs():

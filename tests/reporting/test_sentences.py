@@ -22,17 +22,16 @@ from raybench.checks.canary.judge import Drift
 from raybench.core.job import Target
 from raybench.core.text import join_words
 from raybench.reporting import published_verdict, sentences  # noqa: F401 — the former defines facts
-from raybench.reporting.sentences import as_html, digits, end, markdown, plain, plural, render_phrase
+from raybench.reporting.sentences import as_html, between, digits, end, markdown, plain, plural, render_phrase, starting
 
-ODD = EpochTimeFact("gpu*<b>", "my`model", 'batch "1"', 2.02, None, None, False, 1)
+ODD = EpochTimeFact("gpu*<b>", 'batch "1"', 2.02, None, None, False, 1)
 
 
 def test_three_ways_to_write_a_sentence():
-    assert plain(ODD) == 'gpu*<b> trains my`model (batch "1") in 2.02 s an epoch, steady epochs, one run: no interval.'
-    assert markdown(ODD).startswith(r'*gpu\*\<b\>* trains `` my`model `` (batch "1") in **2.02 s an epoch**, steady')
-    assert as_html(ODD).startswith(
-        "<em>gpu*&lt;b&gt;</em> trains <code>my`model</code> (batch &#34;1&#34;) in <strong>2.02 s an epoch</strong>"
-    )
+    assert plain(ODD) == 'gpu*<b> takes 2.02 s/epoch at batch "1" (one run).'
+    assert markdown(ODD) == r'*gpu\*\<b\>* takes **2.02 s/epoch** at batch "1" (one run).'
+    assert as_html(ODD) == "<em>gpu*&lt;b&gt;</em> takes <strong>2.02 s/epoch</strong> at batch &#34;1&#34; (one run)."
+    assert "(`` my`data ``)" in markdown(summary.SyntheticDataFact("my`data"))
 
 
 def test_every_fact_has_its_macro_and_every_macro_its_fact():
@@ -64,16 +63,16 @@ def test_what_a_caveat_is_named():
 @pytest.mark.parametrize(
     ("samples", "words"),
     [
-        (Samples(1, 1), "one run each: no interval"),
+        (Samples(1, 1), "one run each"),
         (Samples(3, 3), "3 runs each"),
-        (Samples(3, 1), "3 runs against 1: no interval"),
-        (Samples(2, 3, "machine"), "2 machines against 3 runs"),
+        (Samples(3, 1), "3 and 1 run"),
+        (Samples(2, 3, "machine"), "2 machines and 3 runs"),
         (Samples(2, 2, "machine", "machine"), "2 machines each"),
     ],
 )
 def test_samples_in_words(samples, words):
-    fact = SpeedupFact("gpu", "cpu", "net", "", 2.0, None, None, Outcome.UNKNOWN, False, False, samples, False)
-    assert plain(fact) == f"gpu trains net 2.00 × as fast as cpu, steady epochs, {words}."
+    fact = SpeedupFact("gpu", "cpu", "", 2.0, None, None, Outcome.UNKNOWN, False, False, samples, False)
+    assert plain(fact) == f"gpu is 2.00x faster than cpu ({words})."
 
 
 @pytest.mark.parametrize(
@@ -102,9 +101,9 @@ def test_run_counts_in_words(counts, table, figure):
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        (Target("val/accuracy", 0.94, None), "94 %"),
-        (Target("val/loss", None, 0.3), "val/loss of 0.3 or less"),
-        (Target("val/f1", 0.5, None), "val/f1 of 0.5 or more"),
+        (Target("val/accuracy", 0.94, None), "94% accuracy"),
+        (Target("val/loss", None, 0.3), "val/loss 0.3 or less"),
+        (Target("val/f1", 0.5, None), "val/f1 0.5 or more"),
     ],
 )
 def test_goals_in_words(target, words):
@@ -113,7 +112,7 @@ def test_goals_in_words(target, words):
 
 def test_one_run_proves_no_mean():
     fact = MeanAccuracyFact("gpu", 1, 0.95, None, None, 0.94, Outcome.UNKNOWN)
-    assert plain(fact) == "gpu has a mean accuracy of 95.00 % over 1 run: one run proves no mean."
+    assert plain(fact) == "gpu has an accuracy of 95.00% in one run."
 
 
 @pytest.mark.parametrize(
@@ -135,8 +134,24 @@ def test_three_significant_digits(value, text):
 
 def test_ends_that_say_nothing_are_not_spelt_out():
     assert (end(1e-9), end(1e9), end(1.97)) == ("<0.001", ">9999", "1.97")
-    assert render_phrase("interval", 1e-9, 2.08) == " (95 %: <0.001 to 2.08)"
-    assert render_phrase("interval", None, None) == ""
+    assert render_phrase("ci", 1e-9, 2.08, " s", "3 runs") == " (95% CI <0.001–2.08 s, 3 runs)"
+    assert render_phrase("ci", None, None, "", "one run") == " (one run)"
+    assert render_phrase("ci", None, None) == ""
+
+
+def test_an_interval_with_negative_ends_has_signs():
+    assert [between(*ends) for ends in ((1.34, 1.78), (-1.1, 0.68), (-2.0, -0.5))] == [
+        "1.34–1.78",
+        "−1.1 to +0.68",
+        "−2.0 to −0.50",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("batch 128", "Batch 128"), ("gpu", "gpu"), ("decay 0", "Decay 0"), ("batches", "batches")]
+)
+def test_a_sentence_starts_with_a_capital_unless_with_the_users_own_name(name, start):
+    assert starting(name) == start
 
 
 def test_numbers_of_things():
@@ -150,8 +165,8 @@ def test_numbers_of_things():
 def test_a_drift_in_words(trials, touched):
     says = " ".join(render_phrase("drift", Drift("torch on cpu", 1.3, 0.07, trials)).split())
     assert says == (
-        "torch on cpu changed while the grid ran: a job that is always the same took up to 1.30 × as long "
-        f"(noise: 1.07 ×); it touches {touched}"
+        "The speed of torch on cpu changed while the grid ran: a constant job took up to 1.30x as long "
+        f"(noise: 1.07x). Affected: {touched}."
     )
 
 

@@ -69,7 +69,7 @@ def test_whether_the_mean_gets_to_the_target():
         return {record["cell"]: record for record in section.records}["gpu"]
 
     mean = proof(0.5)["mean"]
-    assert proof(0.5)["proof"] == "shown"
-    assert proof(mean + 0.001)["proof"] == "the mean is not above it"
-    assert proof(mean - 0.001)["proof"] == "not shown"
-    assert proof(0.5, repeats=1)["proof"] == "one run shows no mean"
+    assert proof(0.5)["proof"] == "above"
+    assert proof(mean + 0.001)["proof"] == "not significant"
+    assert proof(mean - 0.001)["proof"] == "not significant"
+    assert proof(0.5, repeats=1)["proof"] == "one run"

@@ -207,15 +207,15 @@ def test_runs_that_tell_their_device_alone_are_compared_and_have_their_target(tm
     told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
     rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
     said = verdict(tmp_path, head + "\n".join(rows) + "\n")
-    assert said[0] == "cpu trains mine 0.500 × as fast as gpu, steady epochs, one run each: no interval."
-    assert said[1].startswith("cpu reaches val/loss of 0.6 or less in 0 of 1 run (95 %: 0 to 79 %)")
-    assert said[2].endswith("in 1 of 1 run (95 %: 21 to 100 %), after 9.00 s of training on average.")
+    assert said[0] == "cpu takes 2.00x as long as gpu (one run each)."
+    assert said[1].startswith("cpu reached val/loss 0.6 or less in 0 of 1 run (95% CI 0–79%)")
+    assert said[2].endswith("in 1 of 1 run (95% CI 21–100%), after 9.00 s of training on average.")
 
 
 def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
     told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
     assert len(told) == 2 and not any("None" in each for each in told)
-    assert told[0].endswith("trains mine (batch 32) in 4.00 s an epoch, steady epochs, one run: no interval.")
+    assert told[0].endswith(" takes 4.00 s/epoch at batch 32 (one run).")
 
 
 def test_workloads_are_never_compared_with_each_other(tmp_path):
@@ -228,13 +228,13 @@ def test_workloads_are_never_compared_with_each_other(tmp_path):
         for number in range(3)
         for epoch in (1, 2)
     ]
-    said = [each for each in verdict(tmp_path, head + "".join(rows)) if " as fast as " in each]
-    assert [each.split(", steady")[0] for each in said] == [
-        "gpu trains resnet 5.00 × as fast as cpu",
-        "gpu trains lstm 0.500 × as fast as cpu",
+    said = [each for each in verdict(tmp_path, head + "".join(rows)) if " cpu at " in each]
+    assert [each.split(" (")[0] for each in said] == [
+        "gpu is 5.00x faster than cpu at workload resnet",
+        "gpu takes 2.00x as long as cpu at workload lstm",
     ]
     apart = [row for row in rows if row.startswith(("resnet-gpu", "lstm-cpu"))]
-    assert not any(" as fast as " in each for each in verdict(tmp_path, head + "".join(apart)))
+    assert not any(" than " in each or " as long " in each for each in verdict(tmp_path, head + "".join(apart)))
 
 
 def test_names_of_trials_merge_no_cells_and_attempts_are_no_repeats(tmp_path):

@@ -402,8 +402,8 @@ def test_caveats_are_on_the_run_when_it_has_ended(own_store, golden_events):
     tags = only_run(own_store, "caveats")[1].data.tags
     assert tags["raybench.findings"] == "few_threads,niceness"
     assert tags["mlflow.note.content"].splitlines() == [
-        "- caveat: **few threads**: 1 thread on 2 cores; leave `threads` and `cpus` out, or take it for what so many "
-        "cores do",
+        "- caveat: **few threads**: 1 thread on 2 cores; remove `threads` and `cpus` from the grid file to use all "
+        "cores",
         "- note: **niceness**: it ran with niceness 5; start raybench without `nice`",
     ]
 

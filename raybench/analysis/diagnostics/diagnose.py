@@ -119,7 +119,7 @@ def diagnose_all(
     condition="steps after the warm-up (epochs, if steps are not timed) began slow: a change point that chance "
     "makes in one run of 1000 and that lengthens the run by 2%, in most repeats of the cell",
     bias="how much that lengthens the run",
-    did="still got faster when counting began",
+    did="was still getting faster after the warm-up",
     measures="a part of its warm-up, not its steady pace",
     remedy="set more `warmup_epochs`",
     recurs=True,
@@ -141,8 +141,7 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     last_epoch = epochs[-1].epoch
     epochs_hint = f" and `epochs` above {last_epoch}" if until >= last_epoch else ""
     yield Observation(
-        f"after the warm-up its {unit} still took {start.slower:.2f} × as long as later, until epoch {until} of "
-        f"{last_epoch}",
+        f"after the warm-up, its {unit} took {start.slower:.2f}x as long as later, until epoch {until} of {last_epoch}",
         {"excess": start.excess, "slower": start.slower, "part": start.part, "p": start.p},
         too_long=start.excess,
         remedy=f"set `warmup_epochs: {until}`{epochs_hint}",
@@ -155,13 +154,13 @@ def short_warmup(attempt: Attempt, context: Context) -> Iterator[Observation]:
     bias="that waiting",
     did="waited for input",
     measures="the host that feeds it, not the device",
-    remedy="set `input: device` where the data fit there, or make the loading cheaper",
+    remedy="set `input: device` if the data fit on the device, or speed up loading",
 )
 def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect waiting for the next batch during the steady epochs."""
     share = input_share(attempt)
     if share is not None and share >= ENOUGH:
-        says = f"it waited for its input during {share:.0%} of the steady epochs"
+        says = f"it waited for input during {share:.0%} of the steady epochs"
         yield Observation(says, {"share": share}, too_long=share / (1 - min(share, MOST_WAITED)))
 
 
@@ -170,7 +169,7 @@ def input_bound(attempt: Attempt, context: Context) -> Iterator[Observation]:
     condition="the device worked on after the clock had stopped, or its own clock says more than the host's",
     bias="none: it may be too short, by what the clock did not wait for",
     did="had a clock that did not wait for the device",
-    measures="how fast work is handed over to it",
+    measures="how fast work is submitted, not how fast it is done",
     remedy="do not trust its times: the device's `synchronize` has to wait for all work",
 )
 def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
@@ -187,7 +186,7 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
         if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
             share = waited_s / took_s if took_s else float(len(counted_epochs))
             yield Observation(
-                f"when the clock of `{section}` had stopped ({took_s:.3g} s an epoch), the device worked on for "
+                f"when the clock of `{section}` had stopped ({took_s:.3g} s per epoch), the device worked on for "
                 f"{waited_s:.3g} s",
                 {"share": share, "settle_s": waited_s, "section_s": took_s},
                 too_short=share,
@@ -199,7 +198,7 @@ def unsynchronised(attempt: Attempt, context: Context) -> Iterator[Observation]:
         if device > took_s * (1 + BEYOND) + BEYOND_LEAST_S:
             share = device / took_s - 1 if took_s else float(len(counted_epochs))
             yield Observation(
-                f"`{section}` took {took_s:.3g} s an epoch by the host's clock and {device:.3g} s by the device's own",
+                f"`{section}` took {took_s:.3g} s per epoch by the host's clock and {device:.3g} s by the device's own",
                 {"share": share, "device_s": device, "section_s": took_s},
                 too_short=share,
             )
@@ -221,7 +220,7 @@ def _seconds(epoch: Epoch, sections: Iterable[str]) -> float:
     bias="what the slowest of so many canaries on a quiet machine does not explain",
     did="changed while the grid ran",
     measures="the machine at different times, not only the devices",
-    remedy="run it again with `--rerun` when the machine is quiet and cool, with more `repeats`",
+    remedy="run again with `--rerun` on a quiet, cool machine, with more `repeats`",
 )
 def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a canary near the attempt that was slower than the spread."""
@@ -230,8 +229,8 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
         worst = max(drifts, key=lambda drift: drift.excess[attempt.key])
         excess = worst.excess[attempt.key]
         yield Observation(
-            f"a job that is always the same took up to {1 + excess + worst.noise:.2f} × as long beside it "
-            f"(noise: {1 + worst.noise:.2f} ×)",
+            f"a constant job took up to {1 + excess + worst.noise:.2f}x as long close to its time (noise: "
+            f"{1 + worst.noise:.2f}x)",
             {"slower": 1 + excess + worst.noise, "noise": worst.noise},
             too_long=excess,
         )
@@ -241,7 +240,7 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     "made_apart",
     condition="since the run it is compared with (of the same repeat, on the same machine) there was another boot, "
     "kernel, driver or patch version of the framework, or an hour without work and no canary at both times",
-    remedy="run both again in one go, with `--rerun`",
+    remedy="run both again in one session, with `--rerun`",
 )
 def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a different session or software version than the baseline run's."""

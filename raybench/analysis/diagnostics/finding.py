@@ -12,7 +12,7 @@ A kind is declared once, with its detector, in any module of this package:
     )
     def steal(attempt: Attempt, context: Context) -> Iterator[Observation]: ...
 
-Reports, tables, MLflow's tags and the tables in docs/findings.md come from the declarations.
+Reports, tables, MLflow's tags and the tables of the documentation come from the declarations.
 """
 
 from __future__ import annotations

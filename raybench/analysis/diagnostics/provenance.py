@@ -81,9 +81,9 @@ def _reasons(run: Attempt, other: Attempt, sessions: Mapping[str, list[_Session]
         if words := _changed("the kernel", other_host.get("kernel"), host.get("kernel")):
             yield words
         elif _changed("", other_host.get("boot"), host.get("boot")):
-            yield "the machine was started anew"
+            yield "the machine was rebooted"
         elif _unseen(_at(sessions, other), _at(sessions, run)):
-            yield "no canary tells whether the machine was the same at both times"
+            yield "no canary ran in both sessions to check that the machine was equally fast"
         if _kind(run) == _kind(other) and (
             words := _changed("the driver", other.hardware.get("driver"), run.hardware.get("driver"))
         ):
@@ -107,7 +107,7 @@ def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observatio
     when = "after" if seconds >= 0 else "before"
     dates = f"{_date(run)} and {_date(other)} UTC"
     return Observation(
-        f"it began {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {join_words(reasons)}",
+        f"it started {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {join_words(reasons)}",
         {"hours": abs(seconds) / 3600, "reasons": float(len(reasons))},
     )
 

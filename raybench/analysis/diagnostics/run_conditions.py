@@ -87,7 +87,7 @@ MOST_TAKEN = 0.99
     bias="the ratio of cores to threads",
     did="ran with fewer threads than cores",
     measures="a part of the processor, not the whole",
-    remedy="leave `threads` and `cpus` out, or take it for what so many cores do",
+    remedy="remove `threads` and `cpus` from the grid file to use all cores",
     of_hardware=True,
 )
 def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
@@ -117,8 +117,8 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     bias="what they took and, if the host computes, as much again as they kept one core busy; "
     f"{SLEEPING:.0%} if its threads waited without spinning",
     did="shared cores with other processes",
-    measures="what those left of them",
-    remedy="stop what else runs on the machine, and run again with `--rerun`",
+    measures="the remaining cores",
+    remedy="run again with `--rerun` on a quiet machine",
 )
 def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other processes on the trial's cores during its epochs.
@@ -129,11 +129,11 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     busy_share, cores = share(attempt, "other_cpu_s"), audited(attempt, "host", "cores") or 0.0
     if busy_share >= BUSY or busy_share * cores >= BUSY_CORES:
         says = (
-            f"other processes kept {busy_share * cores:.2g} of its {cores:.0f} core{'s' if cores > 1 else ''} busy "
-            f"during {window(attempt)}"
+            f"other programs used {busy_share * cores:.2g} of {cores:.0f} core{'s' if cores > 1 else ''} during "
+            f"{window(attempt)}"
         )
     elif attempt.runtime_conditions.get("host_busy") is True:
-        says = "other programs kept the machine busy when it began, so that its threads waited without spinning"
+        says = "other programs were busy when it started, so its threads waited without spinning"
     else:
         return
     waiting = min(busy_share * cores, 1.0) if _is_hosted(attempt) else busy_share
@@ -148,8 +148,8 @@ def busy_host(attempt: Attempt, context: Context) -> Iterator[Observation]:
     condition=f"a hypervisor gave {STOLEN:.0%} of the cores' time to others",
     bias="that share",
     did="lost time to other virtual machines",
-    measures="what those left of the cores",
-    remedy="use a machine with cores of its own, or more `repeats` at other times",
+    measures="the remaining cores",
+    remedy="use a machine with dedicated cores, or more `repeats` at other times",
 )
 def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect time that a hypervisor took from the trial's cores."""
@@ -162,7 +162,7 @@ def steal(attempt: Attempt, context: Context) -> Iterator[Observation]:
 @detects(
     "load_unknown",
     condition=f"the trial took less than {LEAST_S:g} s: too short to measure other programs' use of its cores",
-    remedy="give it more `epochs`, or longer ones, if that matters",
+    remedy="use more or longer `epochs` to measure the load",
 )
 def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a trial too short to measure the load on its cores.
@@ -171,7 +171,7 @@ def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """
     seconds = unmeasured(attempt)
     if seconds is not None:
-        says = f"whether other programs used its cores is unknown: it took {seconds:.2g} s, too short to measure"
+        says = f"whether other programs used its cores is unknown: {seconds:.2g} s are too short to measure it"
         yield Observation(says, {"seconds": seconds})
 
 
@@ -180,8 +180,8 @@ def load_unknown(attempt: Attempt, context: Context) -> Iterator[Observation]:
     condition="other trials ran on the same machine at the same time",
     bias="the share of time in which they did",
     did="shared cores with other trials",
-    measures="what those left of them",
-    remedy="leave `cpus` out, so that each trial has the machine to itself",
+    measures="the remaining cores",
+    remedy="remove `cpus` from the grid file, so that trials run one at a time",
 )
 def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect other trials at the same time on the same host.
@@ -192,7 +192,7 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
     neighbours = context.neighbours
     if neighbours is None:
         if attempt.runtime_conditions.get("exclusive") is False:
-            says = "it had a part of its machine, and other trials may have run beside it"
+            says = "it used a part of its machine, and other trials may have run at the same time"
             yield Observation(says, {"overlap": 1.0})
     elif neighbours.overlap > OVERLAP:
         which = "its cores" if neighbours.same_cores else "its machine"
@@ -214,8 +214,8 @@ def cores_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
     f"ended {1 - SLOWER_CLOCK:.0%} below the frequency that they had at first or in other runs",
     bias="the share of time, or the ratio of frequencies",
     did="ran throttled",
-    measures="a device slowed down by heat or power, not what it can do",
-    remedy="cool it, or give it the power it is made for, and run again",
+    measures="a device slowed down by heat or power limits",
+    remedy="improve cooling or power supply, and run again",
 )
 def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect throttled GPUs and falling core frequencies.
@@ -234,12 +234,12 @@ def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
     first_mhz, last_mhz = audited(attempt, "host", "mhz", "first"), audited(attempt, "host", "mhz", "last")
     usual_mhz = max(filter(None, [first_mhz, context.neighbours.mhz if context.neighbours else None]), default=None)
     if last_mhz and usual_mhz and last_mhz < SLOWER_CLOCK * usual_mhz and share(attempt, "own_cpu_s") >= AT_WORK:
-        where = "at first" if usual_mhz == first_mhz else "in another run"
+        where = "at the start" if usual_mhz == first_mhz else "in another run"
         yield Observation(
             f"its cores ended at {last_mhz:.0f} MHz, after {usual_mhz:.0f} {where}",
             {"slower": usual_mhz / last_mhz, "mhz": last_mhz, "usual_mhz": usual_mhz},
             too_long=usual_mhz / last_mhz - 1,
-            remedy="cool the machine and look at its power settings, and run again",
+            remedy="check cooling and power settings of the machine, and run again",
         )
 
 
@@ -249,7 +249,7 @@ def throttled(attempt: Attempt, context: Context) -> Iterator[Observation]:
     bias="that share, or too short by it",
     did="had a clock that ran fast or slow",
     measures="seconds of uncertain length",
-    remedy="see what sets the machine's clock, and whether it was suspended",
+    remedy="check the clock synchronization of the machine, and whether it was suspended",
 )
 def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect drift between the wall clock and the monotonic clock."""
@@ -257,8 +257,8 @@ def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
     if drift is not None and elapsed_s and abs(drift) > max(WALL_DRIFT_LEAST_S, WALL_DRIFT * elapsed_s):
         drift_share = abs(drift) / elapsed_s
         yield Observation(
-            f"in {elapsed_s:.3g} s its wall clock went {abs(drift):.2g} s {'ahead of' if drift > 0 else 'behind'} the "
-            "monotonic one",
+            f"in {elapsed_s:.3g} s the wall clock went {abs(drift):.2g} s {'ahead of' if drift > 0 else 'behind'} the "
+            "monotonic clock",
             {"share": drift_share, "drift_s": drift, "seconds": elapsed_s},
             too_long=drift_share,
             too_short=drift_share,
@@ -268,7 +268,7 @@ def clock_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
 @detects(
     "limited_clocks",
     condition="a GPU ran at a power or clock limit that is set for it",
-    remedy="see whether `nvidia-smi -q -d POWER,CLOCK` shows the maker's limits",
+    remedy="compare the limits in `nvidia-smi -q -d POWER,CLOCK` with the default limits",
 )
 def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect GPUs that ran at a configured limit."""
@@ -276,7 +276,7 @@ def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
     worst = max(shares, key=lambda reason: shares[reason], default="")
     if worst and shares[worst] >= THROTTLED_TIME:
         limit = worst.replace("_", " ")
-        says = f"its GPU ran at a limit that is set for it ({limit}) during {shares[worst]:.0%} of the epochs"
+        says = f"its GPU ran at a configured limit ({limit}) during {shares[worst]:.0%} of the epochs"
         yield Observation(says, {"share": shares[worst]})
 
 
@@ -295,20 +295,20 @@ def niceness(attempt: Attempt, context: Context) -> Iterator[Observation]:
 @detects(
     "no_audit",
     condition="sensors could not be read",
-    remedy="mend that, if it is to be known",
+    remedy="grant access to these sensors to get this data",
 )
 def no_audit(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect sensors that could not be read."""
     missing = (attempt.audit or {}).get("missing")
     if isinstance(missing, list) and missing:
-        says = "not everything around it could be read: " + "; ".join(map(str, missing))
+        says = "some sensors could not be read: " + "; ".join(map(str, missing))
         yield Observation(says, {"missing": float(len(missing))})
 
 
 @detects(
     "resumed",
-    condition="training went on from a checkpoint, in another process",
-    remedy="run it with `--rerun`, if its times are to be those of one process",
+    condition="training was resumed from a checkpoint, in another process",
+    remedy="run it again with `--rerun` to get the times of a single process",
 )
 def resumed(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect training that was resumed in another process.

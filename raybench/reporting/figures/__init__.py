@@ -47,54 +47,54 @@ class FigureSpec:
 
 FIGURES: Mapping[str, FigureSpec] = {
     "speedups": FigureSpec(
-        "Times as fast as the baseline",
-        "A dot is the ratio of geometric means of the steady epoch, its line the 95 % interval; an arrow where that "
-        "leaves the page, and no line for one run each. An interval that holds 1 shows no difference.",
+        "Speed-up over the baseline",
+        "A dot is the ratio of the geometric means of epoch times, its line the 95% confidence interval (none for one "
+        "run each). If the interval includes 1, the difference is not significant.",
         bars.speedups,
     ),
     "times": FigureSpec(
-        "Seconds an epoch",
-        "Steady epochs, without warm-up and compilation. A ring is a run, the dot their geometric mean, the line its "
-        "95 % interval; one run has none.",
+        "Seconds per epoch",
+        "Epochs after warm-up, without compilation. A ring is a run, the dot the geometric mean, the line its 95% "
+        "confidence interval (none for one run).",
         bars.times,
     ),
     "accuracy_by_epoch": FigureSpec(
-        "Learning by epoch",
-        "The mean over runs, with their least and most as a band; a cross is where a run ended that did not complete; "
-        "the dashed rule is the target.",
+        "Learning curves over epochs",
+        "The mean over runs; the band is from minimum to maximum. A cross marks the end of a run that did not "
+        "complete, the dashed line the target.",
         curves.accuracy_by_epoch,
     ),
     "accuracy_by_time": FigureSpec(
-        "Learning by time",
-        "The same over the time spent training: compilation, steps and waiting for input; evaluation is left out.",
+        "Learning curves over time",
+        "The same over training time: compilation, steps and waiting for input, without evaluation.",
         curves.accuracy_by_time,
     ),
     "reached": FigureSpec(
-        "How many have reached the target by when",
-        "The share of runs after so much training, by Kaplan and Meier's estimate: a tick is a run that ended without "
-        "it; one that was stopped early counts as long as it ran. The band is the 95 % interval.",
+        "Runs that reached the target, over time",
+        "The share of runs that reached the target by a training time (Kaplan–Meier). A tick is a run that ended "
+        "without reaching it. The band is the 95% confidence interval.",
         time_to_target.survival_curves,
     ),
     "accuracy_map": FigureSpec(
-        "What each setting came to",
-        "After the last epoch: mean over runs ± their standard deviation; a fuller grey is higher. Hatched cells "
-        "have no number, and say why.",
+        "Quality of each setting",
+        "After the last epoch: mean over runs ± standard deviation; darker is higher. Hatched cells have no "
+        "number, and give the reason.",
         heatmap.accuracy_map,
     ),
     "time_and_cost": FigureSpec(
         "Time against cost",
-        "A whole run of each cell: its median time and its price. Left is faster, down is cheaper.",
+        "Median time and price of a whole run of each cell. Left is faster, down is cheaper.",
         cost.time_and_cost,
     ),
     "crossover": FigureSpec(
-        "From which length on it holds",
-        "Times as fast as the baseline for a job of so many epochs, with loading, start-up and compilation paid; of "
-        "many cells, the fastest of each device. The band is the 95 % interval; one wider than the page is left out.",
+        "Speed-up by job length",
+        "Speed-up over the baseline for a job of this many epochs, with loading, start-up and compilation; of many "
+        "cells, the fastest of each device. The band is the 95% confidence interval, if it fits the figure.",
         cost.crossover,
     ),
     "ledger": FigureSpec(
         "Where the time went",
-        "The wall time of a run's process by section, mean over runs; at the right all of it.",
+        "Wall time of a run's process by section, mean over runs; the total is on the right.",
         bars.ledger,
     ),
 }

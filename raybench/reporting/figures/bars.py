@@ -84,7 +84,7 @@ def times(results: GridResults) -> Figure:
     if not any(line.runs for line in lines):
         raise NoDataError("no run has completed")
     figure = _intervals(lines)
-    figure.axes[0].set_xlabel("steady epoch, s (less is faster)", loc="right")
+    figure.axes[0].set_xlabel("seconds per epoch (lower is faster)", loc="right")
     return figure
 
 
@@ -110,7 +110,7 @@ def speedups(results: GridResults) -> Figure:
     figure = _intervals(lines, around=1.0)
     panel = figure.axes[0]
     panel.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel("times as fast as the baseline (1 × is as fast)", loc="right")
+    panel.set_xlabel("speed-up over the baseline", loc="right")
     return figure
 
 
@@ -166,7 +166,7 @@ def ledger(results: GridResults) -> Figure:
 
 def _few(results: GridResults) -> Sequence[PlannedCell]:
     if len(results.cells) > MOST:
-        raise NoDataError(f"{len(results.cells)} cells are more than one picture can show ({MOST})")
+        raise NoDataError(f"{len(results.cells)} cells are more than a figure can show ({MOST})")
     return results.cells
 
 

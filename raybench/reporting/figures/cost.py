@@ -140,7 +140,7 @@ def crossover(results: GridResults) -> Figure:
         room = 0.1 * ((max(heights) - min(heights)) or 1.0)
         panel.set_ylim(max(0.0, min(heights) - room), max(heights) + room)
     panel.set_xlabel("length of the job, epochs", loc="right")
-    panel.set_ylabel("times as fast (×)")
+    panel.set_ylabel("speed-up")
     legend(figure, *panel.get_legend_handles_labels(), handlelength=3.2)
     return figure
 

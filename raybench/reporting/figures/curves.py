@@ -78,7 +78,7 @@ def _by_time(run: Attempt, metric: str) -> Curve:
 
 def _curves(results: GridResults, curve: Callable[[Attempt, str], Curve], unit: str, lines_of: Sequence[str]) -> Figure:
     if not any(len(curve(run, results.metric)[0]) for cell in results.cells for run in results.runs(cell)):
-        raise NoDataError(f"no run has told of {results.metric}")
+        raise NoDataError(f"no run recorded {results.metric}")
     groups = _panels(results, lines_of)
     if len(groups) > PANELS:
         groups = _best(results, together="device" in lines_of)

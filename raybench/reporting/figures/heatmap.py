@@ -64,7 +64,7 @@ def accuracy_map(results: GridResults) -> Figure:
     values = {cell.cell_id: results.values(cell) for cell in results.cells}
     means = [fmean(numbers) for numbers in values.values() if numbers]
     if not means:
-        raise NoDataError(f"no completed run has told of {results.metric}")
+        raise NoDataError(f"no completed run recorded {results.metric}")
     panel_axes = [axis for axis in results.axes if axis not in (BATCH, DECAY)]
     panels: dict[str, list[PlannedCell]] = {}
     for cell in results.cells:
@@ -75,7 +75,7 @@ def accuracy_map(results: GridResults) -> Figure:
     if len(columns.values) > COLUMNS:
         rows, columns = columns, rows
     if len(panels) > PANELS or len(columns.values) > COLUMNS or len(rows.values) > ROWS:
-        raise NoDataError("there are more cells than a map can show")
+        raise NoDataError("there are more cells than a heatmap can show")
     across = 2 if len(columns.values) <= 2 and len(panels) > 1 else 1
     down = -(-len(panels) // across)
     figure, axes = new_figure(down * (0.36 * len(rows.values) + 0.75) + 0.2, down, across)

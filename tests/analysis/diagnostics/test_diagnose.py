@@ -77,11 +77,11 @@ def test_the_contracts_own_journal_has_none(golden_events):
 @pytest.mark.parametrize(
     ("change", "code", "says", "too_long"),
     [
-        ({"host": {"other_cpu_s": 4.0}}, "busy_host", "kept 0.5 of its 2 cores busy", 0.5 / 0.75),
+        ({"host": {"other_cpu_s": 4.0}}, "busy_host", "used 0.5 of 2 cores", 0.5 / 0.75),
         ({"runtime_conditions": {"host_busy": True}}, "busy_host", "threads waited without spinning", 1.8),
         ({"host": {"steal_s": 0.96}}, "steal", "gave 6% of its cores' time", 0.06 / 0.94),
-        ({"audit": {"seconds": 0.2}, "host": {"other_cpu_s": 0.3}}, "load_unknown", "took 0.2 s, too short", None),
-        ({"host": {"mhz": {"first": 3000.0, "last": 2000.0}}}, "throttled", "2000 MHz, after 3000 at first", 0.5),
+        ({"audit": {"seconds": 0.2}, "host": {"other_cpu_s": 0.3}}, "load_unknown", "0.2 s are too short", None),
+        ({"host": {"mhz": {"first": 3000.0, "last": 2000.0}}}, "throttled", "2000 MHz, after 3000 at the start", 0.5),
         ({"runtime_conditions": {"threads": 1}}, "few_threads", "1 thread on 2 cores", 1.0),
         ({"machine": {"cores": 64}}, "few_threads", "2 threads on 2 of its machine's 64 cores", 31.0),
         ({"runtime_conditions": {"niceness": 5}}, "niceness", "niceness 5", None),
@@ -89,7 +89,7 @@ def test_the_contracts_own_journal_has_none(golden_events):
         ({"audit": {"missing": ["GPU sensors: no driver"]}}, "no_audit", "GPU sensors: no driver", None),
         ({"audit": {"gpus": [{"throttled": {"thermal": 0.5}}]}}, "throttled", "slowed down (thermal) during 50%", 0.5),
         ({"audit": {"gpus": [{"throttled": {"power_cap": 0.9}}]}}, "limited_clocks", "(power cap) during 90%", None),
-        ({"runtime_conditions": {"exclusive": False}}, "cores_shared", "may have run beside it", None),
+        ({"runtime_conditions": {"exclusive": False}}, "cores_shared", "may have run at the same time", None),
     ],
 )
 def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, too_long):
@@ -128,7 +128,7 @@ def test_a_trial_with_short_epochs_is_judged_as_a_whole(tell):
     short = {"audit": {"seconds": 0.6, "within": "trial"}, "host": {"other_cpu_s": 0.6, "own_cpu_s": 0.5}}
     (finding,) = findings(tell(**short))
     assert finding.code == "busy_host"
-    assert finding.says == "other processes kept 1 of its 2 cores busy during the trial"
+    assert finding.says == "other programs used 1 of 2 cores during the trial"
 
 
 def test_half_a_core_of_many_is_enough(tell):
@@ -157,8 +157,8 @@ def stepping(slower, count=16):
 def test_steps_that_get_quicker_after_the_warm_up(tell):
     (finding,) = findings(tell(epochs=[stepping(n) for n in (1.6, 1.6, 1.6, 1.0, 1.0, 1.0)]))
     assert finding.code == "short_warmup"
-    assert finding.says.startswith("after the warm-up its steps still took 1.5")
-    assert finding.says.endswith(" × as long as later, until epoch 3 of 6")
+    assert finding.says.startswith("after the warm-up, its steps took 1.5")
+    assert finding.says.endswith("x as long as later, until epoch 3 of 6")
     assert finding.remedy == "set `warmup_epochs: 3`"
     assert finding.evidence["excess"] == pytest.approx(0.6 * 2 / 5, rel=0.02)
 
@@ -179,7 +179,7 @@ def test_without_steps_the_epochs_tell(tell):
 
     times = [9.0, 6.0, 6.02, 5.98, 4.0, 4.01, 3.99, 4.02, 4.0]
     (finding,) = findings(tell(epochs=list(map(epoch, times))))
-    assert "its epochs still took 1.50 ×" in finding.says and finding.remedy == "set `warmup_epochs: 4`"
+    assert "its epochs took 1.50x" in finding.says and finding.remedy == "set `warmup_epochs: 4`"
     assert codes(tell(epochs=list(map(epoch, [9.0, 4.2, 4.02, 3.98, 4.1])))) == []
 
 
@@ -188,7 +188,7 @@ def test_without_steps_the_epochs_tell(tell):
     [
         ({"settle_s": {"train": 0.5}}, "the device worked on for 0.5 s"),
         ({"settle_s": {"evaluate": 0.3}}, "when the clock of `evaluate` had stopped"),
-        ({"device_s": {"train": 5.0}}, "`train` took 4.01 s an epoch by the host's clock and 5 s by the device's own"),
+        ({"device_s": {"train": 5.0}}, "`train` took 4.01 s per epoch by the host's clock and 5 s by the device's own"),
         ({"device_s": {"train": 3.9, "evaluate": 0.5}}, "`evaluate` took 0.4 s"),
     ],
 )

@@ -83,8 +83,8 @@ def test_made_again_later_without_a_canary_of_both_times(pause, times):
     assert len(told) == times
     if times:
         assert told["other 0"].says == (
-            "it began 1 hour after the run it is compared with (2026-11-21 10:27 and 2026-11-21 09:00 UTC), and no "
-            "canary tells whether the machine was the same at both times"
+            "it started 1 hour after the run it is compared with (2026-11-21 10:27 and 2026-11-21 09:00 UTC), and no "
+            "canary ran in both sessions to check that the machine was equally fast"
         )
         assert told["other 0"].evidence["hours"] == pytest.approx(87 / 60)
 
@@ -108,12 +108,12 @@ def test_the_machine_was_at_work_in_between():
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"boot": "two"}, "the machine was started anew"),
+        ({"boot": "two"}, "the machine was rebooted"),
         ({"boot": "two", "kernel": "6.1.2"}, "the kernel changed from 6.1.0 to 6.1.2"),
         ({"version": "2.13.1"}, "torch changed from 2.13.0 to 2.13.1"),
         (
             {"driver": "550.54", "boot": "two"},
-            "the machine was started anew and the driver changed from 535.1 to 550.54",
+            "the machine was rebooted and the driver changed from 535.1 to 550.54",
         ),
     ],
 )
@@ -121,7 +121,7 @@ def test_another_boot_kernel_driver_or_patch_version(how, says):
     canaries = [canary(0), canary(15)]
     told = found([ran("base", 0, 0, driver="535.1"), ran("other", 0, 10, **{"driver": "535.1", **how})], canaries)
     assert told["other 0"].says.endswith(f", and {says}")
-    assert told["other 0"].says.startswith("it began 10 min after the run it is compared with (2026-11-21 09:10 and ")
+    assert told["other 0"].says.startswith("it started 10 min after the run it is compared with (2026-11-21 09:10 and ")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,9 @@ def test_what_changed_for_both_is_no_caveat():
 
 def test_before_its_baseline():
     told = found([ran("base", 0, 2 * 24 * 60, boot="two"), ran("other", 0, 0)])
-    assert told["other 0"].says.startswith("it began 2 days before the run it is compared with (2026-11-21 09:00 and ")
+    assert told["other 0"].says.startswith(
+        "it started 2 days before the run it is compared with (2026-11-21 09:00 and "
+    )
 
 
 def test_the_nearest_run_where_no_repeat_is_the_same():
@@ -182,10 +184,10 @@ def test_the_report_cautions_of_it():
     assert codes(base) == set() and codes(other) == {"made_apart"}
     assert other.caveats == (), "nobody knows how much it changes: no letter"
     (caveat,) = [caveat for caveat in report.caveats if caveat.says.startswith("made apart")]
-    assert (caveat.kind, caveat.runs) == ("note", 3) and "made apart: it began " in caveat.says.replace(
-        ", at worst", ""
+    assert (caveat.kind, caveat.runs) == ("note", 3) and "made apart: it started " in caveat.says.replace(
+        ", worst run", ""
     )
-    assert caveat.remedy == "Run both again in one go, with `--rerun`."
+    assert caveat.remedy == "Run both again in one session, with `--rerun`."
 
 
 def codes(row):

@@ -116,7 +116,7 @@ def test_in_the_table(told):
     assert row.bottleneck.causes == ("overhead",)
     table = text([row])
     assert "bottleneck" in table and "overhead 0.03" in table
-    assert "overhead: not by the device." in " ".join(table.split())
+    assert "limited by: the bottleneck" in " ".join(table.split())
     (row,) = compare([cell], {TRIAL: told(missing="TypeError: no")})
     assert row.bottleneck is None
     assert "bottleneck" not in text([row])

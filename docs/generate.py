@@ -1,0 +1,194 @@
+"""The parts of the documentation that come from declarations in the code.
+
+A page has the comment `<!-- table: NAME -->` where the part NAME belongs. MkDocs puts it there when it builds the site
+(`hooks` in mkdocs.yml), so no page is ever older than the code. The README, which people read without building
+anything, has its part written out: `python docs/generate.py` updates it, and a test compares it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, kinds
+from raybench.config.error_messages import flow
+from raybench.config.schema import json_schema
+from raybench.core import events
+from raybench.core.settings import SETTINGS, Effect, Setting
+from raybench.devices import KINDS
+from raybench.results.columns import EPOCHS, TRIALS, Column
+from raybench.results.epoch import EPOCH_FIELDS
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).parent.parent
+PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+"""Files at the top of the repository that are pages of the site, too."""
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    names = list(heads)
+    lines = [f"| {' | '.join(cells)} |" for cells in (names, *rows)]
+    return "\n".join((lines[0], "|---" * len(names) + "|", *lines[1:]))
+
+
+def code(values: Iterable[str]) -> str:
+    """Values as code, with commas between."""
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def device_kinds() -> str:
+    """The kinds of devices, with the frameworks that run on each."""
+    rows = [(f"`{kind.name}`", kind.label, code(kind.adapters), kind.status) for kind in KINDS.values()]
+    return table(("`kind:` of a device", "hardware", "frameworks", "status"), rows)
+
+
+def caveats() -> str:
+    """The findings that can change a verdict."""
+    rows = [
+        (f"`{kind.code}`", kind.condition, kind.bias, kind.remedy)
+        for kind in kinds().values()
+        if kind.severity == CAVEAT
+    ]
+    return table(("finding", "reported if", "its time may be too long by", "remedy"), rows)
+
+
+def cautions() -> str:
+    """The findings without a magnitude."""
+    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.severity == CAUTION]
+    return table(("caution", "reported if", "remedy"), rows)
+
+
+def settings() -> str:
+    """Every setting of a grid file, with a heading for each."""
+    return "\n\n".join(map(_setting, SETTINGS.values()))
+
+
+def _setting(setting: Setting) -> str:
+    default = "null" if setting.nullable else None if setting.default is None else _yaml(setting.default)
+    engines = code(sorted(setting.engines)) if setting.engines else "all"
+    ignored = f"; ignored by {code(sorted(setting.ignored_by))}" if setting.ignored_by else ""
+    affected = [effect.value.replace("_", " ") for effect in Effect if effect in setting.affects]
+    lines = [
+        f"Default: `{default}`" if default else "Default: that of the workload or the machine",
+        f"Examples: {code(map(_yaml, setting.examples))}",
+        f"Frameworks: {engines}{ignored}",
+        f"Affects: {', '.join(affected) or 'nothing of the above'}",
+    ]
+    return f"### `{setting.name}`\n\n{setting.description}\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _yaml(value: Any) -> str:
+    return flow(list(value) if isinstance(value, tuple) else value)
+
+
+def grid_keys() -> str:
+    """The keys of a grid file that are not settings."""
+    return _keys({name: key for name, key in json_schema()["properties"].items() if name not in SETTINGS})
+
+
+def device_keys() -> str:
+    """The keys of a device in a grid file."""
+    return _keys(json_schema()["$defs"]["DeviceProfile"]["properties"])
+
+
+def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (f"`{name}`", f"{key['description']} Such as {code(map(_yaml, key['examples']))}.")
+        for name, key in properties.items()
+    ]
+    return table(("key", "meaning"), rows)
+
+
+def trial_columns() -> str:
+    """The columns of the table of trials."""
+    return _columns(TRIALS)
+
+
+def epoch_columns() -> str:
+    """The columns of the table of epochs."""
+    return _columns(EPOCHS)
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    rows = [(f"`{column.name}`", column.unit or "–", column.meaning.replace("|", "\\|")) for column in columns]
+    return table(("column", "unit", "meaning"), rows)
+
+
+def journal_events() -> str:
+    """The kinds of events, as the functions that make them are documented."""
+    makers = [
+        maker
+        for name, maker in inspect.getmembers(events, inspect.isfunction)
+        if not name.startswith("_") and inspect.signature(maker).return_annotation == "Event"
+    ]
+    makers.sort(key=lambda maker: maker.__code__.co_firstlineno)
+    return "\n\n".join(f"### `{maker.__name__}`\n\n{inspect.getdoc(maker)}" for maker in makers)
+
+
+def epoch_fields() -> str:
+    """The measured fields of `epoch_ended`."""
+    rows = [(f"`{each.name}`", each.kind.value, each.meaning, each.over_ranks.value) for each in EPOCH_FIELDS]
+    return table(("field", "type", "meaning", "of several ranks"), rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "device kinds": device_kinds,
+    "device keys": device_keys,
+    "grid keys": grid_keys,
+    "settings": settings,
+    "caveats": caveats,
+    "cautions": cautions,
+    "trial columns": trial_columns,
+    "epoch columns": epoch_columns,
+    "journal events": journal_events,
+    "epoch fields": epoch_fields,
+}
+"""The generator of each part, by its name in the comment `<!-- table: NAME -->`."""
+
+IN_README = ("device kinds",)
+"""The parts that the README has, each between its comment and `<!-- end of table -->`."""
+
+
+def with_tables(page: str, names: Iterable[str]) -> str:
+    """A page with its written-out parts up to date.
+
+    Raises:
+        ValueError: the page lacks the opening or the closing comment of a part.
+    """
+    for name in names:
+        before, opening, rest = page.partition(f"<!-- table: {name} -->\n")
+        _, closing, after = rest.partition("<!-- end of table -->")
+        if not opening or not closing:
+            raise ValueError(f"no place for the table {name!r}")
+        page = f"{before}{opening}{TABLES[name]()}\n{closing}{after}"
+    return page
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """MkDocs: add the pages from the top of the repository."""
+    from mkdocs.structure.files import File
+
+    for name in PROJECT_PAGES:
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """MkDocs: put the generated parts into a page, and adapt links that leave docs/."""
+    text = re.sub("<!-- table: (.*) -->", lambda match: TABLES[match[1]](), markdown)
+    if page.file.src_uri in PROJECT_PAGES:
+        return text.replace("](docs/", "](")
+    # In the repository these pages are a folder above docs/, on the site beside the pages of docs/.
+    return re.sub(rf"\]\(\.\./((?:\.\./)*(?:{'|'.join(map(re.escape, PROJECT_PAGES))}))", r"](\1", text)
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(with_tables(readme.read_text(), IN_README))

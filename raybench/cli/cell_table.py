@@ -1,0 +1,228 @@
+"""Table and headline of `raybench plan`: one line per cell, at the width of the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from raybench.cli.durations import duration
+from raybench.core.job import DEVICES, GROUPED, SPMD
+from raybench.core.settings import SETTINGS
+from raybench.core.status import TrialStatus
+from raybench.planning.plan import format_value
+from raybench.results.attempt import latest
+
+if TYPE_CHECKING:
+    from raybench.planning.estimate import Estimator
+    from raybench.planning.plan import Plan, WorkItem
+    from raybench.planning.resolve import ResolvedCell
+    from raybench.results.attempt import Attempt
+
+FORMS = {GROUPED: " grouped", DEVICES: "", SPMD: " by SPMD"}
+"""Suffix of the number of replicas, by the form of replication."""
+
+TO_RUN = "to run"
+
+WORDS = {TrialStatus.COMPLETED: "done", TrialStatus.OOM: "out of memory", TrialStatus.TIMEOUT: "timed out"}
+"""Statuses of trials as words; the others are words already."""
+
+GAP = 2
+"""Spaces between two columns."""
+
+NOTHING = "–"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number and its noun: `1 cell`, `1,000 cells`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def size_text(plan: Plan) -> str:
+    """The size of a grid: `4 cells x 3 repeats = 12 trials`."""
+    repeats = {cell.repeats for cell in plan.cells}
+    up_to = "" if len(repeats) == 1 else "up to "
+    return f"{plural(len(plan.cells), 'cell')} x {up_to}{plural(max(repeats), 'repeat')} = {trials_text(plan)}"
+
+
+def trials_text(plan: Plan) -> str:
+    """The number of trials of a grid."""
+    return plural(len(plan.trials), "trial")
+
+
+def headline(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
+    """The grid in one line: number of trials, and the time that the missing ones take."""
+    skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
+    done = len(plan.trials) - skipped - len(todo)
+    parts = [
+        f"{count:,} {word}" for count, word in ((done, "done"), (len(todo), TO_RUN), (skipped, "skipped")) if count
+    ]
+    counts = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
+    seconds = [estimate for work in todo if (estimate := estimator.seconds(work.trial.cell.content)) is not None]
+    time_text = ""
+    if seconds:
+        coverage = "" if len(seconds) == len(todo) else f" for {len(seconds):,} of {len(todo):,}"
+        time_text = f", about {duration(sum(seconds))}{coverage}"
+    elif todo:
+        time_text = ", time not known yet"
+    machines = [node for node in plan.nodes if node.address]
+    where = f"on a cluster of {plural(len(machines), 'machine')}" if machines else "on this machine"
+    return f"{plan.spec.name} {where}: {trials_text(plan)}{counts}{time_text}"
+
+
+def price_line(todo: Iterable[WorkItem], estimator: Estimator) -> Iterator[str]:
+    """The price of the missing trials, if their devices have one and their time can be estimated."""
+    cells = [work.trial.cell for work in todo]
+    prices = [
+        cell.price_per_hour * seconds / 3600
+        for cell in cells
+        if cell.price_per_hour and (seconds := estimator.seconds(cell.content)) is not None
+    ]
+    if prices:
+        coverage = "" if len(prices) == len(cells) else f" for {len(prices):,} of {len(cells):,} trials"
+        yield f"Price: about {sum(prices):.2f}{coverage}, in the currency of price_per_hour."
+
+
+def states(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> Mapping[str, str]:
+    """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason."""
+    pending = {work.trial.trial_id for work in todo}
+    current = latest(attempts)
+    counts: dict[str, Counter[str]] = {}
+    for trial in plan.trials:
+        attempt = None if trial.trial_id in pending else current.get(trial.trial_id)
+        status = TrialStatus.parse(attempt.status) if attempt else None
+        word = WORDS.get(status, str(attempt.status)) if attempt and status else TO_RUN
+        counts.setdefault(trial.cell.cell_id, Counter())[word] += 1
+
+    def text(cell: ResolvedCell) -> str:
+        words = sorted(counts[cell.cell_id].items(), key=lambda item: item[0] == TO_RUN)
+        return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words)
+
+    return {cell.cell_id: text(cell) for cell in plan.cells}
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """A table of cells.
+
+    Attributes:
+        omitted: the axes for which the width does not suffice.
+        reasons: the reasons for skipping that the table shows.
+    """
+
+    table: Table
+    omitted: Sequence[str]
+    reasons: Collection[str]
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    values: Sequence[str]
+    wraps: bool = False
+    right: bool = False
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal that it needs; a title is wrapped between words, values only if `wraps`."""
+        values = [word for value in self.values for word in value.split()] if self.wraps else self.values
+        return max(map(len, [*self.title.split(), *values]))
+
+    @property
+    def full_width(self) -> int:
+        return max(map(len, [*self.title.split(), *self.values]))
+
+
+def cell_table(cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int) -> CellTable:
+    """The table of cells, as far as the width suffices.
+
+    Only axes on which the cells differ have a column. Axes that some cells lack, from `include`, share the column
+    "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for skipping and
+    the hardware's name, the other settings, and at last the axes with the fewest values.
+    """
+    names = list(dict.fromkeys(axis for cell in cells for axis in cell.axes if axis != "device"))
+    axes = {
+        name: _Column(title, [format_value(cell.axes[name]) for cell in cells], right=_is_count(name, cells))
+        for name, title in zip(names, _titles(names), strict=True)
+        if all(name in cell.axes for cell in cells) and len({format_value(cell.axes[name]) for cell in cells}) > 1
+    }
+    partial = [name for name in names if not all(name in cell.axes for cell in cells)]
+    other = [
+        ", ".join(f"{name}={format_value(cell.axes[name])}" for name in partial if name in cell.axes) for cell in cells
+    ]
+    reason_counts = Counter(cell.skip for cell in cells if cell.skip)
+    shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
+    seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
+    columns = {f"axis {name}": column for name, column in axes.items()} | {
+        "device": _Column("device", [_device(cell) for cell in cells]),
+        "state": _Column(
+            "state",
+            [f"skipped: {cell.skip}" if cell.skip in shown_reasons else states[cell.cell_id] for cell in cells],
+        ),
+    }
+    if any(seconds):
+        columns["time"] = _Column("per trial", [duration(s) if s else NOTHING for s in seconds], right=True)
+    if any(other):
+        columns["other"] = _Column("other settings", other, wraps=True)
+    omitted: list[str] = []
+
+    def fits() -> bool:
+        return sum(column.width + GAP for column in columns.values()) - GAP <= width
+
+    if not fits():
+        columns.pop("time", None)
+    if not fits():
+        columns["state"] = _Column("state", [states[cell.cell_id] for cell in cells])
+        shown_reasons = set()
+    if not fits():
+        columns["device"] = _Column("device", [cell.profile for cell in cells])
+    if not fits() and "other" in columns:
+        del columns["other"]
+        omitted += partial
+    for name in sorted(axes, key=lambda name: (len(set(axes[name].values)), -names.index(name))):
+        if not fits():
+            del columns[f"axis {name}"]
+            omitted.append(name)
+    if not fits():
+        columns = {name: replace(column, wraps=True) for name, column in columns.items()}
+    return CellTable(_table(list(columns.values()), width), omitted, shown_reasons)
+
+
+def _table(columns: Sequence[_Column], width: int) -> Table:
+    spare = width - sum(column.width + GAP for column in columns) + GAP
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))  # and the box's divider
+    for column in columns:
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.right else "left",
+            width=min(column.width + max(spare, 0), column.full_width) if column.wraps else column.width,
+        )
+    for values in zip(*(column.values for column in columns), strict=True):
+        table.add_row(*(Text(value, style="yellow" if value.startswith("skipped") else "") for value in values))
+    return table
+
+
+def _titles(names: Sequence[str]) -> list[str]:
+    """Short names of axes; the setting's own name if a short name has two meanings."""
+    labels = [SETTINGS[name].label if name in SETTINGS else name for name in names]
+    return [name if labels.count(label) > 1 else label for name, label in zip(names, labels, strict=True)]
+
+
+def _is_count(name: str, cells: Sequence[ResolvedCell]) -> bool:
+    return all(isinstance(cell.axes[name], int) and not isinstance(cell.axes[name], bool) for cell in cells)
+
+
+def _device(cell: ResolvedCell) -> str:
+    """A device with its hardware, as far as it is known: `cpu (2 cores)`, `gpu (NVIDIA H100)`."""
+    if cell.skip or cell.fit is None:
+        return cell.profile
+    fit, replicas = cell.fit, cell.content.device.replicas
+    count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
+    hardware = f"{count}{fit.hardware.model}" if fit.accelerators else plural(fit.cpus, "core")
+    replicas_text = f", {plural(replicas, 'replica')}{FORMS[fit.replication.form]}" if fit.replication.form else ""
+    return f"{cell.profile} ({hardware}{replicas_text})"

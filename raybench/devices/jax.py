@@ -1,0 +1,77 @@
+"""JAX adapters for CPUs and NVIDIA GPUs, for loops of the user.
+
+They are written to JAX's documentation; that for GPUs has not been run yet.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from raybench.core.memory import looks_like_oom
+from raybench.devices import cuda
+from raybench.devices.base import Hardware
+from raybench.devices.host import Host
+
+
+class Asynchronous(Host):
+    """Devices on which JAX works asynchronously: all of them, CPUs too."""
+
+    synchronous = False
+
+    def set_threads(self, count: int) -> None:
+        """Set the threads of XLA's pool, which is made by the first computation."""
+        os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(count)
+
+    def threads(self) -> int:
+        """The number of threads that was set."""
+        return self.assignment.threads
+
+    def synchronize(self) -> None:
+        """Wait until all arrays of this process are computed."""
+        import jax
+
+        jax.block_until_ready(jax.live_arrays())
+
+    def mark(self) -> Any:
+        """The host's clock after a `synchronize`: JAX has no timed events."""
+        self.synchronize()
+        return time.perf_counter_ns()
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Return whether the memory of the device or of the host ran out."""
+        return super().is_oom(error) or looks_like_oom(str(error))
+
+
+class Cpu(Asynchronous):
+    """A CPU trial: it owns its cores, by default all of the node."""
+
+    def hide_others(self) -> None:
+        """Pin the process to its cores and let JAX use only them."""
+        super().hide_others()
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+class Cuda(cuda.Nvidia, Asynchronous):
+    """NVIDIA GPUs: JAX computes on the first visible one by default."""
+
+    def hide_others(self) -> None:
+        """Show only the assigned GPUs, and let JAX fail without one instead of using the CPU."""
+        super().hide_others()
+        os.environ["JAX_PLATFORMS"] = "cuda"
+
+    def peak_memory(self) -> int:
+        """Peak bytes of JAX's allocator, of the GPU that held most."""
+        import jax
+
+        return max(int((device.memory_stats() or {}).get("peak_bytes_in_use", 0)) for device in jax.local_devices())
+
+    def describe(self) -> Hardware:
+        """The first visible GPU according to JAX, and the number of visible GPUs."""
+        import jax
+
+        gpus = jax.local_devices()
+        hardware = next((entry for entry in cuda.probe() if entry.model == gpus[0].device_kind), None)
+        memory, driver = (hardware.memory_bytes, hardware.driver) if hardware else (None, None)
+        return Hardware(self.kind, gpus[0].device_kind, len(gpus), memory, driver)

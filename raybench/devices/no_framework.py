@@ -1,0 +1,37 @@
+"""The CPU for loops without a framework, such as those in NumPy or scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from raybench.devices.host import Host
+
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+"""Environment variables from which libraries take their number of threads when they are loaded."""
+
+
+class Cpu(Host):
+    """A CPU trial whose libraries read the number of their threads from the environment."""
+
+    def set_threads(self, count: int) -> None:
+        """Set the threads of libraries that are loaded later and, with threadpoolctl, of those that are loaded."""
+        for name in VARIABLES:
+            os.environ[name] = str(count)
+        try:
+            import threadpoolctl
+        except ImportError:
+            return
+        threadpoolctl.threadpool_limits(count)
+
+    def threads(self) -> int:
+        """The number of threads that was set."""
+        return self.assignment.threads
+
+    def is_oom(self, error: BaseException) -> bool:
+        """Return whether the memory of the host ran out."""
+        return isinstance(error, MemoryError)
+
+    def runtime_conditions(self) -> dict[str, Any]:
+        """Conditions of the host, without arithmetic modes: no framework has any."""
+        return {name: value for name, value in super().runtime_conditions().items() if name != "tf32"}

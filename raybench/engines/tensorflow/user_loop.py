@@ -1,0 +1,17 @@
+"""Facts of TensorFlow about a training loop of the user."""
+
+from __future__ import annotations
+
+from raybench.engines.user_loop import UserLoop
+
+_TYPES = {"cuda": "GPU", "tpu": "TPU"}
+"""TensorFlow's types of devices, by device kind."""
+
+
+class TensorFlowLoop(UserLoop):
+    """A loop in TensorFlow or Keras."""
+
+    @property
+    def device_name(self) -> str:
+        """The name for `tf.device`."""
+        return f"{_TYPES.get(self._device.kind, 'CPU')}:0"

@@ -1,0 +1,82 @@
+"""Facts of PyTorch about a training loop of the user: its optimizers, and the graphs that it compiles."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from raybench.devices.base import Device, TorchDevice
+from raybench.engines.user_loop import OptimizerSettings, UserLoop
+
+
+def graphs() -> int:
+    """Number of graphs that `torch.compile` has compiled in this process, without loading the compiler."""
+    compiler = sys.modules.get("torch._dynamo.utils")
+    return int(compiler.counters["stats"]["unique_graphs"]) if compiler else 0
+
+
+class TorchLoop(UserLoop):
+    """A loop in PyTorch."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.graphs = graphs
+        self._steps = 0
+        self._settings: dict[int, list[OptimizerSettings]] = {}
+        self._hook = register_optimizer_step_post_hook(self._after_optimizer)
+
+    @property
+    def device_name(self) -> str:
+        """The name for `torch.device`; of several GPUs that torchrun shares out, that of this process."""
+        name = cast(TorchDevice, self._device).torch_name
+        if not self._device.own_clock:
+            return name
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        return f"{name}:{local if local < torch.cuda.device_count() else 0}"
+
+    def on_host(self, array: object) -> bool:
+        """Return whether a tensor, or any other array, is in the host's memory."""
+        return not isinstance(array, torch.Tensor) or array.device.type == "cpu"
+
+    def begin_epoch(self) -> None:
+        """Start to count the optimizer's steps and to note its settings."""
+        self._steps = 0
+        self._settings = {}
+
+    def optimizer_steps(self) -> int | None:
+        """Steps of all optimizers since `begin_epoch`.
+
+        None if there were none, since those of a compiled optimizer are not seen.
+        """
+        return self._steps or None
+
+    def optimizers(self) -> Sequence[OptimizerSettings]:
+        """Settings of each optimizer and parameter group in its first step since `begin_epoch`, without duplicates."""
+        return tuple(dict.fromkeys(entry for entries in self._settings.values() for entry in entries))
+
+    def close(self) -> None:
+        """Remove the hook."""
+        self._hook.remove()
+
+    def _after_optimizer(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling():  # a counter in a compiled step would compile it again each time
+            return
+        self._steps += 1
+        if id(optimizer) not in self._settings:
+            name = type(optimizer).__name__
+            self._settings[id(optimizer)] = [
+                OptimizerSettings(name, _number(group.get("lr")), _number(group.get("weight_decay")))
+                for group in optimizer.param_groups
+            ]
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        return None

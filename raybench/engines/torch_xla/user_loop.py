@@ -1,0 +1,32 @@
+"""Facts of torch_xla about a training loop of the user."""
+
+from __future__ import annotations
+
+import torch_xla
+
+from raybench.devices.base import Device
+from raybench.engines.torch.user_loop import TorchLoop
+from raybench.engines.torch_xla.engine import compilations
+
+
+class XlaLoop(TorchLoop):
+    """A loop in torch_xla, whose recorded work starts when a step has ended."""
+
+    counts_compilation = True
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.graphs = lambda: compilations()[0]
+
+    @property
+    def device_name(self) -> str:
+        """The name of the first XLA device."""
+        return str(torch_xla.device())
+
+    def after_step(self) -> None:
+        """Compile and start the recorded work, as `torch_xla.sync()`."""
+        torch_xla.sync()
+
+    def compile_ns(self) -> int:
+        """Nanoseconds of compilation in this process, as counted by XLA."""
+        return compilations()[1]

@@ -1,0 +1,119 @@
+"""Facts of a framework that are needed to time a training loop of the user.
+
+raybench's own engines know when a step ends, what is compiled and which optimizer they built. In a loop of the user,
+the framework has to be asked. `UserLoop` answers for frameworks that cannot be asked; the others have subclasses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from raybench.devices.base import Device
+
+NONE = "none"
+"""The name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know."""
+
+_LOOPS = {
+    "torch": "raybench.engines.torch.user_loop:TorchLoop",
+    "torch_xla": "raybench.engines.torch_xla.user_loop:XlaLoop",
+    "tensorflow": "raybench.engines.tensorflow.user_loop:TensorFlowLoop",
+}
+
+LOOP_FRAMEWORKS = ("torch", "torch_xla", "tensorflow", "jax", NONE)
+"""The frameworks of a user's own loop."""
+
+_BY_MODULE = ("torch_xla", "jax", "tensorflow", "torch")
+"""Modules by which a framework is recognised, the most specific one first."""
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """Settings of an optimizer, or of one of its parameter groups, in the first step of an epoch.
+
+    Attributes:
+        name: of its class.
+    """
+
+    name: str
+    lr: float | None
+    weight_decay: float | None
+
+
+class UserLoop:
+    """Facts of a framework about a loop of the user.
+
+    Attributes:
+        graphs: returns the number of graphs that the framework has compiled; None if it is not known.
+        counts_compilation: whether `compile_ns` knows the time of compilation, so that it is not derived from steps.
+    """
+
+    graphs: Callable[[], int] | None = None
+    counts_compilation = False
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    @property
+    def device_name(self) -> str:
+        """The framework's name of the device."""
+        return self._device.kind
+
+    def on_host(self, array: object) -> bool:
+        """Return whether a batch's array is in the host's memory."""
+        return True
+
+    def after_step(self) -> None:
+        """Finish the work of a step, if the framework has to be asked for it."""
+
+    def compile_ns(self) -> int:
+        """Nanoseconds of compilation in this process, as counted by the framework; 0 if it does not count them."""
+        return 0
+
+    def begin_epoch(self) -> None:
+        """Start to count the optimizer's steps and to note its settings."""
+
+    def optimizer_steps(self) -> int | None:
+        """Steps of all optimizers since `begin_epoch`; None if they are not counted."""
+        return None
+
+    def optimizers(self) -> Sequence[OptimizerSettings]:
+        """Settings of the optimizers that took a step since `begin_epoch`; empty if they are not known."""
+        return ()
+
+    def close(self) -> None:
+        """End the counting."""
+
+
+def recognise(modules: Collection[str]) -> str:
+    """The framework of a program, by the names of the modules that it imports; `none` if there is none."""
+    return next((name for name in _BY_MODULE if name in modules), NONE)
+
+
+def loaded_framework() -> str:
+    """The framework that this process has imported."""
+    return recognise(sys.modules)
+
+
+def available_kind(framework: str) -> str:
+    """The kind of device that a framework computes on by default, in this process; it has been imported."""
+    module = sys.modules.get(framework)
+    if framework == "torch" and module:
+        return "cuda" if module.cuda.is_available() else "mps" if module.backends.mps.is_available() else "cpu"
+    if framework == "tensorflow" and module:
+        return "cuda" if module.config.list_physical_devices("GPU") else "cpu"
+    if framework == "jax" and module:
+        backend = str(module.default_backend())
+        return {"gpu": "cuda"}.get(backend, backend)
+    return "xla_cpu" if framework == "torch_xla" else "cpu"
+
+
+def open_loop(framework: str, device: Device) -> UserLoop:
+    """Create the facts of a framework; import the framework, if it has its own."""
+    if framework not in _LOOPS:
+        return UserLoop(device)
+    module, name = _LOOPS[framework].split(":")
+    loop: UserLoop = getattr(import_module(module), name)(device)
+    return loop

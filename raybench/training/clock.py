@@ -1,0 +1,148 @@
+"""The clock of a user's training loop: it charges all time of the process to the sections of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from raybench.core.ledger import COMPILATION, NANO, Ledger
+from raybench.devices.base import Device
+from raybench.engines.step_timer import StepTimer
+from raybench.engines.user_loop import UserLoop
+
+SETTLING = 2
+"""Steps after a compiled one that count as compilation too: CUDA graphs are captured in them."""
+
+PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate"}
+"""The phase of a trial, for a supervisor, in a section of the ledger."""
+
+
+class TrainingClock:
+    """The sections of a loop, and the times of its steps.
+
+    The device is synchronised where sections change, except around `input_wait`, where this would change what is
+    measured. Before the first epoch the time outside of sections is `build`, in an epoch it is `train`, and after the
+    last one it is `other`.
+
+    Args:
+        ledger: of the process.
+        device: open.
+        loop: the facts of the framework.
+        note_phase: receives the phase when it changes; its time is charged to `other`.
+    """
+
+    def __init__(self, ledger: Ledger, device: Device, loop: UserLoop, note_phase: Callable[[str], None]) -> None:
+        self.ledger, self.loop, self._device, self._note_phase = ledger, loop, device, note_phase
+        self._section = "build"
+        self._timer: StepTimer | None = None
+        self._is_first, self._in_step = True, False
+        self._compile_ns = self._compile_evaluate_ns = 0
+        note_phase("build")
+        ledger.enter("build")
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Charge the enclosed time to a section."""
+        outer = self._section
+        self.end_step()
+        if self._timer:
+            self._timer.pause()
+        self._change(name)
+        compiled_ns = self.loop.compile_ns()
+        try:
+            yield
+        except BaseException:
+            self._section = outer
+            self.ledger.enter(outer)  # a device that has failed cannot be synchronised
+            raise
+        self._change(outer)
+        if name in COMPILATION:
+            compiled_ns = self.loop.compile_ns() - compiled_ns
+            self._compile_evaluate_ns += compiled_ns
+            self.ledger.move(compiled_ns, name, COMPILATION[name])
+
+    def _change(self, name: str) -> None:
+        self._device.synchronize()
+        if PHASES.get(name, PHASES.get(self._section)) != PHASES.get(self._section):
+            self.ledger.enter("other")
+            self._note_phase(PHASES[name])
+        self._section = name
+        self.ledger.enter(name)
+
+    def begin_epoch(self) -> None:
+        """Begin an epoch: what is in no other section is `train` from here on."""
+        self.loop.begin_epoch()
+        first = self._is_first and not self.loop.counts_compilation
+        self._timer = StepTimer(self._device, first, self.loop.graphs, SETTLING)
+        self._is_first = False
+        self._compile_ns, self._compile_evaluate_ns = self.loop.compile_ns(), 0
+        self._change("other")
+        self._note_phase("train")
+        self.ledger.begin_epoch()
+        self._section = "train"
+        self.ledger.enter("train")
+
+    def end_epoch(self) -> dict[str, Any]:
+        """End an epoch.
+
+        Returns:
+            What was measured, as fields of `epoch_ended`.
+        """
+        timer = self._timer
+        assert timer
+        self.end_step()
+        self._device.synchronize()
+        timer.over()
+        self._section, self._timer = "other", None
+        ledger = self.ledger
+        ledger.enter("other")
+        if self.loop.counts_compilation:
+            ledger.move(
+                self.loop.compile_ns() - self._compile_ns - self._compile_evaluate_ns, "train", COMPILATION["train"]
+            )
+        else:
+            timer.charge(ledger, "train")
+        cpu, step_s, by_device = ledger.epoch_cpu(), timer.blocks(), ledger.epoch_device()
+        if by_device:
+            by_device["input_wait"] = round(timer.gaps() * NANO, 6)
+        return {
+            "ledger": ledger.epoch(),
+            "cpu": cpu,
+            "cpu_s": round(sum(cpu.values()), 6),
+            **({"device_s": by_device} if by_device else {}),
+            **({"step_s": step_s} if step_s else {}),
+            **({"recompiles": timer.compilations} if self.loop.graphs else {}),
+        }
+
+    @property
+    def trained_s(self) -> float:
+        """Seconds of training in this epoch so far: compile, train and input_wait."""
+        sections = self.ledger.epoch()
+        return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
+
+    def wait(self) -> None:
+        """Charge the time from here on to `input_wait`, without synchronising the device."""
+        self.ledger.enter("input_wait")
+
+    def wait_is_over(self) -> None:
+        """Charge the time from here on to the section before `wait`."""
+        self.ledger.enter(self._section)
+
+    def begin_step(self, on_host: bool) -> None:
+        """Mark the beginning of a step.
+
+        Args:
+            on_host: whether its batch was made on the host, so that the device may have waited for it.
+        """
+        if self._timer:
+            self._timer.begin(at_last_end=not on_host)
+            self._in_step = True
+
+    def end_step(self) -> None:
+        """Mark the end of a step, if one has begun and has not ended."""
+        if self._in_step:
+            self._in_step = False
+            self.loop.after_step()
+            assert self._timer
+            self._timer.end(wait=True)

@@ -1,0 +1,102 @@
+"""What a training loop reports about one epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raybench.training.values import copy_of, number_of
+
+
+class Diverged(Exception):
+    """The loss is not finite."""
+
+
+@dataclass
+class Evaluation:
+    """One evaluation.
+
+    Attributes:
+        name: of its data, such as `val`.
+        step: the number of steps in this epoch before it.
+        train_s: the seconds of training in this epoch before it.
+        seconds: its duration.
+        metrics: logged after it began, by names that begin with its name.
+    """
+
+    name: str
+    step: int
+    train_s: float
+    seconds: float = 0.0
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The evaluation as plain values."""
+        metrics = finite({name: number_of(value) for name, value in self.metrics.items()})
+        return {**vars(self), "metrics": metrics}
+
+
+@dataclass
+class EpochRecord:
+    """The counts, metrics and evaluations of one epoch.
+
+    Attributes:
+        number: from 0.
+        taken, examples: steps and examples that `Trial.steps` has seen.
+        counts: numbers that the user has counted, by unit.
+        metrics: copies of the last values, which may still be on a device.
+    """
+
+    number: int
+    taken: int = 0
+    examples: int = 0
+    counts: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    evaluations: list[Evaluation] = field(default_factory=list)
+
+    def add(self, counts: Mapping[str, Any]) -> None:
+        """Add numbers of steps, examples or other units.
+
+        Raises:
+            TypeError: one is no number.
+        """
+        for name, value in counts.items():
+            try:
+                added = copy_of(value)
+            except TypeError as error:
+                raise TypeError(f"trial.count({name}=…): {error}") from None
+            self.counts[name] = self.counts[name] + added if name in self.counts else added
+
+    def log(self, metrics: Mapping[str, Any]) -> None:
+        """Copy metrics; the last value of each name counts.
+
+        Raises:
+            TypeError: a value is no number.
+            ValueError: a name has no part for its data.
+        """
+        for name, value in metrics.items():
+            if not isinstance(name, str) or "/" not in name.strip("/"):
+                raise ValueError(f"trial.log: name the data of {name!r}, such as 'train/{name}' or 'val/{name}'")
+            try:
+                copied = copy_of(value)
+            except TypeError as error:
+                raise TypeError(f"trial.log: {name}: {error}") from None
+            self.metrics[name] = copied
+            if self.evaluations and name.startswith(f"{self.evaluations[-1].name}/"):
+                self.evaluations[-1].metrics[name] = copied
+
+    def counted(self) -> dict[str, Any]:
+        """Steps, examples and units as fields of `epoch_ended`; what was not counted is absent."""
+        units = {name: number_of(value) for name, value in self.counts.items()}
+        steps, examples = (
+            int(units.pop(name, 0) + seen) for name, seen in (("steps", self.taken), ("examples", self.examples))
+        )
+        known = {"steps": steps, "examples": examples, "units": units}
+        return {name: value for name, value in known.items() if value}
+
+
+def finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics that are finite numbers."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -1,0 +1,104 @@
+"""A trial outside of raybench: the same loop by itself, under a debugger, in a notebook or under torchrun."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raybench import datasets
+from raybench.core.ledger import Ledger
+from raybench.devices import KINDS, Assignment, Device, loop_frameworks, open_device
+from raybench.devices.host import usable_cores
+from raybench.engines.user_loop import available_kind, loaded_framework, open_loop
+from raybench.training.clock import TrainingClock
+from raybench.training.trial import SavedState, Trial, TrialOptions
+
+
+def local_trial(epochs: float | None) -> Trial:
+    """Make a trial that prints a line per epoch.
+
+    Args:
+        epochs: how many epochs are trained; None: as many as the loop says.
+    """
+    rank, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    options = TrialOptions(
+        epochs=epochs,
+        data_dir=datasets.data_root(),
+        output_dir=Path.cwd(),
+        replaces_count=True,
+        rank=rank,
+        world_size=count,
+    )
+    return Trial(options, Printer(silent=rank > 0), _open_clock)
+
+
+def _open_clock() -> TrainingClock:
+    """Open the clock of the framework that the program has imported, on the device that it finds."""
+    framework = loaded_framework()
+    device = _device(framework)
+    return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
+
+
+def _device(framework: str) -> Device:
+    """The device adapter, without any change to the process: its settings are the program's."""
+    kind = available_kind(framework)
+    kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
+    cores = usable_cores()
+    return open_device(
+        kind, framework if framework in loop_frameworks(kind) else "none", Assignment(cores, (), len(cores))
+    )
+
+
+class Printer:
+    """Prints a line per epoch to standard output, and caveats to standard error.
+
+    Args:
+        silent: print nothing, as all ranks but one.
+    """
+
+    def __init__(self, silent: bool = False) -> None:
+        self._silent = silent
+
+    def begin(self, state: SavedState | None) -> int:
+        """Begin with the first epoch: nothing is saved."""
+        return 0
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Print an epoch."""
+        self._write(epoch_line(fields))
+
+    def logged_later(self, metrics: Mapping[str, float]) -> None:
+        """Print metrics that were logged after the last epoch."""
+        self._write("  ".join(_metrics(metrics)))
+
+    def warn(self, message: str) -> None:
+        """Print a caveat."""
+        if not self._silent:
+            sys.stderr.write(f"raybench: {message}\n")
+
+    def _write(self, line: str) -> None:
+        if not self._silent:
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+
+def epoch_line(fields: Mapping[str, Any]) -> str:
+    """One line about an epoch: its times, its throughput and its metrics."""
+    ledger = fields["ledger"]
+    trained = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+    parts = [f"epoch {fields['epoch']}", f"train {trained:.3g} s"]
+    waits = [("compile", "compile"), ("input_wait", "input")]
+    details = [f"{label} {ledger[name]:.3g} s" for name, label in waits if ledger.get(name, 0.0) >= trained / 100]
+    if details and trained:
+        parts[-1] += f" ({', '.join(details)})"
+    parts += [f"evaluate {ledger['evaluate']:.3g} s"] if ledger.get("evaluate") else []
+    if fields.get("examples") and trained:
+        parts.append(f"{fields['examples'] / trained:,.0f} examples/s")
+    return "  ".join([*parts, *_metrics(fields["metrics"])])
+
+
+def _metrics(metrics: Mapping[str, float]) -> list[str]:
+    return [f"{name} {value:.4g}" for name, value in metrics.items()]

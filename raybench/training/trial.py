@@ -1,0 +1,480 @@
+"""`Trial`: what a training loop of the user tells raybench, and what it is told."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from raybench.core.job import Target
+from raybench.core.ledger import NANO
+from raybench.engines.batch_order import total_steps
+from raybench.engines.user_loop import OptimizerSettings, UserLoop
+from raybench.training.clock import TrainingClock
+from raybench.training.epoch_record import Diverged, EpochRecord, Evaluation, finite
+from raybench.training.values import Path as ArrayPath
+from raybench.training.values import array_in, examples_in, number_of
+
+T = TypeVar("T")
+Scalar = Any
+"""A number, or an array of one number."""
+
+SECTIONS = ("data", "build", "compile", "checkpoint")
+"""The sections that a loop may name itself."""
+
+_END: Any = object()
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """What a training is to do, and where.
+
+    Attributes:
+        epochs: how many; None if only the loop says so.
+        replaces_count: whether `epochs` replaces the number in the loop instead of having to agree with it.
+        steps_per_epoch: after how many steps an epoch ends; None: with its batches.
+        target: the metric to reach.
+        stop_at_target: whether training ends when it is reached.
+        rank, world_size: of this process, among those that train the model together.
+        data_dir: the folder of data sets.
+        output_dir: a folder for the user's own files.
+    """
+
+    epochs: float | None
+    data_dir: Path
+    output_dir: Path
+    replaces_count: bool = False
+    steps_per_epoch: int | None = None
+    target: Target | None = None
+    stop_at_target: bool = False
+    seed: int = 0
+    rank: int = 0
+    world_size: int = 1
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The user's functions that save the state of a training to a path, and load it."""
+
+    save: Callable[[Path], object]
+    load: Callable[[Path], object]
+
+
+class Recorder(Protocol):
+    """The receiver of what a trial reports: the journal, or a terminal."""
+
+    def begin(self, state: SavedState | None) -> int:
+        """Note that training begins.
+
+        Returns:
+            The number of epochs that an earlier attempt has completed, whose state has been loaded.
+        """
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Record an epoch.
+
+        Args:
+            fields: of the event `epoch_ended`.
+            more: whether another epoch follows, before which a checkpoint may be made.
+        """
+
+    def logged_later(self, metrics: Mapping[str, float]) -> None:
+        """Record metrics that were logged after the last epoch."""
+
+    def warn(self, message: str) -> None:
+        """Record a caveat."""
+
+
+class Trial:
+    """One training run: its loop reports epochs, steps, evaluations and metrics.
+
+    A training function gets it as its first argument, a script by `raybench.current_trial()`. Outside of raybench it
+    prints a line per epoch.
+
+    Attributes:
+        seed: for random generators; repeats of a cell have different ones.
+        rank, world_size: of this process, among those that train the model together.
+        data_dir: the folder of data sets, as `RAYBENCH_DATA`.
+    """
+
+    def __init__(self, options: TrialOptions, recorder: Recorder, clock: Callable[[], TrainingClock]) -> None:
+        self.seed, self.rank, self.world_size = options.seed, options.rank, options.world_size
+        self.data_dir = options.data_dir
+        self._options, self._recorder = options, recorder
+        self._open_clock = clock
+        self._state: SavedState | None = None
+        self._epoch: EpochRecord | None = None
+        self._last: EpochRecord | None = None
+        self._total: float | None = None
+        self._in_steps = False
+        self._steps_before: int | None = None
+        self._names: set[str] = set()
+        self._process = os.getpid()
+
+    # What the loop is told ------------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> str:
+        """The framework's name of the device, such as `cuda:0`."""
+        return self._loop.device_name
+
+    @property
+    def output_dir(self) -> Path:
+        """A folder for files of your own; it is created when it is first asked for."""
+        self._options.output_dir.mkdir(parents=True, exist_ok=True)
+        return self._options.output_dir
+
+    # What the loop reports ------------------------------------------------------------------------------------------
+
+    def epochs(self, count: float | None = None) -> Iterator[int]:
+        """Iterate over the epochs, numbered from 0, in the place of `range(count)`.
+
+        An epoch ends when the loop asks for the next one. The iteration ends at the target, if the grid sets
+        `stop_at_target`.
+
+        Args:
+            count: how many, if the grid does not set `epochs`; a fraction, such as 9.9, makes the last one shorter.
+        """
+        self._begin(count)
+        return self._iterate()
+
+    def steps(self, batches: Iterable[T], *, examples: int | Callable[[T], int] | None = None) -> Steps[T]:
+        """Iterate over the batches of an epoch, in the place of the batches themselves.
+
+        The time in which the loop waits for the next batch is `input_wait`. If the grid sets `steps_per_epoch`, the
+        iteration ends after so many steps. Outside of `epochs()` the iteration is the whole training: it begins again
+        with the batches until all epochs are done.
+
+        Args:
+            batches: any iterable; an iterator goes on in the next epoch.
+            examples: the number of examples in a batch, or a function of the batch, if it is not the first dimension
+                that the arrays of a batch have in common.
+        """
+        self._check_process()
+        return Steps(self, batches, examples)
+
+    @contextmanager
+    def evaluation(self, name: str = "val") -> Iterator[None]:
+        """Charge the enclosed time to evaluation, at any place in the loop and after it.
+
+        Args:
+            name: of the data; metrics of this evaluation are logged as `{name}/…`.
+        """
+        self._check_process()
+        record = self._epoch or self._last
+        if record is None:
+            raise RuntimeError("trial.evaluation() before the first epoch: it belongs into `for … in trial.epochs()`")
+        evaluation = Evaluation(name, record.taken, self._clock.trained_s if self._epoch else 0.0)
+        record.evaluations.append(evaluation)
+        with self._clock.section("evaluate"):
+            start_ns = time.perf_counter_ns()
+            yield
+        evaluation.seconds = round((time.perf_counter_ns() - start_ns) * NANO, 6)
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Charge the enclosed time to `data`, `build`, `compile` or `checkpoint`."""
+        self._check_process()
+        if name not in SECTIONS:
+            raise ValueError(f"trial.section({name!r}): there are {', '.join(SECTIONS)}")
+        with self._clock.section(name):
+            yield
+
+    def log(self, metrics: Mapping[str, Scalar]) -> None:
+        """Log metrics of an epoch, such as `{"train/loss": loss, "val/accuracy": accuracy}`.
+
+        They are numbers, or arrays of one number, which are copied at once and fetched from their device when the epoch
+        ends. The last value of an epoch counts. A loss that is not finite ends the training.
+        """
+        self._check_process()
+        if self._epoch is not None:
+            self._epoch.log(metrics)
+        elif self._last is not None:
+            self._last.log(metrics)
+            self._recorder.logged_later(self._finite({name: number_of(value) for name, value in metrics.items()}))
+        else:
+            raise RuntimeError("trial.log() before the first epoch: it belongs into `for … in trial.epochs()`")
+        self._names.update(metrics)
+
+    def count(self, **units: Scalar) -> None:
+        """Count units of this epoch, such as `tokens=n`.
+
+        `steps=` and `examples=` count those that `steps()` cannot see.
+        """
+        self._check_process()
+        if self._epoch is None:
+            raise RuntimeError("trial.count() outside of an epoch: it belongs into `for … in trial.epochs()`")
+        self._epoch.add(units)
+
+    def checkpoint(self, save: Callable[[Path], object], load: Callable[[Path], object]) -> None:
+        """Name the functions that save the state of training to a path and load it; before `epochs()`.
+
+        If the grid sets `checkpoint_every` and the machine is lost, training goes on after the last saved epoch.
+
+        Args:
+            save: writes a file or a folder at the path, which does not exist yet.
+            load: reads it.
+        """
+        self._check_process()
+        if self._total is not None:
+            raise RuntimeError(
+                "trial.checkpoint() after trial.epochs(): it belongs before, where training would resume"
+            )
+        self._state = SavedState(save, load)
+
+    # What raybench asks ---------------------------------------------------------------------------------------------
+
+    @property
+    def ended_epochs(self) -> int:
+        """The number of epochs that have ended, those of earlier attempts included."""
+        return self._last.number + 1 if self._last else 0
+
+    @property
+    def logged(self) -> frozenset[str]:
+        """The names of all metrics that were logged."""
+        return frozenset(self._names)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the user named functions for checkpoints."""
+        return self._state is not None
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _clock(self) -> TrainingClock:
+        return self._open_clock()
+
+    @property
+    def _loop(self) -> UserLoop:
+        return self._clock.loop
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError("this trial belongs to another process: only the process that trains can report to it")
+
+    def _begin(self, count: float | None) -> None:
+        self._check_process()
+        if self._total is not None:
+            raise RuntimeError("trial.epochs() a second time: a trial is one training")
+        options = self._options
+        if count is not None and options.epochs is not None and count != options.epochs and not options.replaces_count:
+            raise ValueError(
+                f"trial.epochs({count:g}), and the grid says epochs: {options.epochs:g}; write trial.epochs(), or "
+                "remove `epochs` from the grid file"
+            )
+        total = count if options.epochs is None else options.epochs
+        if total is None:
+            raise ValueError("how many epochs? Set `epochs` in the grid file, or write trial.epochs(10)")
+        if not isinstance(total, (int, float)) or not total > 0:
+            raise ValueError(f"trial.epochs({total!r}): wanted a number above 0")
+        self._total = total
+
+    def _iterate(self) -> Iterator[int]:
+        assert self._total is not None
+        first = self._recorder.begin(self._state)
+        numbers = math.ceil(self._total)
+        if first:
+            self._last = EpochRecord(first - 1)
+        for number in range(first, numbers):
+            self._clock.begin_epoch()
+            self._epoch, self._in_steps = EpochRecord(number), False
+            try:
+                yield number
+            except GeneratorExit:
+                self._leave(number, numbers)
+                raise
+            if self._end_epoch(number + 1 < numbers):
+                break
+
+    def _leave(self, number: int, numbers: int) -> None:
+        """End the loop early: an epoch whose steps were done counts, any other does not."""
+        epoch = self._epoch
+        if epoch is None:
+            return
+        if self._in_steps:
+            self._clock.end_epoch()
+            self._epoch = None
+            ended = f"in epoch {number + 1}, which does not count"
+        else:
+            self._end_epoch(False)
+            ended = f"after epoch {number + 1}"
+        if number + 1 < numbers or ended.endswith("count"):
+            self._recorder.warn(f"the loop was left {ended}, of {numbers} epochs")
+
+    def _end_epoch(self, more: bool) -> bool:
+        """Record the epoch; return whether training ends with it."""
+        epoch = self._epoch
+        assert epoch
+        measured = self._clock.end_epoch()
+        self._epoch, self._last = None, epoch
+        self._steps_before = epoch.taken or None
+        values = {name: number_of(value) for name, value in epoch.metrics.items()}
+        metrics = self._finite(values)
+        steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
+        fields = {
+            "epoch": epoch.number + 1,
+            **epoch.counted(),
+            **({"optimizer_steps": steps} if steps else {}),
+            **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
+            **measured,
+            **({"evaluations": [each.to_json() for each in epoch.evaluations]} if epoch.evaluations else {}),
+            "metrics": metrics,
+        }
+        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
+        target, stops = self._options.target, self._options.stop_at_target
+        reached = bool(stops and target and target.metric in metrics and target.reached(metrics))
+        more = more and not reached and not losses
+        self._recorder.epoch_ended(fields, more)
+        if losses:
+            raise Diverged(f"{losses[0]} is {values[losses[0]]} in epoch {epoch.number + 1}")
+        return reached
+
+    def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The finite metrics, with a warning about others than losses."""
+        for name, value in values.items():
+            if not math.isfinite(value) and not name.endswith("loss"):
+                self._recorder.warn(f"{name} is {value}, and was left out")
+        return finite(values)
+
+    def _limit(self, length: int | None) -> int | None:
+        """The number of steps in this epoch; None: as many as there are batches.
+
+        Args:
+            length: the number of batches, if it is known.
+
+        Raises:
+            ValueError: it is a part of an epoch whose number of steps is not known.
+        """
+        epoch, total, limit = self._epoch, self._total, self._options.steps_per_epoch
+        assert epoch and total is not None
+        if epoch.number + 1 <= total:
+            return limit
+        whole = limit or length or self._steps_before
+        if not whole:
+            raise ValueError(f"{total:g} epochs of an unknown number of steps: set `steps_per_epoch` in the grid file")
+        return total_steps(whole, total) - epoch.number * whole
+
+
+class Steps(Generic[T]):
+    """The batches of an epoch, or of a whole training; made by `Trial.steps`."""
+
+    def __init__(self, trial: Trial, batches: Iterable[T], examples: int | Callable[[T], int] | None) -> None:
+        self._trial, self._batches, self._examples = trial, batches, examples
+        self._iterator: Iterator[T] | None = None
+        self._path: ArrayPath | None = None
+        self._on_host: bool | None = None
+
+    def __len__(self) -> int:
+        """The number of steps in an epoch; fails if the batches have no length."""
+        length = len(self._batches)  # type: ignore[arg-type]
+        limit = self._trial._options.steps_per_epoch
+        return min(length, limit) if limit else length
+
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over one epoch or, outside of `Trial.epochs`, over all."""
+        trial = self._trial
+        trial._check_process()
+        self._iterator = None
+        if trial._epoch is not None:
+            yield from self._batches_of_epoch(restart=False)
+        elif trial._total is None:
+            trial._begin(None)
+            for _ in trial._iterate():
+                yield from self._batches_of_epoch(restart=True)
+        else:
+            raise RuntimeError("trial.steps() after the last epoch: it belongs into `for … in trial.epochs()`")
+
+    def _batches_of_epoch(self, restart: bool) -> Iterator[T]:
+        """Yield the batches of one epoch.
+
+        Args:
+            restart: begin again with the batches if they end before the epoch.
+        """
+        trial, clock = self._trial, self._trial._clock
+        epoch = trial._epoch
+        assert epoch
+        limit = trial._limit(self._length)
+        trial._in_steps = True
+        while limit is None or epoch.taken < limit:
+            clock.wait()
+            batch = self._next(restart=restart and limit is not None)
+            clock.wait_is_over()
+            if batch is _END:
+                break
+            self._count(batch, epoch)
+            clock.begin_step(bool(self._on_host))
+            try:
+                yield batch
+            except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
+                epoch.taken += 1
+                clock.end_step()
+                raise
+            epoch.taken += 1
+            clock.end_step()
+        if not restart:
+            clock.wait()
+            self._iterator = None  # ends the processes of a loader
+            clock.wait_is_over()
+        if not epoch.taken:
+            raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
+        trial._in_steps = False
+
+    def _next(self, restart: bool) -> Any:
+        if self._iterator is None:
+            self._iterator = iter(self._batches)
+        batch = next(self._iterator, _END)
+        if batch is _END:
+            self._iterator = iter(self._batches) if restart else None
+            batch = next(self._iterator, _END) if self._iterator else _END
+        return batch
+
+    @property
+    def _length(self) -> int | None:
+        try:
+            return len(self._batches)  # type: ignore[arg-type]
+        except TypeError:
+            return None
+
+    def _count(self, batch: T, epoch: EpochRecord) -> None:
+        if self._examples is None:
+            count, self._path = examples_in(batch, self._path)
+        else:
+            count = int(self._examples(batch) if callable(self._examples) else self._examples)
+        epoch.examples += count
+        if self._on_host is None:
+            array = array_in(batch, self._path)
+            self._on_host = array is None or self._trial._loop.on_host(array)
+
+
+def _as_json(optimizer: OptimizerSettings) -> dict[str, Any]:
+    """An optimizer's settings as in the journal."""
+    return {"class": optimizer.name, "lr": optimizer.lr, "weight_decay": optimizer.weight_decay}
+
+
+_current: Trial | None = None
+
+
+def set_current(trial: Trial | None) -> None:
+    """Set the trial that `current_trial` returns in this process."""
+    global _current
+    _current = trial
+
+
+def current_trial(*, epochs: float | None = None) -> Trial:
+    """Return the trial that this process runs; outside of raybench a local one, which prints a line per epoch.
+
+    Args:
+        epochs: outside of raybench, how many epochs are trained, whatever the loop says.
+    """
+    if _current is not None:
+        return _current
+    from raybench.training.local import local_trial
+
+    return local_trial(epochs)

@@ -1,0 +1,68 @@
+"""A loop outside of raybench."""
+
+import os
+import re
+import subprocess
+import sys
+
+import raybench
+
+SCRIPT = """
+import numpy as np
+import raybench
+
+
+def train(trial, *, batch_size):
+    weights = np.zeros(3)
+    for epoch in trial.epochs(5):
+        for (inputs,) in trial.steps([(np.ones((batch_size, 3)),)] * 4):
+            weights += inputs.mean(0)
+        with trial.evaluation():
+            accuracy = weights.sum() / 100
+        trial.log({"val/accuracy": accuracy})
+    trial.log({"test/accuracy": 0.5})
+    print("told:", trial.device, trial.seed, trial.rank, trial.world_size)
+
+
+train(raybench.current_trial(epochs=2), batch_size=8)
+"""
+
+
+def run(tmp_path, **environment):
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    return subprocess.run(
+        [sys.executable, "mine.py"],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_a_loop_without_a_framework_prints_a_line_per_epoch(tmp_path):
+    done = run(tmp_path)
+    first, second, later, told = done.stdout.splitlines()
+    assert re.fullmatch(r"epoch 1  train [\d.e-]+ s.*  [\d,]+ examples/s  val/accuracy 0.12", first)
+    assert re.fullmatch(r"epoch 2  .*val/accuracy 0.24", second)
+    assert later == "test/accuracy 0.5"
+    assert told == "told: cpu 0 0 1"
+    assert done.stderr == ""
+
+
+def test_of_several_ranks_one_prints(tmp_path):
+    assert run(tmp_path, RANK="1", WORLD_SIZE="2").stdout == "told: cpu 0 1 2\n"
+
+
+def test_nothing_is_loaded_that_the_loop_does_not_need(tmp_path):
+    code = (
+        "import raybench, sys; raybench.current_trial(); print({'torch', 'ray', 'pandas', 'pydantic'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "set()\n"
+
+
+def test_a_new_trial_each_time():
+    first, second = raybench.current_trial(epochs=1), raybench.current_trial()
+    assert list(first.epochs()) == [0]
+    assert list(second.epochs(2)) == [0, 1]

@@ -1,0 +1,301 @@
+"""A training loop and its `Trial`: epochs, steps, evaluations, metrics, and errors of use."""
+
+import itertools
+import math
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from raybench.core.job import Target
+from raybench.core.ledger import Ledger
+from raybench.devices import Assignment, open_device
+from raybench.engines.user_loop import open_loop
+from raybench.training.clock import TrainingClock
+from raybench.training.epoch_record import Diverged
+from raybench.training.trial import Trial, TrialOptions
+
+BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
+
+
+class Kept:
+    """Keeps what a trial reports."""
+
+    def __init__(self, done=0):
+        self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
+
+    def begin(self, state):
+        return self.done
+
+    def epoch_ended(self, fields, more):
+        self.epochs.append(fields)
+        self.more.append(more)
+
+    def logged_later(self, metrics):
+        self.later |= metrics
+
+    def warn(self, message):
+        self.warnings.append(message)
+
+
+def make_trial(epochs=3, framework="none", done=0, **options):
+    kept, ledger = Kept(done), Ledger()
+    device = open_device("cpu", framework, Assignment([0], (), 1))
+    clock = TrainingClock(ledger, device, open_loop(framework, device), lambda phase: None)
+    given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}
+    return Trial(TrialOptions(epochs, **given), kept, lambda: clock), kept, ledger
+
+
+def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
+    trial, kept, _ = make_trial(3)
+    assert list(trial.epochs()) == [0, 1, 2]
+    assert [epoch["epoch"] for epoch in kept.epochs] == [1, 2, 3]
+    assert kept.more == [True, True, False]
+    assert "steps" not in kept.epochs[0], "what is not measured is absent, never 0"
+    assert "examples" not in kept.epochs[0]
+
+
+def test_steps_counts_steps_and_examples():
+    trial, kept, _ = make_trial(2)
+    for _ in trial.epochs():
+        assert len(trial.steps(BATCHES)) == 5
+        assert sum(len(targets) for _, targets in trial.steps(BATCHES)) == 20
+    assert [(epoch["steps"], epoch["examples"]) for epoch in kept.epochs] == [(5, 20)] * 2
+    assert len(kept.epochs[1]["step_s"]) == 5
+    assert len(kept.epochs[0]["step_s"]) == 4, "the first step is partly compilation"
+
+
+def test_time_goes_to_the_section_in_which_it_is_spent():
+    trial, kept, ledger = make_trial(1)
+
+    def slow():
+        for batch in BATCHES[:3]:
+            time.sleep(0.02)
+            yield batch
+
+    with trial.section("data"):
+        time.sleep(0.03)
+    time.sleep(0.02)  # build
+    for _ in trial.epochs():
+        time.sleep(0.01)  # train
+        for _ in trial.steps(slow()):
+            time.sleep(0.01)
+        with trial.evaluation():
+            time.sleep(0.05)
+        with trial.section("checkpoint"):
+            time.sleep(0.02)
+    time.sleep(0.02)  # other
+    with trial.evaluation("test"):
+        time.sleep(0.02)
+    total, _ = ledger.close()
+    (epoch,) = kept.epochs
+    expected = {"train": 0.04, "input_wait": 0.06, "evaluate": 0.05, "checkpoint": 0.02}
+    assert {name: epoch["ledger"].get(name) for name in expected} == pytest.approx(expected, abs=0.012)
+    expected = {"data": 0.03, "build": 0.02, "other": 0.02, "evaluate": 0.07}
+    assert {name: total[name] for name in expected} == pytest.approx(expected, abs=0.012)
+
+
+def test_an_evaluation_between_steps_is_part_of_no_step():
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            if number == 2:
+                with trial.evaluation():
+                    time.sleep(0.05)
+                trial.log({"val/accuracy": 0.25, "train/loss": 1.0})
+        with trial.evaluation():
+            pass
+        trial.log({"val/accuracy": 0.5})
+    (epoch,) = kept.epochs
+    assert max(epoch["step_s"]) < 0.02
+    assert epoch["ledger"]["evaluate"] >= 0.05
+    first, second = epoch["evaluations"]
+    assert (first["name"], first["step"], first["metrics"]) == ("val", 2, {"val/accuracy": 0.25})
+    assert (second["step"], second["metrics"]) == (5, {"val/accuracy": 0.5})
+    assert first["seconds"] >= 0.05 > second["seconds"]
+    assert 0 <= first["train_s"] <= second["train_s"] < 0.05
+    assert epoch["metrics"] == {"val/accuracy": 0.5, "train/loss": 1.0}
+
+
+def test_the_first_step_beyond_the_median_is_compilation():
+    trial, kept, _ = make_trial(2)
+    for epoch in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            time.sleep(0.1 if (epoch, number) == (0, 0) else 0.01)
+    assert [epoch["ledger"]["compile"] for epoch in kept.epochs] == pytest.approx([0.09, 0], abs=0.02)
+
+
+def test_an_epoch_ends_after_steps_per_epoch():
+    trial, kept, _ = make_trial(2, steps_per_epoch=3)
+    seen = [list(trial.steps(range(5), examples=7)) for _ in trial.epochs()]
+    assert seen == [[0, 1, 2], [0, 1, 2]]
+    assert kept.epochs[0]["examples"] == 21
+
+
+def test_an_iterator_goes_on_in_the_next_epoch():
+    trial, _, _ = make_trial(2, steps_per_epoch=3)
+    stream = itertools.count()
+    assert [list(trial.steps(stream, examples=1)) for _ in trial.epochs()] == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_the_last_of_a_fractional_number_of_epochs_is_shorter(sized):
+    trial, kept, _ = make_trial(1.4)
+    batches = (lambda: BATCHES) if sized else (lambda: (batch for batch in BATCHES))
+    assert [len(list(trial.steps(batches()))) for _ in trial.epochs()] == [5, 2]
+    assert [epoch["steps"] for epoch in kept.epochs] == [5, 2]
+
+
+def test_steps_alone_are_the_whole_training():
+    trial, kept, _ = make_trial(2.5, steps_per_epoch=4)
+    assert list(trial.steps(range(3), examples=1)) == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
+    assert [epoch["steps"] for epoch in kept.epochs] == [4, 4, 2]
+
+
+def test_steps_alone_without_steps_per_epoch_pass_over_the_batches():
+    trial, kept, _ = make_trial(2)
+    for number in trial.steps([5, 6], examples=1):
+        trial.log({"train/loss": number})
+    assert [(epoch["steps"], epoch["metrics"]) for epoch in kept.epochs] == [(2, {"train/loss": 6})] * 2
+
+
+def test_count_counts_what_steps_cannot_see():
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        for _ in trial.steps(BATCHES):
+            trial.count(tokens=torch.tensor(100))
+        trial.count(steps=10, examples=400)
+    assert {name: kept.epochs[0][name] for name in ("steps", "examples", "units")} == {
+        "steps": 15,
+        "examples": 420,
+        "units": {"tokens": 500},
+    }
+
+
+def test_the_optimizer_is_observed_once_an_epoch():
+    trial, kept, _ = make_trial(2, "torch")
+    weight = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1, weight_decay=0.01)
+    for _ in trial.epochs():
+        for number, _ in enumerate(trial.steps(BATCHES)):
+            weight.sum().backward()
+            if number % 2:  # accumulated gradients
+                optimizer.step()
+        optimizer.param_groups[0]["lr"] /= 2
+    assert [epoch["optimizer_steps"] for epoch in kept.epochs] == [2, 2]
+    settings = [{"class": "SGD", "lr": rate, "weight_decay": 0.01} for rate in (0.1, 0.05)]
+    assert [epoch["optimizers"] for epoch in kept.epochs] == [[each] for each in settings]
+
+
+def test_training_ends_at_the_target():
+    trial, kept, _ = make_trial(9, target=Target("val/accuracy", at_least=0.5), stop_at_target=True)
+    for epoch in trial.epochs():
+        if epoch % 2:  # evaluated in every other epoch
+            trial.log({"val/accuracy": epoch / 6})
+    assert len(kept.epochs) == 4
+    assert kept.more == [True, True, True, False]
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_after_its_epoch_is_recorded():
+    trial, kept, _ = make_trial(3)
+    with pytest.raises(Diverged, match="train/loss is nan in epoch 2"):
+        for epoch in trial.epochs():
+            trial.log({"train/loss": math.nan if epoch else 1.0, "val/perplexity": math.inf})
+    assert [epoch["metrics"] for epoch in kept.epochs] == [{"train/loss": 1.0}, {}]
+    assert kept.warnings[0] == "val/perplexity is inf, and was left out"
+
+
+def test_training_goes_on_after_the_epochs_of_an_earlier_attempt():
+    trial, kept, _ = make_trial(4, done=2)
+    trial.checkpoint(print, print)
+    assert list(trial.epochs()) == [2, 3]
+    assert [epoch["epoch"] for epoch in kept.epochs] == [3, 4]
+
+
+def test_an_epoch_that_is_left_after_its_steps_counts():
+    trial, kept, _ = make_trial(5)
+    for epoch in trial.epochs():
+        for _ in trial.steps(BATCHES):
+            pass
+        if epoch == 1:
+            break
+    assert [epoch["steps"] for epoch in kept.epochs] == [5, 5]
+    assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
+
+
+def test_an_epoch_that_is_left_in_a_step_does_not_count():
+    trial, kept, _ = make_trial(5)
+
+    def train():
+        for epoch in trial.epochs():
+            for _ in trial.steps(BATCHES):
+                if epoch == 1:
+                    return
+
+    train()
+    assert len(kept.epochs) == 1
+    assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
+def test_metrics_after_the_last_epoch_are_reported_separately():
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        pass
+    trial.log({"test/accuracy": 0.75})
+    assert kept.later == {"test/accuracy": 0.75}
+    assert trial.logged == {"test/accuracy"}
+
+
+def twice(trial):
+    list(trial.epochs())
+    trial.epochs()
+
+
+ERRORS = {
+    "a second epochs()": (twice, RuntimeError, "a second time"),
+    "disagreement": (lambda trial: trial.epochs(7), ValueError, r"trial\.epochs\(7\), and the grid says epochs: 2"),
+    "log before": (lambda trial: trial.log({"val/a": 1}), RuntimeError, "before the first epoch"),
+    "evaluation before": (lambda trial: trial.evaluation().__enter__(), RuntimeError, "before the first epoch"),
+    "count outside": (lambda trial: trial.count(tokens=1), RuntimeError, "outside of an epoch"),
+    "section": (lambda trial: trial.section("train").__enter__(), ValueError, "there are data, build, compile"),
+    "steps after": (lambda trial: [list(trial.epochs()), list(trial.steps([1]))], RuntimeError, "after the last epoch"),
+    "checkpoint after": (lambda t: [t.epochs(), t.checkpoint(print, print)], RuntimeError, "belongs before"),
+    "no number": (
+        lambda t: [t.log({"val/a": "x"}) for _ in t.epochs()],
+        TypeError,
+        "val/a: wanted a number, not a str",
+    ),
+    "no split": (lambda t: [t.log({"loss": 1}) for _ in t.epochs()], ValueError, "'train/loss' or 'val/loss'"),
+    "no unit": (lambda t: [t.count(tokens="x") for _ in t.epochs()], TypeError, r"trial\.count\(tokens=…\): wanted"),
+    "no batch": (lambda t: [list(t.steps(iter(()))) for _ in t.epochs()], RuntimeError, "no batch in this epoch"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_wrong_use_is_an_error_that_says_what_to_do(name):
+    use, kind, message = ERRORS[name]
+    trial, _, _ = make_trial(2)
+    with pytest.raises(kind, match=message):
+        use(trial)
+
+
+def test_the_number_of_epochs_has_to_be_known():
+    trial, _, _ = make_trial(None)
+    with pytest.raises(ValueError, match="how many epochs"):
+        trial.epochs()
+    assert list(make_trial(None)[0].epochs(2)) == [0, 1]
+
+
+def test_another_process_cannot_report():
+    trial, _, _ = make_trial(1)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            trial.epochs()
+        except RuntimeError as error:
+            os._exit(7 if "another process" in str(error) else 1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
