@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,16 @@ def test_the_examples_in_docstrings_are_true(example):
     assert outcome.attempted and not outcome.failed, "".join(said)
 
 
+@pytest.mark.usefixtures("quickstart")
+def test_the_examples_of_the_page_are_true():
+    (page,) = (ROOT / "docs").rglob("results_as_tables.md")
+    text = re.sub("```.*", "", page.read_text())  # a closing fence is no output
+    example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    said = []
+    outcome = doctest.DocTestRunner().run(example, out=said.append)
+    assert outcome.attempted > 6 and not outcome.failed, "".join(said)
+
+
 def test_dir_lists_the_public_names_alone():
     public = {name for name in raybench.__all__ if getattr(raybench, name) is not None}
     assert dir(raybench) == sorted(raybench.__all__) == sorted(public)
@@ -114,7 +125,7 @@ assert_type(results, raybench.Results)
 assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Results)
 assert_type(raybench.report(results), Path)
 results.comparison("device", baseline="cpu")
-results.plot.speedup().figure.savefig("speedup.png")
+results.plot.speedup().set_title("Speed-up")
 try:
     raybench.load("missing")
 except raybench.RaybenchError as error:
@@ -147,7 +158,7 @@ def test_run_grid_has_the_options_of_the_command():
         "no_checks": "checks",
         "file": "grid",
     }
-    not_of_python = {"strict", "find_max_batch", "timing"}  # an exit status, another job, and a display
+    not_of_python = {"strict", "find_max_batch", "timing"}  # an exit status, another job, and text for the terminal
     options = {param.name for param in command.params} - not_of_python
     parameters = set(inspect.signature(raybench.run_grid).parameters)
     assert {renamed.get(name, name) for name in options} == parameters - {"progress"}

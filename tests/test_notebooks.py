@@ -22,7 +22,7 @@ def ran(name, folder, monkeypatch):
     assert not [output for output in outputs if output.output_type == "error"]
     data = [output.data for output in outputs if "data" in output]
     texts = [output.text for output in outputs if output.output_type == "stream"]
-    texts += [one[kind] for one in data for kind in ("text/markdown", "text/plain") if kind in one]
+    texts += [one[kind] for one in data for kind in ("text/html", "text/markdown", "text/plain") if kind in one]
     return "\n".join(texts), [kind for one in data for kind in one]
 
 
@@ -48,8 +48,8 @@ def quickstart(tmp_path):
 @pytest.mark.usefixtures("quickstart")
 def test_cross_hardware_on_a_made_up_grid(tmp_path, monkeypatch):
     text, kinds = ran("cross_hardware.ipynb", tmp_path, monkeypatch)
-    assert "*gpu* is **" in text
-    assert kinds.count("image/svg+xml") >= 6
+    assert "<em>gpu</em>" in text and "katnoria_cnn" in text and "baseline" in text
+    assert kinds.count("image/png") >= 6
     assert "neither" not in text and "no device of the grid has a price_per_hour" in text
     assert "Time to the target" in text and "ratio" in text
 
@@ -58,7 +58,7 @@ def test_cross_hardware_on_a_made_up_grid(tmp_path, monkeypatch):
 def test_cross_hardware_without_any_grid_of_ones_own(tmp_path, monkeypatch):
     shutil.copytree(NOTEBOOKS / "recorded", tmp_path / "recorded")
     text, kinds = ran("cross_hardware.ipynb", tmp_path, monkeypatch)
-    assert "faster** than" in text and kinds.count("image/svg+xml") >= 5
+    assert "<em>batch 128</em>" in text and "baseline" in text and kinds.count("image/png") >= 5
 
 
 @pytest.mark.slow

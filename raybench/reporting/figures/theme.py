@@ -95,9 +95,9 @@ def styled(salt: str) -> Iterator[None]:
     import matplotlib as mpl
     from matplotlib import rcParamsDefault
 
-    # Do not touch the backend: figures here are drawn and saved without one.
+    # Do not touch the backend, or whether a notebook displays new figures.
     defaults: dict[str, Any] = {
-        name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")
+        name: value for name, value in rcParamsDefault.items() if not name.startswith(("backend", "interactive"))
     }
     settings: Any = {**defaults, **LETTERS, "svg.hashsalt": salt}
     with mpl.rc_context(settings):
