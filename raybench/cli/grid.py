@@ -102,7 +102,8 @@ def command(
         strict=strict,
         checks=not no_checks,
     )
-    outcome = run_grid(spec, opt.executor(address, inline), Display(), options)
+    services = [name for name, is_used in (("Ray", not inline), ("MLflow", not no_tracking)) if is_used]
+    outcome = run_grid(spec, opt.executor(address, inline), Display(services=services), options)
     show_end(outcome)
     return outcome.exit_status
 
