@@ -1,14 +1,14 @@
-"""What raybench raises, and nothing else does.
+"""The exceptions of raybench.
 
 RaybenchError
-├── UsageError            the person's input is wrong: exit status 2, one clear message, no traceback
-│   ├── FileError         a file of a person's: every problem of it at once, each with its line
+├── UsageError            the input is wrong: exit status 2, one clear message, no traceback
+│   ├── FileError         a file of the user: all its problems at once, each with its line
 │   │   └── GridFileError     a grid file
 │   ├── WorkloadError     a workload that cannot be found or read
 │   ├── DataError         a data set that is missing, damaged or cannot be fetched
 │   └── ResultsLockedError  another grid is running on the same results folder
-├── ExecutionError        the machines or Ray would not do what was asked: exit status 1
-├── JournalError          the results folder, or a disk that trials write to, is full, read-only or gone: exit status 1
+├── ExecutionError        the machines or Ray cannot run the trials: exit status 1
+├── JournalError          the results folder or a disk of the trials is full, read-only or missing: exit status 1
 └── StoreError            the MLflow store cannot be reached or used (`raybench.tracking.store`): exit status 1
 """
 
@@ -27,25 +27,25 @@ def close(name: str, known: Iterable[str]) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint with the nearest known name or, if none is near, all of them."""
-    there = list(known)
-    return close(name, there) or f"there are {', '.join(there)}"
+    choices = list(known)
+    return close(name, choices) or f"use one of {', '.join(choices)}"
 
 
 class RaybenchError(Exception):
-    """The root of every error that raybench raises on purpose."""
+    """The base of all errors that raybench raises on purpose."""
 
     exit_status = 1
 
 
 class UsageError(RaybenchError):
-    """The person's input is wrong; the message says what and how to mend it."""
+    """The input is wrong; the message says what and how to fix it."""
 
     exit_status = 2
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong with a file, and where.
+    """A problem of a file, with its place.
 
     `line` and `column` count from 1; line 0 means the file as a whole.
     """
@@ -79,7 +79,7 @@ class GridFileError(FileError):
 
 
 class WorkloadError(UsageError):
-    """A workload cannot be found, or its definition cannot be read; `field` is the grid's field that says so."""
+    """A workload cannot be found or its definition cannot be read; `field` is the field of the grid that names it."""
 
     def __init__(self, message: str, field: str = "workload") -> None:
         super().__init__(message)
@@ -95,8 +95,8 @@ class ResultsLockedError(UsageError):
 
 
 class ExecutionError(RaybenchError):
-    """The machines, or Ray, would not do what was asked."""
+    """The machines or Ray cannot run the trials."""
 
 
 class JournalError(RaybenchError):
-    """A journal can no longer be written: its disk is full or read-only, or it was taken away."""
+    """A journal can no longer be written: its disk is full or read-only, or its folder is gone."""

@@ -47,11 +47,11 @@ from raybench.tracking.writer import PATIENCE
 DEFAULT_STORE = "default"
 """The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
 
-BUSY = """Before the first trial other programs kept {load} busy: trials take longer, and their times vary. \
-Stop those programs (`top` lists them), or run the grid at another time."""
+BUSY = """Other programs used {load} before the first trial, so trials take longer and vary more. Stop them (`top` \
+lists them) or run the grid later."""
 
-STOPPED = """The grid has stopped; whatever had ended is kept. Once there is room, and the folder in its place, \
-the same command goes on with the rest."""
+STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
+the same command again for the rest."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,12 @@ class _Session:
             if load and load.high:
                 self._busy = True
                 tell(BUSY.format(load=load))
+            elif load:
+                view.busy("")
 
             def watch(load: HostLoad) -> None:
                 self._busy = load.high
-                view.busy(f"other programs keep {load} busy" if load.high else "")
+                view.busy(f"Other programs use {load}." if load.high else "")
 
             writer = self._tracker.open(
                 self._plan.spec.name,
@@ -297,6 +299,7 @@ class _Session:
         """Record the execution in the journal, write the page, and update MLflow."""
         try:
             if journal:
+                view.end("Writing the report")
                 summary = self._summary(started_at)
                 self._history.take(executions.write_execution(journal, summary))
                 self._keep_page(summary.files)
@@ -304,7 +307,7 @@ class _Session:
         except OSError as error:
             raise JournalError(f"{self._folder}: {error.strerror or error}") from error
         finally:
-            message = f"bringing MLflow up to date, for at most {PATIENCE:.0f} s"
+            message = f"Updating MLflow (for at most {PATIENCE:.0f} s)"
             writer.close(progress=lambda left: view.end(f"{message}: {left} left"))
 
     def _newly_skipped(self) -> list[Event]:
@@ -376,14 +379,14 @@ class _Session:
         try:
             return files(report)
         except Exception as error:
-            self._warnings.append(f"no report was made: {type(error).__name__}: {error}")
+            self._warnings.append(f"The report could not be made: {type(error).__name__}: {error}")
             return {}
 
     def _keep_page(self, files: Mapping[str, str]) -> None:
         try:
             write_page(self._folder, files)
         except OSError as error:
-            self._warnings.append(f"no page was written: {error}")
+            self._warnings.append(f"The report could not be written: {error}")
 
     def _renew(self) -> None:
         """If no trial has to run: rewrite an outdated page and bring MLflow up to date."""

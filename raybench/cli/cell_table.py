@@ -1,4 +1,4 @@
-"""Table and headline of `raybench plan`: one line per cell, at the width of the terminal."""
+"""Cells and trials of a plan as text: the table of `raybench plan`, headlines and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from raybench.results.attempt import latest
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
-    from raybench.planning.plan import Plan, WorkItem
+    from raybench.planning.plan import Plan, Trial, WorkItem
     from raybench.planning.resolve import ResolvedCell
     from raybench.results.attempt import Attempt
 
@@ -145,16 +145,13 @@ def cell_table(cells: Sequence[ResolvedCell], states: Mapping[str, str], estimat
     "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for skipping and
     the hardware's name, the other settings, and at last the axes with the fewest values.
     """
-    names = list(dict.fromkeys(axis for cell in cells for axis in cell.axes if axis != "device"))
+    titles, partial = _axes(cells)
+    names = list(titles)
     axes = {
         name: _Column(title, [format_value(cell.axes[name]) for cell in cells], right=_is_count(name, cells))
-        for name, title in zip(names, _titles(names), strict=True)
-        if all(name in cell.axes for cell in cells) and len({format_value(cell.axes[name]) for cell in cells}) > 1
+        for name, title in titles.items()
     }
-    partial = [name for name in names if not all(name in cell.axes for cell in cells)]
-    other = [
-        ", ".join(f"{name}={format_value(cell.axes[name])}" for name in partial if name in cell.axes) for cell in cells
-    ]
+    other = [", ".join(_partial_texts(cell, partial)) for cell in cells]
     reason_counts = Counter(cell.skip for cell in cells if cell.skip)
     shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
@@ -207,10 +204,54 @@ def _table(columns: Sequence[_Column], width: int) -> Table:
     return table
 
 
-def _titles(names: Sequence[str]) -> list[str]:
-    """Short names of axes; the setting's own name if a short name has two meanings."""
+def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
+    """The axes on which cells differ, except the device: with their short names; and those that some cells lack.
+
+    An axis has the setting's own name if the short name would have two meanings.
+    """
+    names = list(dict.fromkeys(axis for cell in cells for axis in cell.axes if axis != "device"))
     labels = [SETTINGS[name].label if name in SETTINGS else name for name in names]
-    return [name if labels.count(label) > 1 else label for name, label in zip(names, labels, strict=True)]
+    titles = {
+        name: name if labels.count(label) > 1 else label
+        for name, label in zip(names, labels, strict=True)
+        if all(name in cell.axes for cell in cells) and len({format_value(cell.axes[name]) for cell in cells}) > 1
+    }
+    return titles, [name for name in names if not all(name in cell.axes for cell in cells)]
+
+
+def _partial_texts(cell: ResolvedCell, names: Iterable[str]) -> list[str]:
+    return [f"{name}={format_value(cell.axes[name])}" for name in names if name in cell.axes]
+
+
+class TrialLabels:
+    """Labels of a plan's trials: `gpu, batch 128, decay 5e-4, repeat 2`, only with what differs between them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._titles, self._partial = _axes(plan.cells)
+        self._has_devices = len({cell.profile for cell in plan.cells}) > 1
+        self._has_repeats = plan.spec.repeats > 1
+
+    def text(self, trial: Trial, with_device: bool = False) -> str:
+        """The label of a trial; with the device, even if there is only one."""
+        cell = trial.cell
+        parts = [cell.profile] if with_device or self._has_devices else []
+        parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
+        parts += _partial_texts(cell, self._partial)
+        parts += ["A/A test"] if cell.content.role.is_aa_test else []
+        parts += [f"repeat {trial.repeat}"] if self._has_repeats else []
+        return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
+
+
+def hardware_texts(plan: Plan) -> list[str]:
+    """The hardware of each device that can run here: `cpu: AMD EPYC, 2 cores`."""
+    texts: dict[str, str] = {}
+    for cell in plan.cells:
+        if cell.fit and not cell.skip:
+            fit = cell.fit
+            count = f"{fit.accelerators} x " if fit.accelerators > 1 else ""
+            cores = "" if fit.accelerators else f", {plural(fit.cpus, 'core')}"
+            texts.setdefault(cell.profile, f"{cell.profile}: {count}{fit.hardware.model}{cores}")
+    return list(texts.values())
 
 
 def _is_count(name: str, cells: Sequence[ResolvedCell]) -> bool:

@@ -45,6 +45,7 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
     A continued line keeps its indent. A line that begins with `  raybench` is a command to copy and is not wrapped.
     """
     known_width = console.is_terminal or "COLUMNS" in os.environ
+    lines: list[str] = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
         parts = [line]
@@ -56,5 +57,5 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        for part in parts or [""]:
-            console.print(part, style=style, soft_wrap=True)
+        lines += parts or [""]
+    console.print("\n".join(lines), style=style, soft_wrap=True)

@@ -106,14 +106,16 @@ def command(
         strict=strict,
         checks=not no_checks,
     )
+    services = [name for name, is_used in (("Ray", not inline), ("MLflow", not no_tracking)) if is_used]
+    display = Display(services=services)
     if not timing:
-        outcome = run_grid(spec, executor, Display(), options)
+        outcome = run_grid(spec, executor, display, options)
         show_end(outcome)
         return outcome.exit_status
     from raybench.cli.console import page
     from raybench.cli.timing import TimedListener
 
-    view = TimedListener(Display())
+    view = TimedListener(display)
     outcome = run_grid(spec, executor, view, options)
     show_end(outcome)
     view.stop()

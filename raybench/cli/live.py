@@ -17,20 +17,24 @@ from rich.table import Table
 from rich.text import Text
 
 from raybench.analysis.smoke import smoke_cuts
+from raybench.checks.roofline import measure as roofline
 from raybench.checks.weight_decay.schedule import DecayCheckResult
-from raybench.cli.console import Terminal
+from raybench.cli.cell_table import TrialLabels, hardware_texts, plural, size_text
+from raybench.cli.console import Terminal, print_text
 from raybench.cli.durations import duration, rough
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
-from raybench.core.events import Event
+from raybench.core.events import ERROR, OUTPUT, Event
 from raybench.core.memory import format_bytes
 from raybench.core.status import TrialStatus
+from raybench.core.text import join_words
 from raybench.datasets import DataSet
 from raybench.planning.estimate import Estimator
-from raybench.planning.plan import Plan, WorkItem, notes, plan_warnings, skip_lines
+from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
+from raybench.results.journal import attempt_folder
 
 LONGEST_LINE = 300
 """Maximum characters of an error in one line."""
@@ -38,7 +42,20 @@ LONGEST_LINE = 300
 LINE_EVERY = 10.0
 """Seconds between two lines about epochs without a terminal."""
 
-MARKS = {TrialStatus.COMPLETED: "[green]✓[/]", TrialStatus.FAILED: "[red]✗[/]", TrialStatus.LOST: "[red]✗[/]"}
+WIDEST_BAR = 44
+"""Maximum columns of the progress bar."""
+
+FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "tensorflow": "TensorFlow"}
+"""Names of frameworks in text."""
+
+HEADINGS = {
+    TrialStatus.OOM: "Trial ran out of memory",
+    TrialStatus.DIVERGED: "Trial diverged",
+    TrialStatus.TIMEOUT: "Trial timed out",
+    TrialStatus.LOST: "Trial lost",
+    TrialStatus.KILLED: "Trial stopped",
+}
+"""Headings of trials without a result, by status; any other status: "Trial failed"."""
 
 
 def left(seconds: float | None) -> str:
@@ -65,12 +82,31 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     return (format_bytes(error) if status == TrialStatus.OOM else "") or first_line(error)
 
 
+def metric_text(name: str, value: float) -> str:
+    """A metric as text: `accuracy 97.5%`, `loss 0.1234`; the validation set's without its name."""
+    name = name.removeprefix("val/")
+    if name.endswith("accuracy") and 0 <= value <= 1:
+        return f"{name} {value:.1%}"
+    return f"{name} {value:.4g}"
+
+
+def peak_text(probes: Mapping[str, float]) -> str:
+    """The best arithmetic rate of a roofline measurement: `94 GFLOP/s`."""
+    rate = max(probes["product"], probes["convolution"])
+    power = min(5, max(0, int(math.log10(rate) // 3))) if rate > 0 else 0
+    return f"{rate / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}FLOP/s"
+
+
+def shown_path(path: Path) -> Path:
+    """A path relative to the current folder if it is inside, as the user can copy it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 @dataclass
 class _Running:
     """One trial that is running now."""
 
     label: str
-    device: str
     epochs: int
     heard: float
     """Time of its last event, on the monotonic clock."""
@@ -78,7 +114,7 @@ class _Running:
     """Seconds from then to its end; None if it is not known."""
     epoch: int = 0
     quality: str = ""
-    """The main metric of the last epoch, such as `val/accuracy 0.9402`; empty before the first."""
+    """The main metric of the last epoch, such as `accuracy 94.0%`; empty before the first."""
     epoch_s: float | None = None
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
@@ -86,10 +122,10 @@ class _Running:
         """Epoch, epoch time and main metric, as far as they are known."""
         parts = [f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}"]
         if self.epoch_s is not None:
-            parts.append(f"{duration(self.epoch_s)} an epoch")
+            parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
         if self.quality:
             parts.append(self.quality)
-        return ", ".join(parts)
+        return "   ".join(parts)
 
 
 class Display:
@@ -97,103 +133,144 @@ class Display:
 
     It only receives events. On a terminal a thread of rich's redraws four times per second, which takes well under 1%
     of a core.
+
+    Args:
+        services: programs that are started before the first trial, such as Ray; the trials' frameworks are added.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, services: Sequence[str] = ()) -> None:
         self._console = console or Terminal()
+        self._services = services
         self._live: Live | None = None
+        self._labels: TrialLabels | None = None
+        self._trials: dict[str, Trial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, WorkItem] = {}
         self._estimator = Estimator()
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
         self._last_line = 0.0
-        self._began = time.monotonic()
-        self._attempts: Mapping[Key, Attempt] = {}
+        self._began = self._phase_began = time.monotonic()
+        self._history = GridHistory(Path())
         self._phase = ""
         self._busy = ""
+        self._checks: dict[str, None] = {}
+        self._is_quiet = False
+
+    @property
+    def _attempts(self) -> Mapping[Key, Attempt]:
+        return self._history.attempts
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch with a progress bar."""
         fetch_with_progress(dataset, root)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Show the empty progress bar."""
-        self._attempts, self._total = history.attempts, len(todo)
+        """Print the headline, then show what is being started."""
+        self._history, self._total = history, len(todo)
         self._waiting = {work.trial.trial_id: work for work in todo}
+        self._labels = TrialLabels(plan)
+        self._trials = {work.trial.trial_id: work.trial for work in todo}
         self._estimator = Estimator(history.attempts.values())
         self._began = time.monotonic()
-        done_before = len(plan.trials) - len(todo) - sum(bool(trial.cell.skip) for trial in plan.trials)
-        headline = f"{plan.spec.name}: {self._total} of {len(plan.trials)} trials to run"
-        self._console.print(headline + (f", {done_before} done before" if done_before else ""))
+        skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
+        done = len(plan.trials) - len(todo) - skipped
+        done_text = f", {done:,} done before" if done else ""
+        headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
+        print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
         cuts = smoke_cuts(cell.content for cell in plan.cells)
         for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
-            self._console.print(line, style="dim", soft_wrap=True)
-        for line in skip_lines(plan):
-            self._console.print(line, style="yellow", soft_wrap=True)
+            print_text(self._console, line, style="dim")
+        if skipped:
+            for line in skip_lines(plan):
+                print_text(self._console, line, style="yellow")
+            cells = len({work.trial.cell.cell_id for work in todo})
+            print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")
         for line in plan_warnings(plan):
             self.warn(line)
-        self._phase = "starting"
+        frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
+        self._show_phase(
+            f"Starting {join_words([*self._services, *(FRAMEWORKS.get(name, name) for name in frameworks)])}"
+        )
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
+        else:
+            self._line(f"{self._phase} …")
+
+    def _label(self, trial: str, with_device: bool = False) -> str:
+        if self._labels is None or trial not in self._trials:
+            return trial
+        return self._labels.text(self._trials[trial], with_device)
+
+    def _show_phase(self, text: str) -> None:
+        """Set the current phase; the display shows it with its elapsed time."""
+        self._phase, self._phase_began = text, time.monotonic()
 
     def end(self, words: str = "") -> None:
         """Show the remaining work; without words, remove the live display."""
-        self._phase = words
+        self._show_phase(words)
         if self._live and not words:
             self._live.stop()
             self._live = None
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
-        self._phase = f"checking {what}"
+        self._show_phase(f"Checking {what}")
 
     def event(self, event: Event) -> None:
         """Process an event."""
         trial = event["trial"]
         self._phase = ""
-        proof = DecayCheckResult.of(event)
-        if proof:
-            self._proven(proof)
-            return
-        if event["event"] == "trial_started":
+        if event["event"] == "check_ended":
+            self._check_ended(event)
+        elif event["event"] == "trial_started":
             self._started(trial, event)
         elif event["event"] == "epoch_ended" and trial in self._running:
             self._epoch(self._running[trial], event)
         elif event["event"] == "trial_ended":
             self._over(trial, event)
 
-    def _proven(self, proof: DecayCheckResult) -> None:
-        """Print a line if there is no live display; otherwise only a warning."""
-        if not self._live:
-            self._line(f"{'checked':<10} {proof.about}: {proof.says}")
-        elif proof.warning:
+    def _check_ended(self, event: Event) -> None:
+        """Keep a result for the line about checks; print a failed check at once."""
+        proof = DecayCheckResult.of(event)
+        if proof and proof.warning:
             self.warn(proof.warning)
+        elif proof:
+            self._checks["weight decay ok"] = None
+        elif event["check"] == roofline.NAME and "probes" in event:
+            self._checks[f"peak {peak_text(event['probes'])} on {event['subject']['device']['kind']}"] = None
+
+    def _show_checks(self) -> None:
+        """Print the results of the checks since the last call in one line."""
+        if self._checks:
+            quiet = ["machine is quiet"] if self._is_quiet else []
+            print_text(self._console, f"Checks: {' · '.join([*self._checks, *quiet])}")
+        self._checks = {}
 
     def warn(self, words: str) -> None:
         """Print a permanent line."""
-        self._console.print(f"warning: {words}", style="yellow", soft_wrap=True)
+        print_text(self._console, f"warning: {words}", style="yellow")
 
     def busy(self, words: str) -> None:
         """Show a line in the live display while the machine is busy.
 
         Without a terminal the first warning suffices.
         """
-        self._busy = words
+        self._busy, self._is_quiet = words, not words
 
     def _started(self, trial: str, event: Event) -> None:
+        self._show_checks()
         self._waiting.pop(trial, None)
         self._ended.discard(trial)
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
-            label=str(event.get("label", trial)),
-            device=str(cell.device.model),
+            label=self._label(trial),
             epochs=math.ceil(cell.settings.epochs),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )
-        self._line(f"started    {running.label}  on {running.device}")
+        self._line(f"started    {running.label}")
 
     def _epoch(self, running: _Running, event: Event) -> None:
         ledger = event["ledger"]
@@ -204,30 +281,42 @@ class Display:
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
         running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
         metric = main_metric(event["metrics"])
-        running.quality = f"{metric} {event['metrics'][metric]:.4f}" if metric else ""
+        running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_EVERY:
-            self._line(f"running    {running.label}  {running.words()}")
+            self._line(f"running    {running.label}   {running.words()}")
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
         self._ended.add(trial)
         self._estimator.learn(self._attempts[trial, event["attempt"]])
-        label = running.label if running else trial
-        error_text = f"  {trouble(event['status'], event['error'])}" if event["error"] else ""
-        quality = f"  {running.quality}" if running and running.quality else ""
-        wall_text = f"  {duration(event['wall'])}" if event["wall"] else ""
-        symbol = MARKS.get(event["status"], "[yellow]![/]")
-        line = f"{event['status']:<10} {label}{wall_text}{quality}{error_text}"
-        if self._live:
-            self._console.print(Text.assemble(Text.from_markup(symbol), " ", line))
-        else:
-            remaining = f", {self.time_left()}" if self._waiting or self._running else ""
-            self._line(f"{line}  ({len(self._ended)}/{self._total}{remaining})")
+        remaining = f", {self.time_left()}" if self._waiting or self._running else ""
+        count = f"   ({len(self._ended)}/{self._total}{remaining})"
+        if event["status"] != TrialStatus.COMPLETED:
+            self._show_failure(trial, event, "" if self._live else count)
+            return
+        parts = [running.label if running else trial]
+        parts += [duration(event["wall"])] if event["wall"] else []
+        parts += [running.quality] if running and running.quality else []
+        self._line(f"completed  {'   '.join(parts)}{count}")
+
+    def _show_failure(self, trial: str, event: Event, count: str) -> None:
+        """Print a trial without a result: which one, the error, and where its output is."""
+        self._last_line = time.monotonic()
+        heading = HEADINGS.get(event["status"], "Trial failed")
+        lines = [f"{heading}: {self._label(trial, with_device=True)}{count}"]
+        error = event["error"] or {}
+        if error:
+            place = f"  ({error['where']})" if error.get("where") else ""
+            lines.append(f"  {trouble(event['status'], error)}{place}")
+        folder = attempt_folder(self._history.folder, trial, event["attempt"])
+        output = next((folder / name for name in (OUTPUT, ERROR) if (folder / name).is_file()), None)
+        lines.append(f"  Full output: {shown_path(output or folder)}")
+        print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 
     def _line(self, text: str) -> None:
         if not self._live:
             self._last_line = time.monotonic()
-            self._console.print(text, soft_wrap=True)
+            print_text(self._console, text)
 
     def seconds_left(self) -> float | None:
         """Estimated seconds until the grid is done; None without finished trials of similar cells."""
@@ -248,28 +337,36 @@ class Display:
         return left(self.seconds_left())
 
     def _draw(self) -> RenderableType:
-        header = Table.grid(padding=(0, 1))
-        elapsed = rough(time.monotonic() - self._began)
-        partial = sum(running.epoch / running.epochs for running in self._running.values())
-        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=30)
-        remaining = f", {self.time_left()}" if self._waiting or self._running else ""
-        header.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{elapsed} so far{remaining}")
-        rows: list[RenderableType] = [header]
+        rows: list[RenderableType] = []
+        if self._running or self._ended:
+            rows.append(self._bar())
         label_width = max((len(running.label) for running in self._running.values()), default=0)
         rows += [self._row(running, label_width) for running in self._running.values()]
         if self._phase:
-            rows.append(Text(self._phase, style="dim"))
+            elapsed = f" … {time.monotonic() - self._phase_began:.0f} s"
+            rows.append(Text(self._phase + elapsed, no_wrap=True, overflow="ellipsis"))
         if self._busy:
             rows.append(Text(self._busy, style="yellow", no_wrap=True, overflow="ellipsis"))
         return Group(*rows)
 
-    def _row(self, running: _Running, label_width: int) -> Text:
-        """One line for one trial.
+    def _bar(self) -> RenderableType:
+        """The progress bar with the number of trials, and the time left or so far."""
+        partial = sum(running.epoch / running.epochs for running in self._running.values())
+        words = f"{len(self._ended)}/{self._total} trials"
+        seconds = self.seconds_left()
+        if not self._ended or seconds is None or not (self._waiting or self._running):
+            words += f"  {rough(time.monotonic() - self._began)} so far"
+        else:
+            words += f"  {left(seconds)}"
+        width = max(4, min(WIDEST_BAR, self._console.width - len(words) - 2))
+        bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=width)
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_row(bar, Text(words, no_wrap=True, overflow="ellipsis"))
+        return line
 
-        The device comes last, since a narrow terminal cuts off the end.
-        """
+    def _row(self, running: _Running, label_width: int) -> Text:
+        """One line for one trial; a narrow terminal cuts off its end."""
         spinner = running.spinner.render(self._console.get_time())
         assert isinstance(spinner, Text)
         label = (running.label.ljust(label_width), "bold")
-        segments = (spinner, " ", label, f"  {running.words()}  ", (running.device, "dim"))
-        return Text.assemble(*segments, no_wrap=True, overflow="ellipsis")
+        return Text.assemble(spinner, " ", label, f"   {running.words()}", no_wrap=True, overflow="ellipsis")

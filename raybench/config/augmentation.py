@@ -78,7 +78,7 @@ def _each_once(items: list[Any]) -> list[Any]:
     kinds = [item if isinstance(item, str) else next(iter(item)) for item in items]
     for kind in kinds:
         if kinds.count(kind) > 1:
-            raise complaint(f"{kind} is said more than once")
+            raise complaint(f"{kind} appears more than once; keep one")
     return items
 
 

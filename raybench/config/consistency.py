@@ -1,4 +1,4 @@
-"""What each part of a grid says of the others: axes, devices, rules, the baseline and the target."""
+"""Checks of the parts of a grid against each other: axes, devices, rules, baseline and target."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from raybench.workloads.lookup import metric_names
 Finding = tuple[Path, str]
 
 MOST_TRIALS = 1_000_000
-"""Trials of one grid: as many as can be planned in minutes."""
+"""Maximum trials of one grid: the number that can be planned in minutes."""
 
 
 def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: Folder) -> Iterator[Finding]:
-    """Everything that does not fit together, with the path of the offending value.
+    """Every contradiction, with the path of its value.
 
     Args:
         spec: the grid, without the invalid parts.
@@ -44,13 +44,13 @@ def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: F
     if metric:
         yield ("target", "metric"), metric
     if spec.stop_at_target and "target" not in raw and not _misspelt("target", raw, invalid):
-        yield ("stop_at_target",), "there is no target; add one, such as {metric: val/accuracy, at_least: 0.9}"
+        yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
 
 
 def too_many_trials(spec: GridSpec) -> str | None:
-    """The number of trials with its factors if the grid has too many, by arithmetic; None if it has not.
+    """The message if the grid has too many trials, with the factors of their number; else None.
 
-    Points that `exclude` takes out are counted, and `device: available` counts as one device.
+    Excluded points are counted, and `device: available` counts as one device.
     """
     sizes = {"device": 1} | {name: 1 if values == "available" else len(values) for name, values in spec.axes.items()}
     points = math.prod(sizes.values())
@@ -61,13 +61,13 @@ def too_many_trials(spec: GridSpec) -> str | None:
     factors = " × ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1) or "1 cell"
     plus = f" + {included:,} of include" if included else ""
     return (
-        f"{trials:,} trials ({factors}{plus}; {spec.repeats:,} repeats), and a grid has at most {MOST_TRIALS:,}; "
+        f"{trials:,} trials ({factors}{plus}; {spec.repeats:,} repeats) are more than the maximum of {MOST_TRIALS:,}; "
         "use fewer values or repeats"
     )
 
 
 def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
-    """Why the workload cannot reach the target's metric; None if it can, or if only a trial can tell."""
+    """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
     try:
         names = metric_names(spec.workload, base) if spec.target else ()
     except (WorkloadError, OSError):
@@ -80,13 +80,13 @@ def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
     hint = (
         f"did you mean {split if split == 'train' else 'val'}/{matches[0]}?"
         if matches
-        else f"it has {', '.join(metrics)}"
+        else f"use one of {', '.join(metrics)}"
     )
-    return f"{cut(spec.workload)} has no {cut(repr(spec.target.metric))}; {hint}"
+    return f"{cut(spec.workload)} has no metric {cut(repr(spec.target.metric))}; {hint}"
 
 
 def _misspelt(section: str, raw: Mapping[str, Any], invalid: Set[Path]) -> bool:
-    """Whether an unknown key of the file may well be this section, which is not there."""
+    """Return whether an unknown key may be this section, which is missing."""
     return section not in raw and any(len(path) == 1 and nearest(str(path[0]), [section]) for path in invalid)
 
 
@@ -94,15 +94,15 @@ def _twice(spec: GridSpec, raw: Mapping[str, Any]) -> Iterator[Finding]:
     axes = raw.get("axes")
     for name in Settings.model_fields:
         if isinstance(axes, Mapping) and name in axes and name in raw:
-            yield (name,), "on the axis and fixed: say it once"
+            yield (name,), "both an axis and a fixed value; remove one"
     for name in AFTERWARDS & spec.axes.keys():
-        message = f"{name} changes no training, so it is no axis; write `{name}: {spec.axes[name][0]}` beside axes"
+        message = f"does not affect training and cannot be an axis; set `{name}: {spec.axes[name][0]}` at the top level"
         yield ("axes", name), message
     for name, values in spec.axes.items():
         seen: set[str] = set()
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if repr(value) in seen:
-                yield ("axes", name, index), f"{cut(flow(value))} is on the axis twice"
+                yield ("axes", name, index), f"{cut(flow(value))} is on the axis twice; remove one"
             seen.add(repr(value))
 
 
@@ -120,24 +120,24 @@ def _devices(spec: GridSpec, raw: Mapping[str, Any]) -> Iterator[Finding]:
     for path, name in references:
         if name not in declared and name not in KINDS:
             hint = nearest(name, declared) or ("" if device_alias(name) else nearest(name.lower(), KINDS))
-            declare = f"; declare it, such as devices: {{gpu: {{kind: cuda}}}}, or use a kind: {', '.join(KINDS)}"
+            declare = f"; declare it, such as `devices: {{gpu: {{kind: cuda}}}}`, or use one of {', '.join(KINDS)}"
             yield path, f"unknown device {cut(repr(name))}{hint or declare}"
 
 
 def _rules(spec: GridSpec, invalid: Set[Path]) -> Iterator[Finding]:
-    """Rules name axes that are there, and values that are on them."""
+    """Rules must use existing axes and their values."""
     axes = _Axes(spec, invalid)
     for index, entry in enumerate(spec.include):
         if not entry and ("include", index) not in invalid:
-            yield ("include", index), "names no axis and no setting, so it adds nothing"
+            yield ("include", index), "is empty; add an axis or a setting, or remove it"
     for index, rule in enumerate(spec.exclude):
         if not rule and ("exclude", index) not in invalid:
-            yield ("exclude", index), "names no axis, so it would take out every point"
+            yield ("exclude", index), "is empty and would exclude every cell; add an axis or remove it"
         yield from axes.check(("exclude", index), rule, included=False)
     for index, override in enumerate(spec.overrides):
         if ("overrides", index) not in invalid:
             if not override.when:
-                yield ("overrides", index, "when"), "names no axis; what holds for every cell stands at the top level"
+                yield ("overrides", index, "when"), "is empty; move settings of all cells to the top level"
             yield from axes.check(("overrides", index, "when"), override.when, included=True)
     yield from axes.check(("baseline",), {name: [value] for name, value in spec.baseline.items()}, included=True)
 
@@ -169,12 +169,12 @@ class _Axes:
                 continue
             if name not in axes:
                 if not (included and self._include_invalid):
-                    yield (*rule_path, name), f"{name} is no axis of this grid; its axes are {', '.join(axes)}"
+                    yield (*rule_path, name), f"not an axis of this grid; its axes are {', '.join(axes)}"
                 continue
             for index, value in enumerate(values):
                 if repr(value) not in keys[name] and not (included and self._include_invalid):
                     path = (*rule_path, name, index) if len(values) > 1 else (*rule_path, name)
-                    yield path, f"{cut(flow(value))} is not on the axis {name} ({_listed(axes[name])})"
+                    yield path, f"{cut(flow(value))} is not on the axis {name}; its values are {_listed(axes[name])}"
 
 
 def _listed(values: Sequence[Any]) -> str:

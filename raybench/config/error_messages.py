@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in words for the person who wrote the file."""
+"""Plain error messages for the author of a grid file, from those of pydantic."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from raybench.devices import KINDS
 
 _SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "dtype": "precision"}
 _MISSING = {
-    "name": "give the grid a name, such as `name: my_grid`",
-    "workload": "say what is trained, such as `workload: digits_cnn`",
-    "metric": "say which metric, such as `metric: val/accuracy`",
-    "when": "say for which cells, such as `when: {device: cuda}`",
-    "set": "say what holds there, such as `set: {precision: bf16}`",
-    "points": "give points [epoch, factor], such as `points: [[0, 0], [5, 1], [24, 0]]`",
-    "decay_steps": "say after how many steps, such as `decay_steps: 2000`",
-    "match": "say which parameters, such as `match: '*.bias'`",
-    "every": "say after how many steps, such as `every: 5`",
-    "decay": "say how much of the slow weights stays, such as `decay: 0.5`",
+    "name": "add a name, such as `name: my_grid`",
+    "workload": "add the workload to train, such as `workload: digits_cnn`",
+    "metric": "add a metric, such as `metric: val/accuracy`",
+    "when": "add the cells that it applies to, such as `when: {device: cuda}`",
+    "set": "add the settings, such as `set: {precision: bf16}`",
+    "points": "add points [epoch, factor], such as `points: [[0, 0], [5, 1], [24, 0]]`",
+    "decay_steps": "add the number of steps, such as `decay_steps: 2000`",
+    "match": "add the parameters, such as `match: '*.bias'`",
+    "every": "add the number of steps, such as `every: 5`",
+    "decay": "add the fraction of the slow weights that is kept, such as `decay: 0.5`",
 }
 
 _MAP = "a map (name: value)"
 _EXPECTED = {
     "bool_type": "true or false",
-    "int_type": "a whole number",
+    "int_type": "an integer",
     "float_type": "a number",
     "finite_number": "a finite number",
     "string_type": "text",
@@ -47,7 +47,7 @@ _EXPECTED = {
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number of at most {le:.10g}",
 }
-"""What belongs in the place of a value, by pydantic's name of the error."""
+"""The allowed value, by pydantic's name of the error."""
 
 _CREDENTIALS = re.compile(r"://[^\s'\"]*@")
 _SHOWN = 8
@@ -75,10 +75,8 @@ def cut(text: str) -> str:
 
 
 def given(value: Any) -> str:
-    """What a person gave, named so that it can be found again."""
+    """The value in the file, as text that the user can find there."""
     match value:
-        case None:
-            return "nothing"
         case str():
             return f"the text {cut(repr(value))}"
         case dict():
@@ -89,7 +87,7 @@ def given(value: Any) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean batch_size?` where there is something near, else nothing."""
+    """The hint `; did you mean batch_size?`; empty if no choice is similar."""
     matches = get_close_matches(name[:100], list(choices), n=1)
     return f"; did you mean {matches[0]}?" if matches else ""
 
@@ -107,33 +105,34 @@ def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
 
 
 def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fallback: str) -> str:
-    """One of pydantic's errors in plain words.
+    """The message for one of pydantic's errors.
 
     Args:
         kind: pydantic's name for it.
         path: where it is.
-        value: what was given.
+        value: the value in the file.
         context: pydantic's context of the error.
-        fallback: pydantic's own words.
+        fallback: pydantic's own message.
     """
     match kind:
         case "extra_forbidden":
             return _unknown(path)
         case "missing" if path[-1] == "kind":
-            return f"missing; say what it is: one of {', '.join(KINDS)}"
+            return f"missing; use one of {', '.join(KINDS)}"
         case "missing":
             return f"missing; {_MISSING[str(path[-1])]}"
         case "literal_error":
             return _no_choice(re.findall(r"'([^']*)'", context["expected"]), value)
-        case "wanted":
+        case "expected":
             expected = fallback
         case _ if kind in _EXPECTED:
             expected = _EXPECTED[kind].format(**context)
         case _:
             return fallback
     if kind == "list_type" and isinstance(value, dict):
-        expected += " (each entry begins with '- ')"
-    return f"wanted {expected}{_example(path) if expected == _MAP else ''}, not {given(value)}"
+        expected += " whose entries begin with '- '"
+    problem = "there is no value" if value is None else f"{given(value)} is not allowed"
+    return f"{problem}; use {expected}{_example(path) if expected == _MAP else ''}"
 
 
 def _example(path: Path) -> str:
@@ -156,17 +155,17 @@ MEANT = {
     "mixed_bfloat16": "bf16",
     "bfloat16": "bf16",
 }
-"""What people write, in lower case, and what it is called here; those of device kinds are declared with them."""
+"""Common other names of values, in lower case; those of device kinds are declared with the kinds."""
 
 
 def device_alias(name: str) -> str | None:
-    """The device kind that is meant by another name for it; to difflib, gpu is nearly tpu."""
+    """The device kind for another name of it; difflib would match gpu with tpu."""
     return next((kind.name for kind in KINDS.values() if name.lower() in kind.aliases), None)
 
 
 def _no_choice(choices: list[str], value: Any) -> str:
     if not isinstance(value, str):
-        return f"wanted one of {', '.join(choices)}, not {given(value)}"
+        return f"{given(value)} is not allowed; use one of {', '.join(choices)}"
     lowered = value.lower()
     choice = lowered if lowered in choices else MEANT.get(lowered) or device_alias(lowered)
     hint = f"; did you mean {choice}?" if choice in choices else nearest(lowered, choices)
@@ -178,26 +177,26 @@ def _unknown(path: Path) -> str:
     keys = known_keys(tuple(parents))
     key = str(name)
     if key == "device" and not parents:
-        return "devices are chosen on an axis: write axes: {device: [cpu, cuda]}"
+        return "not a setting; list the devices as an axis: `axes: {device: [cpu, cuda]}`"
     if key in ("dataset", "data") and not parents:
-        return "the data set belongs to the workload; `raybench data list` lists them"
+        return "not a setting; the workload determines the data set, see `raybench data list`"
     if key in ("gpus", "num_gpus", "accelerators"):
-        return "accelerators belong to a device: write devices: {gpu: {kind: cuda, count: 2}}"
+        return "not a setting; set the count of a device: `devices: {gpu: {kind: cuda, count: 2}}`"
     if key in _SHORT_FOR and _SHORT_FOR[key] in keys:
         return f"unknown setting; did you mean {_SHORT_FOR[key]}?"
     if parents and key in GridSpec.model_fields:
-        return "cannot stand here; it belongs at the top level of the file"
+        return "not allowed here; move it to the top level of the file"
     hint = nearest(key, keys)
     if not hint and not parents and key in DeviceProfile.model_fields:
-        return "cannot stand here; it belongs to a device, under devices"
+        return "not allowed here; move it to a device under `devices`"
     label = "unknown setting" if len(keys) > 10 else "unknown name"
     if hint:
         return f"{label}{hint}"
-    return f"{label}; `raybench schema` lists them all" if len(keys) > 12 else f"{label}; known here: {', '.join(keys)}"
+    return f"{label}; `raybench schema` lists them all" if len(keys) > 12 else f"{label}; use one of {', '.join(keys)}"
 
 
 def known_keys(path: Path) -> list[str]:
-    """The keys a map at this path may have."""
+    """The keys that are allowed in a map at this path."""
     match path:
         case ():
             return list(GridSpec.model_fields)

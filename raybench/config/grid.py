@@ -80,11 +80,11 @@ class Target(Strict):
     @model_validator(mode="after")
     def _one_bound(self) -> Target:
         if (self.at_least is None) == (self.at_most is None):
-            raise v.complaint("wanted one bound, at_least or at_most")
+            raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
         if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 1:
-            share = f"; {bound:g} % is {bound / 100:g}" if 1 < bound <= 100 else ""
-            raise v.complaint(f"accuracy is a share from 0 to 1, and never {bound:g}{share}")
+            example = f", such as {bound / 100:g}" if 1 < bound <= 100 else ""
+            raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1{example}")
         return self
 
 

@@ -1,4 +1,4 @@
-"""From a grid file or a mapping, and changes to it, to a `GridSpec`."""
+"""Load a `GridSpec` from a grid file or a mapping, with changes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from raybench.errors import GridFileError, Problem
 
 MAX_BYTES = 256 * 1024
 
+MAP_NEEDED = "the file must be a map; write lines such as `name: my_grid`"
+
 
 def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), option: str = "--set") -> GridSpec:
     """Read a grid file, or a grid as a mapping.
 
     Args:
         source: the file, or a mapping with the fields of one; its paths are relative to the current folder.
-        changes: what is to be different, as `name=value`: the name dotted (`axes.batch_size`), the value YAML. Maps on
-            the way are made where they are missing; a list is replaced as a whole.
+        changes: changes as `name=value`: the name dotted (`axes.batch_size`), the value YAML. Missing maps on the path
+            are created; a list is replaced as a whole.
         option: the name of the changes in messages.
 
     Raises:
@@ -34,11 +36,19 @@ def load_grid(source: Path | Mapping[str, Any], changes: Sequence[str] = (), opt
     text = _read(source)
     document = read_yaml(text, str(source))
     if document.value is None:
-        raise _error(source, "is empty; see `raybench init` for grids to begin with")
+        raise _error(source, "the file is empty; `raybench init` copies example grids")
     if not isinstance(document.value, dict):
         place = document.values[()]
         raise GridFileError(
-            [Problem(place.file, place.line, place.column, "", "wanted a map (name: value) at the top of the file")]
+            [
+                Problem(
+                    place.file,
+                    place.line,
+                    place.column,
+                    "",
+                    MAP_NEEDED,
+                )
+            ]
         )
     spec = _validated(document, changes, source.parent, option)
     spec._source_text, spec._source_path = text, source
@@ -77,13 +87,13 @@ def _validated(document: Document, changes: Sequence[str], base: Path, option: s
 def _read(path: Path) -> str:
     try:
         if path.is_dir():
-            raise _error(path, "is a folder; name a grid file in it")
+            raise _error(path, "is a folder; name a grid file")
         if not path.exists():
-            raise _error(path, f"there is no such file{_alike(path)}")
+            raise _error(path, f"no such file{_alike(path)}")
         if not path.is_file():
-            raise _error(path, "is not a regular file")
+            raise _error(path, "is not a regular file; name a grid file")
         if path.stat().st_size > MAX_BYTES:
-            raise _error(path, f"is larger than {MAX_BYTES // 1024} KiB; that is no grid file")
+            raise _error(path, f"is larger than {MAX_BYTES // 1024} KiB; name a grid file")
         content = path.read_bytes()
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}") from None
@@ -96,7 +106,7 @@ def _read(path: Path) -> str:
 
 
 def _alike(path: Path) -> str:
-    """`; did you mean grids/quickstart.yaml?` where a missing file's folder has a YAML file of a similar name."""
+    """The hint `; did you mean grids/quickstart.yaml?`; empty if the folder has no YAML file of a similar name."""
     try:
         names = sorted(near.name for near in path.parent.iterdir() if near.suffix in (".yaml", ".yml"))
     except OSError:
@@ -107,11 +117,11 @@ def _alike(path: Path) -> str:
 
 def _change(document: Document, change: str, option: str) -> None:
     name, equals, text = change.partition("=")
-    # The value may hold a credential, and stands in the command line anyway.
+    # Without the value, which may be a credential and which the user sees in the command line.
     label = f"{option} {name}=…" if equals else f"{option} {change}"
     path = tuple(name.strip().split("."))
     if not equals or not all(path):
-        problem = "write it as name=value, such as axes.batch_size=[64,128] or repeats=5"
+        problem = "use name=value, such as axes.batch_size=[64,128] or repeats=5"
         document.problems.append(Problem(label, 0, 0, "", problem))
         return
     try:
@@ -128,7 +138,7 @@ def _change(document: Document, change: str, option: str) -> None:
         if child is None:
             document.put(prefix, read_yaml("{}", label, lines=False))
         elif not isinstance(child, dict):
-            problem = f"{dotted(prefix)} is no map to put {path[depth]} in; set {dotted(prefix)} as a whole"
+            problem = f"{dotted(prefix)} is not a map and has no {path[depth]}; set {dotted(prefix)} as a whole"
             document.problems.append(Problem(label, 0, 0, dotted(path), problem))
             return
     document.put(path, part)

@@ -11,7 +11,7 @@ from raybench.config.grid import GridSpec
 
 
 class _Schema(GenerateJsonSchema):
-    """None stands for "not said" in the models and is nothing a person writes."""
+    """Remove null, which means "not set" in the models and is not written in a grid file."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

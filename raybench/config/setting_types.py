@@ -33,7 +33,7 @@ class Strict(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _something(cls, value: Any, info: ValidationInfo) -> Any:
-        """`epochs:` with nothing after it is a slip; None in a model means that nothing was said."""
+        """Refuse `epochs:` without a value; None in a model means that the setting is not set."""
         if value is None and info.field_name not in NULLABLE:
             raise v.complaint("there is no value; set one or remove the line")
         return value
@@ -87,7 +87,7 @@ else:
     Settings = create_model(
         "Settings",
         __base__=Strict,
-        __doc__="How a model is trained. None means that nothing was said; `model_fields_set` tells what was.",
+        __doc__="How a model is trained. None: not set; `model_fields_set` has the names of those that are.",
         __module__=__name__,
         **{
             name: (

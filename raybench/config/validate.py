@@ -1,4 +1,4 @@
-"""Everything that is wrong with a grid, at once."""
+"""Validation of a grid; all its problems are reported together."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from raybench.errors import Problem
 
 
 def validate(document: Document, base: Folder) -> tuple[GridSpec | None, list[Problem]]:
-    """The grid that a file of the folder `base` holds, or None, and what is wrong with it.
+    """The grid of a file in the folder `base`, or None, and its problems.
 
-    What is wrong with single values is found first; what is right is then checked against itself without them.
+    Single values are checked first; then the valid ones against each other.
     """
     problems = list(document.problems)
     invalid: set[Path] = set()
@@ -37,14 +37,14 @@ def validate(document: Document, base: Folder) -> tuple[GridSpec | None, list[Pr
             invalid.add(path[:2])
         try:
             spec = GridSpec.model_validate(_without(data, invalid))
-        except ValidationError:  # two faults in one place: the second is told once the first is mended
+        except ValidationError:  # two problems in one place: the second is reported once the first is fixed
             return None, problems
     problems += [_problem(document, path, message) for path, message in findings(spec, data, invalid, base)]
     return spec, problems
 
 
 def wrong_settings(settings: Mapping[str, Any]) -> list[str]:
-    """What is wrong with settings that come from elsewhere than a grid file, such as a workload's own recipe."""
+    """The problems of settings that are not in a grid file, such as a workload's defaults."""
     try:
         Settings.model_validate(dict(settings))
     except ValidationError as error:
@@ -64,7 +64,7 @@ def _problem(document: Document, path: Path, message: str, key: bool = False) ->
 
 
 def _without(data: dict[str, Any], invalid: Iterable[Path]) -> dict[str, Any]:
-    """The data without what is wrong; lists keep their length, so that what is left keeps its path."""
+    """The data without invalid values; lists keep their length, so that the other values keep their paths."""
     empty: dict[str | int, Any] = {"include": {}, "exclude": {}, "overrides": {"when": {}, "set": {}}}
     cleaned = copy.deepcopy(data)
     for path in invalid:

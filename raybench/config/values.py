@@ -41,21 +41,21 @@ def complaint(message: str) -> PydanticCustomError:
     return PydanticCustomError("complaint", message)
 
 
-def wanted(words: str) -> WrapValidator:
-    """Report each error of a value as "wanted {words}, not …"; for types whose own errors are not as clear."""
+def expected(words: str) -> WrapValidator:
+    """Report each error of a value as "… is not allowed; use {words}", if the type's own errors are less clear."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
             return handler(value)
         except ValidationError:
-            raise PydanticCustomError("wanted", words) from None
+            raise PydanticCustomError("expected", words) from None
 
     return WrapValidator(check)
 
 
 def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
-    """Choose the type of a union by its tag; report a value without one as "wanted {words}, not …"."""
-    return Discriminator(tag, "wanted", words)
+    """Choose the type of a union by its tag; report a value without one as "… is not allowed; use {words}"."""
+    return Discriminator(tag, "expected", words)
 
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -67,7 +67,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[
     str,
     Field(pattern=NAME, max_length=100),
-    wanted("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
+    expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
 ]
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
@@ -81,20 +81,20 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 Betas = Annotated[
     list[Annotated[float, Field(ge=0, lt=1)]],
     Field(min_length=2, max_length=2),
-    wanted("two numbers [beta1, beta2], each at least 0 and below 1"),
+    expected("two numbers [beta1, beta2], each at least 0 and below 1"),
 ]
 
 
 ModelOptions = Annotated[
     dict[str, bool | int | float | str],
-    wanted("a map of the model's options, such as {recurrent_dropout: 0.2}"),
+    expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
 ]
 
 
 def _one_word(value: Any) -> Any:
     if isinstance(value, dict):
         raise complaint(
-            "wanted a name (sgd, adam or adamw), not a map; learning_rate, momentum and so on stand beside it"
+            "a map is not allowed; use sgd, adam or adamw, and set learning_rate, momentum and so on separately"
         )
     return value
 
@@ -113,8 +113,7 @@ class _Kinds:
 
 def _known_kind(value: Any) -> Any:
     if value not in list(KINDS):  # a list compares anything, also what cannot be hashed
-        expected = ", ".join(map(repr, KINDS))
-        raise PydanticKnownError("literal_error", {"expected": expected})
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, KINDS))})
     return value
 
 
@@ -159,10 +158,10 @@ RUNTIME_ENV = (
 def _known_entries(runtime_env: dict[str, Any]) -> dict[str, Any]:
     for name in runtime_env:
         if name not in RUNTIME_ENV:
-            raise complaint(f"a Ray runtime_env has no {name[:60]!r}; {nearest(name, RUNTIME_ENV)}")
+            raise complaint(f"a Ray runtime_env has no entry {name[:60]!r}; {nearest(name, RUNTIME_ENV)}")
     variables = runtime_env.get("env_vars", {})
     if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-        raise complaint("env_vars is a map of texts; put numbers in quotes, such as {env_vars: {NAME: '1'}}")
+        raise complaint("env_vars must be a map of strings; put numbers in quotes, such as {env_vars: {NAME: '1'}}")
     return runtime_env
 
 
@@ -177,7 +176,7 @@ Environment = Annotated[
     | Annotated[
         dict[str, Any],
         Field(min_length=1),
-        wanted("a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}"),
+        expected("a Ray runtime_env with at least one entry, such as {env_vars: {NAME: text}}"),
         AfterValidator(_known_entries),
         Tag("<runtime_env>"),
     ],
@@ -193,7 +192,7 @@ Environment = Annotated[
 Point = Annotated[
     list[Annotated[float, Field(ge=0)]],
     Field(min_length=2, max_length=2),
-    wanted("a point [epoch, factor], both at least 0"),
+    expected("a point [epoch, factor], both at least 0"),
 ]
 
 
@@ -205,7 +204,7 @@ def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
         raise complaint(f"the first point must be at epoch 0, not {epochs[0]:g}")
     for before, after in pairwise(epochs):
         if after <= before:
-            raise complaint(f"the epochs of the points must rise, and {after:g} follows {before:g}")
+            raise complaint(f"the epochs of the points must increase, but {after:g} follows {before:g}")
     return points
 
 
@@ -214,7 +213,7 @@ class PiecewiseLinear(TypedDict):
     """Straight lines between points, per step."""
 
     name: Annotated[
-        Literal["piecewise_linear"], Field(description="Which schedule this is.", examples=["piecewise_linear"])
+        Literal["piecewise_linear"], Field(description="Name of the schedule.", examples=["piecewise_linear"])
     ]
     points: Annotated[
         list[Point],
@@ -240,13 +239,11 @@ class PiecewiseLinear(TypedDict):
 class Exponential(TypedDict):
     """factor = floor + exp(-step / decay_steps), per step."""
 
-    name: Annotated[Literal["exponential"], Field(description="Which schedule this is.", examples=["exponential"])]
+    name: Annotated[Literal["exponential"], Field(description="Name of the schedule.", examples=["exponential"])]
     decay_steps: Annotated[
         Positive, Field(description="Steps after which the decaying part has fallen to 37 %.", examples=[2000])
     ]
-    floor: NotRequired[
-        Annotated[NotNegative, Field(description="What is added to the decaying part.", examples=[0.01])]
-    ]
+    floor: NotRequired[Annotated[NotNegative, Field(description="Value added to the decaying part.", examples=[0.01])]]
 
 
 def _schedule_meant(value: Any) -> str | None:
@@ -271,7 +268,7 @@ Schedule = Annotated[
 
 @with_config(STRICT)
 class Examples(TypedDict):
-    """How many examples of each split are used: the first ones."""
+    """Number of examples used of each split, from its beginning."""
 
-    train: NotRequired[Annotated[Count, Field(description="How many examples to train on.", examples=[5000])]]
-    val: NotRequired[Annotated[Count, Field(description="How many examples to judge by.", examples=[1000])]]
+    train: NotRequired[Annotated[Count, Field(description="Number of training examples.", examples=[5000])]]
+    val: NotRequired[Annotated[Count, Field(description="Number of validation examples.", examples=[1000])]]

@@ -143,7 +143,7 @@ class _Reader:
             raise self._fatal(self._at(line, column), (), message) from None
         except (ValueError, OverflowError):  # chr() of an escape such as "\UFFFFFFFF"
             place = self._at(loader.line + 1, loader.column + 1)
-            raise self._fatal(place, (), "an escape beyond U+10FFFF; no character has such a number") from None
+            raise self._fatal(place, (), "an escape beyond U+10FFFF, the last character; correct it") from None
         self._result.values[()] = self._at(1, 1)
         if root is not None:
             self._result.value = self._value(root, ())
@@ -161,7 +161,7 @@ class _Reader:
             raise self._fatal(place, (), TOO_DEEP)
         self._aliased += self._alias is not None
         if self._alias and self._aliased > MAX_ALIASED:
-            raise self._fatal(self._alias, (), f"aliases stand for more than {MAX_ALIASED:,} values; write them out")
+            raise self._fatal(self._alias, (), f"aliases expand to more than {MAX_ALIASED:,} values; write them out")
         self._result.values[path] = place
         if isinstance(node, yaml.ScalarNode):
             text = self._text_of(node, path)
@@ -173,9 +173,9 @@ class _Reader:
     def _expand(self, alias: _Alias, place: Place, path: Path) -> Any:
         target: Any = alias.value
         if target is None:
-            raise self._fatal(place, path, f"the alias *{alias.tag[:60]} refers to no anchor above it")
+            raise self._fatal(place, path, f"the alias *{alias.tag[:60]} has no anchor above it; write the value out")
         if isinstance(target, yaml.CollectionNode) and target.end_mark.index > alias.start_mark.index:
-            raise self._fatal(place, path, f"the alias *{alias.tag[:60]} stands inside what it refers to")
+            raise self._fatal(place, path, f"the alias *{alias.tag[:60]} refers to itself; write the value out")
         outermost, self._alias = self._alias, self._alias or place
         value = self._value(target, path)
         self._alias = outermost
@@ -194,7 +194,7 @@ class _Reader:
                 self._problem(place, path, "merge keys (<<) are not supported; write the lines out")
             elif key in pairs:
                 note = f" (first on line {self._result.keys[key_path].line})" if self._lines else ""
-                self._problem(place, key_path, f"given twice{note}; keep one")
+                self._problem(place, key_path, f"appears twice{note}; remove one")
             else:
                 self._result.keys[key_path] = place
                 pairs[key] = self._value(value, key_path)

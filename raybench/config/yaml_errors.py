@@ -1,11 +1,11 @@
-"""YAML's syntax errors in plain words."""
+"""Plain messages for YAML's syntax errors."""
 
 from __future__ import annotations
 
 import yaml
 
 MAX_DEPTH = 50
-TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep; use fewer"
 
 _AT_THE_OPENING = (
     ("could not find expected ':'", "a ':' is missing after this name"),
@@ -14,13 +14,13 @@ _AT_THE_OPENING = (
     ("unexpected end of stream", "the quote opened here is not closed"),
     ("unexpected document separator", "the quote opened here is not closed"),
 )
-"""Found late: what is wrong is where the thing begins."""
+"""Errors that YAML detects late: the problem is where the construct begins."""
 
 _WHERE_FOUND = (
     (TOO_DEEP, TOO_DEEP),
     ("but found another document", "a second document begins here (---); a grid file is one document"),
     ("mapping values are not allowed", "a ':' is not expected here; check the indentation, or put the value in quotes"),
-    ("expected <block end>", "this does not fit the lines above; check the indentation"),
+    ("expected <block end>", "does not match the lines above; check the indentation"),
     ("sequence entries are not allowed", "a '-' is not expected here; begin a list on a line of its own"),
     ("expected the node content, but found '<stream end>'", "ends too early: ',', ']' or '}' is missing"),
     ("expected the node content", "a value is missing here"),
@@ -31,7 +31,7 @@ _WHERE_FOUND = (
 
 
 def plain_words(error: yaml.YAMLError, text: str) -> tuple[int, int, str]:
-    """Line and column (from 1) of a syntax error, and what is wrong, in words for people who do not know YAML."""
+    """Line and column (from 1) of a syntax error, and what is wrong, for users who do not know YAML."""
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
         column = error.position - (before.rfind("\n") + 1)

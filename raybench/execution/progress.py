@@ -34,9 +34,9 @@ class ProgressListener(Protocol):
         """A problem that the user may want to fix; from any thread."""
 
     def busy(self, words: str) -> None:
-        """Load by other programs, empty while the machine is idle.
+        """Load by other programs, empty while the machine is quiet.
 
-        Called from any thread, only if the machine was busy at the start.
+        Called once before the first trial if the machine is quiet; else repeatedly, from any thread.
         """
 
     def end(self, words: str = "") -> None:

@@ -19,9 +19,10 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
 
     said = grid(gpus, "--smoke")
     assert (said.status, said.err) == (0, "")
-    assert said.lines[:2] == ["digits~smoke: 3 of 3 trials to run", told[0]]
+    assert said.lines[0].startswith("digits~smoke  3 cells x 1 repeat = 3 trials  ·  cpu: ")
+    assert told[0] in said.lines[1:3]
     assert "Smoke run: 3 of 3 cells ran to the end." in said.out
-    assert said.out.count("1/1 completed") == 3 and "cuda b4 r0 digits_cnn torch wd0.005 smoke" in said.out
+    assert said.out.count("1/1 completed") == 3 and "started    cuda, batch 32" in said.lines
     assert "x faster" not in said.out and "speed-up" not in said.out
     assert any(line.startswith("smoke: scaled down to test that the grid runs") for line in said.lines)
     assert f"journal: {tmp_path}/raybench-results/digits~smoke/journal.jsonl" in said.out
@@ -29,7 +30,7 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
 
     again = grid(gpus, "--smoke")
     assert again.status == 0 and "nothing was left to run" in again.out
-    assert grid(gpus, "--where", "device=cpu").lines[0] == "digits: 2 of 2 trials to run"
+    assert grid(gpus, "--where", "device=cpu").lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
 
 
 def test_report_shows_one_or_the_other(raybench, grid, gpus):

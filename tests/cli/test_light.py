@@ -79,7 +79,7 @@ def test_the_version(raybench):
 def test_it_is_a_module_too():
     done = subprocess.run([sys.executable, "-m", "raybench", "plan", "no.yaml"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "no.yaml: there is no such file\n"
+    assert done.stderr == "no.yaml: no such file\n"
 
 
 def test_a_reader_who_has_had_enough():

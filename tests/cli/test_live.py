@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from raybench import datasets
+from raybench.cli.cell_table import TrialLabels
 from raybench.cli.console import Terminal
 from raybench.cli.durations import duration
-from raybench.cli.live import Display, first_line, left
+from raybench.cli.live import Display, first_line, left, metric_text, peak_text
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
@@ -80,6 +81,27 @@ def test_an_error_in_one_line(error, words):
     assert first_line(error) == words
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("val/accuracy", 0.9753, "accuracy 97.5%"),
+        ("val/top5_accuracy", 1.0, "top5_accuracy 100.0%"),
+        ("val/accuracy", 97.5, "accuracy 97.5"),
+        ("val/loss", 0.123456, "loss 0.1235"),
+        ("train/accuracy", 0.5, "train/accuracy 50.0%"),
+    ],
+)
+def test_a_metric(name, value, text):
+    assert metric_text(name, value) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(94.4e9, "94.4 GFLOP/s"), (1.25e12, "1.25 TFLOP/s"), (5e5, "500 kFLOP/s"), (0.0, "0 FLOP/s")]
+)
+def test_a_peak(rate, text):
+    assert peak_text({"product": rate, "convolution": rate / 2, "memory": 1e20}) == text
+
+
 @pytest.fixture
 def plan(digits, tmp_path):
     digits.write_text(digits.read_text().replace("epochs: 1", "epochs: 4"))
@@ -93,7 +115,7 @@ class Watched:
         self.plan, self.page, self.now = plan, StringIO(), 1000.0
         monkeypatch.setattr("raybench.cli.live.time.monotonic", lambda: self.now)
         console = Terminal(file=self.page, force_terminal=terminal, width=width, color_system=None)
-        self.display, self.history = Display(console), GridHistory(Path(JOURNAL))
+        self.display, self.history = Display(console, ["Ray"]), GridHistory(Path(JOURNAL))
         self.display.begin(plan, [WorkItem(trial) for trial in plan.trials], self.history)
 
     def tell(self, event):
@@ -145,8 +167,15 @@ def plain(plan, monkeypatch):
 
 
 def test_before_the_first_trial(terminal):
-    assert terminal.shows("starting")
-    assert terminal.frame()[0].endswith("0/2 trials 0 s so far, time left not known yet")
+    fit = terminal.plan.cells[0].fit
+    cores = f"{fit.cpus} core{'s' if fit.cpus > 1 else ''}"
+    headline = f"digits  2 cells x 1 repeat = 2 trials  ·  cpu: {fit.hardware.model}, {cores}"
+    assert " ".join(terminal.lines()[:2]).startswith(headline)
+    assert terminal.shows("Starting Ray and PyTorch … 0 s")
+    terminal.now += 6.2
+    assert terminal.shows("Starting Ray and PyTorch … 6 s")
+    assert terminal.frame() == []
+    assert not any("/2 trials" in line for line in terminal.lines()), "no bar before the first trial"
 
 
 def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal):
@@ -157,10 +186,8 @@ def test_one_running_trial_is_told_with_device_epoch_accuracy_and_time(terminal)
     terminal.epoch(0, 2, 0.8125)
     trial = terminal.plan.trials[0]
     head, row = terminal.frame()[:2]
-    assert head.endswith("0/2 trials 6 s so far, time left not known yet"), "nothing is known of the second"
-    assert terminal.plan.label(trial) in row
-    assert "epoch 3/4, 2.0 s an epoch, val/accuracy 0.8125" in row
-    assert trial.cell.content.device.model[:5] in row
+    assert head.endswith("0/2 trials  6 s so far"), "nothing is known of the second"
+    assert f"batch {trial.cell.axes['batch_size']}   epoch 3/4   2.0 s/epoch   accuracy 81.2%" in row
 
 
 def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
@@ -181,7 +208,7 @@ def test_the_time_left_counts_down_what_runs_and_what_waits(terminal):
     assert terminal.display.time_left() == "nearly done"
     terminal.end(1, ledger={"train": 8.0}, wall=12.0)
     head, *rest = terminal.frame()
-    assert head.endswith("2/2 trials 1 min 44 s so far"), "and nothing of the time left"
+    assert head.endswith("2/2 trials  1 min 44 s so far"), "and nothing of the time left"
     assert not any("epoch" in line for line in rest)
 
 
@@ -200,26 +227,46 @@ TRAPPED = proof(passed=False, factor=8.0, expected=1.0, follows="coupled")
 
 
 def test_a_busy_machine_is_a_line_while_it_lasts(terminal):
-    terminal.display.busy("other programs keep 1.9 of 2 cores busy")
-    assert terminal.shows("other programs keep 1.9 of 2 cores busy")
+    terminal.display.busy("Other programs use 1.9 of 2 cores.")
+    assert terminal.shows("Other programs use 1.9 of 2 cores.")
     terminal.display.busy("")
-    assert not any("other programs" in line for line in terminal.frame())
+    assert not any("Other programs" in line for line in terminal.frame())
 
 
 def test_without_a_terminal_the_load_is_no_line(plain):
     before = plain.lines()
-    plain.display.busy("other programs keep 1.9 of 2 cores busy")
+    plain.display.busy("Other programs use 1.9 of 2 cores.")
     assert plain.lines() == before
 
 
 def test_a_check_is_told_while_it_is_made_and_is_no_trial(terminal):
     terminal.display.checking("weight decay: torch on cpu, sgd")
-    assert terminal.shows("checking weight decay: torch on cpu, sgd")
+    assert terminal.shows("Checking weight decay: torch on cpu, sgd … 0 s")
     terminal.display.event(PASSED)
-    head, *rest = terminal.frame()
-    assert head.startswith("0/2 trials")
-    assert not any("checking" in line for line in rest)
-    assert not any("passed" in line for line in terminal.lines()), "what is as it should be needs no line"
+    assert terminal.frame() == []
+
+
+ROOFLINE = events.check_ended(
+    "roofline-1",
+    1,
+    check="roofline",
+    subject={"device": {"kind": "cpu"}},
+    work={},
+    probes={"product": 94.4e9, "convolution": 5e10, "memory": 1e10},
+    error=None,
+)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_checks_are_one_line_before_the_first_trial(terminal, quiet):
+    terminal.display.busy("" if quiet else "Other programs use 1.9 of 2 cores.")
+    for check in (PASSED, PASSED, ROOFLINE):
+        terminal.display.event(check)
+    terminal.start(0)
+    terminal.start(1)
+    terminal.display.end()
+    line = "Checks: weight decay ok · peak 94.4 GFLOP/s on cpu"
+    assert [text for text in terminal.lines() if "Checks" in text] == [line + (" · machine is quiet" if quiet else "")]
 
 
 def test_a_proof_that_failed_is_a_warning_above_the_live_display(terminal):
@@ -228,26 +275,47 @@ def test_a_proof_that_failed_is_a_warning_above_the_live_display(terminal):
     assert "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ" in terminal.lines()
 
 
-def test_proofs_without_a_terminal_are_lines(plain):
+def test_checks_without_a_terminal_are_lines(plain):
     plain.display.checking("weight decay: torch on cpu, sgd")
     plain.display.event(PASSED)
     plain.display.event(TRAPPED)
-    assert plain.lines()[1:] == [
-        "checked    weight decay: torch on cpu, sgd, 8 replicas: passed",
-        "checked    weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ",
+    plain.start(0)
+    assert plain.lines()[2:4] == [
+        "warning: weight decay: torch on cpu, sgd, 8 replicas: failed: acts as 8 × λ",
+        "Checks: weight decay ok",
     ]
 
 
-def test_ends_stay_above_the_live_display(terminal):
+def test_failures_stay_above_the_live_display(terminal, tmp_path):
     terminal.start(0)
     terminal.epoch(0, 1, 0.75)
     terminal.end(0, wall=12.0)
     terminal.start(1)
-    terminal.end(1, "failed", error={"type": "ValueError", "message": "[red]no\nmore"}, wall=0.2)
-    first, second = (terminal.plan.label(trial) for trial in terminal.plan.trials)
+    trial = terminal.plan.trials[1]
+    folder = Path("trials") / trial.trial_id / "attempt-1"
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_text("more")
+    error = {"type": "ValueError", "message": "[red]no\nmore", "where": "my/model.py:41"}
+    terminal.end(1, "failed", error=error, wall=0.2)
     terminal.display.end()
-    assert f"✓ completed  {first}  12 s  val/accuracy 0.7500" in terminal.lines()
-    assert f"✗ failed     {second}  0.20 s  ValueError: [red]no" in terminal.lines()
+    lines = terminal.lines()
+    batch = trial.cell.axes["batch_size"]
+    start = lines.index(f"Trial failed: cpu, batch {batch}")
+    assert lines[start + 1] == "  ValueError: [red]no  (my/model.py:41)"
+    assert lines[start + 2] == f"  Full output: {folder}/output.log"
+    assert not any("completed" in line for line in lines)
+
+
+def test_a_label_has_what_differs_between_the_trials(digits):
+    digits.write_text(
+        digits.read_text().replace("[cpu]", "[cpu, tpu]")
+        + "  weight_decay: [5.0e-4]\nrepeats: 2\ninclude:\n  - {device: cpu, batch_size: 32, precision: bf16}\n"
+    )
+    plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
+    labels = TrialLabels(plan)
+    texts = {labels.text(trial) for trial in plan.trials}
+    assert {"cpu, batch 32, repeat 0", "tpu, batch 64, repeat 1", "cpu, batch 32, precision=bf16, repeat 0"} < texts
+    assert len(texts) == len(plan.trials) == 10
 
 
 def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
@@ -258,9 +326,9 @@ def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):
 
 
 def test_what_is_waited_for_at_the_end(terminal):
-    terminal.display.end("bringing MLflow up to date: 3 left")
-    assert terminal.shows("bringing MLflow up to date: 3 left")
-    assert "bringing" not in "".join(terminal.frame())
+    terminal.display.end("Updating MLflow: 3 left")
+    assert terminal.shows("Updating MLflow: 3 left … 0 s")
+    assert "Updating" not in "".join(terminal.frame())
 
 
 def test_a_narrow_terminal_keeps_one_line_a_trial(plan, monkeypatch):
@@ -268,7 +336,7 @@ def test_a_narrow_terminal_keeps_one_line_a_trial(plan, monkeypatch):
     for number in (0, 1):
         watched.start(number)
     frame = watched.frame()
-    assert [line.split()[1] for line in frame[-2:]] == ["b32", "b64"]
+    assert [line.split()[1:3] for line in frame[-2:]] == [["batch", "32"], ["batch", "64"]]
     assert all(len(line) <= 60 for line in frame)
 
 
@@ -280,16 +348,17 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
     plain.end(0, wall=18.0)
     plain.start(1)
     plain.end(1, "oom", error={"type": "MemoryError", "message": "too large"})
-    first, second = (plain.plan.label(trial) for trial in plain.plan.trials)
-    model = plain.plan.trials[0].cell.content.device.model
+    first, second = (f"batch {trial.cell.axes['batch_size']}" for trial in plain.plan.trials)
     assert "\x1b" not in plain.page.getvalue()
-    assert plain.lines() == [
-        "digits: 2 of 2 trials to run",
-        f"started    {first}  on {model}",
-        f"running    {first}  epoch 3/4, 2.0 s an epoch, val/accuracy 0.5000",
-        f"completed  {first}  18 s  val/accuracy 0.7500  (1/2, time left not known yet)",
-        f"started    {second}  on {model}",
-        f"oom        {second}  MemoryError: too large  (2/2)",
+    assert plain.lines()[1:] == [
+        "Starting Ray and PyTorch …",
+        f"started    {first}",
+        f"running    {first}   epoch 3/4   2.0 s/epoch   accuracy 50.0%",
+        f"completed  {first}   18 s   accuracy 75.0%   (1/2, time left not known yet)",
+        f"started    {second}",
+        f"Trial ran out of memory: cpu, {second}   (2/2)",
+        "  MemoryError: too large",
+        f"  Full output: trials/{plain.plan.trials[1].trial_id}/attempt-1",
     ]
 
 
@@ -297,7 +366,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(plan, monkeypat
     monkeypatch.setenv("TERM", "dumb")
     watched = Watched(plan, terminal=True, monkeypatch=monkeypatch)
     watched.start(0)
-    assert watched.lines()[-1].startswith("started    b32 r0 digits_cnn")
+    assert watched.lines()[-1] == "started    batch 32"
 
 
 @pytest.mark.slow
@@ -328,9 +397,9 @@ def test_on_a_real_terminal(digits, tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     text = shown.decode()
     plain = ESCAPES.sub("", text)
-    assert "0/2 trials" in plain and "starting" in plain
-    ended = r"✓ completed  b(32|64) r0 digits_cnn cpu torch wd0.005  .+ m?s  val/accuracy 0\.\d{4}"
-    assert re.search(ended, plain), plain
+    assert "Starting PyTorch … " in plain
+    assert re.search(r"batch (32|64)   epoch ./2", plain), plain
+    assert re.search(r"[12]/2 trials", plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
     assert plain.index("status") > plain.rindex(" so far"), "the table comes when the display is gone"
     assert "Traceback" not in plain

@@ -18,7 +18,7 @@ axes:
 FILES = {
     "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
     "an unknown workload": (GOOD.replace("digits_cnn", "digits_cn"), "did you mean digits_cnn?"),
-    "nothing": ("", "g.yaml: is empty; see `raybench init` for grids to begin with"),
+    "nothing": ("", "g.yaml: the file is empty; `raybench init` copies example grids"),
     "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 asked for"),
     "a store that is none": (GOOD + "tracking_uri: ./mlruns\n", "the grid file's tracking_uri: ./mlruns is no MLflow"),
 }
@@ -43,14 +43,17 @@ def test_all_that_is_wrong_is_said_at_once_a_line_each(raybench, tmp_path):
 
 
 ARGUMENTS = {
-    "a missing file": (["grid", "h.yaml"], "h.yaml: there is no such file; did you mean g.yaml?"),
-    "a folder": (["plan", "."], ".: is a folder; name a grid file in it"),
+    "a missing file": (["grid", "h.yaml"], "h.yaml: no such file; did you mean g.yaml?"),
+    "a folder": (["plan", "."], ".: is a folder; name a grid file"),
     "no file": (["grid"], "Error: Missing argument 'FILE'."),
     "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'. Did you mean 'grid'?"),
     "an unknown option": (["plan", "g.yaml", "--repeat", "3"], "--repeat"),
-    "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: write it as name=value"),
+    "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: use name=value"),
     "--set of an unknown key": (["plan", "g.yaml", "--set", "epoch=3"], "--set epoch=…: epoch: unknown setting; did"),
-    "--set below a number": (["grid", "g.yaml", "--set", "name.first=3"], "--set name.first=…: name.first: name is no"),
+    "--set below a number": (
+        ["grid", "g.yaml", "--set", "name.first=3"],
+        "name.first: name is not a map",
+    ),
     "--set of a wrong type": (["grid", "g.yaml", "--set", "axes.batch_size=[a]"], "--set axes.batch_size=…: "),
     "--where without a value": (["grid", "g.yaml", "--where", "device"], "--where device: say AXIS=VALUE"),
     "--where of an unknown axis": (

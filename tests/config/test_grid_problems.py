@@ -157,8 +157,8 @@ def test_one_fault_one_message(complaints, kind, snapshot):
 
 def test_what_is_required(complaints):
     assert complaints("epochs: 1\n", head="") == [
-        "x.yaml:1:1: name: missing; give the grid a name, such as `name: my_grid`",
-        "x.yaml:1:1: workload: missing; say what is trained, such as `workload: digits_cnn`",
+        "x.yaml:1:1: name: missing; add a name, such as `name: my_grid`",
+        "x.yaml:1:1: workload: missing; add the workload to train, such as `workload: digits_cnn`",
     ]
 
 
@@ -234,20 +234,20 @@ def test_changes_say_which_change_is_wrong(complaints):
     ]
     said = complaints("", *changes)
     assert said == [
-        "--set =…: write it as name=value, such as axes.batch_size=[64,128] or repeats=5",
-        "--set axes.batch_size=…: axes.batch_size[1]: wanted a number of at least 1, not 0",
+        "--set =…: use name=value, such as axes.batch_size=[64,128] or repeats=5",
+        "--set axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; use a number of at least 1",
         "--set axes.device=…: the list opened here with '[' is not closed: ',' or ']' is missing in this line",
-        "--set foo: write it as name=value, such as axes.batch_size=[64,128] or repeats=5",
-        "--set name.x=…: name.x: name is no map to put x in; set name as a whole",
-        "--set repeats=…: repeats: wanted a number of at least 1, not 0",
-        "--set tracking_uri=…: tracking_uri: wanted text, not the map {1:2: http://…@h}",
+        "--set foo: use name=value, such as axes.batch_size=[64,128] or repeats=5",
+        "--set name.x=…: name.x: name is not a map and has no x; set name as a whole",
+        "--set repeats=…: repeats: 0 is not allowed; use a number of at least 1",
+        "--set tracking_uri=…: tracking_uri: the map {1:2: http://…@h} is not allowed; use text",
     ]
 
 
 def test_a_bomb_is_refused_at_once(complaints):
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)]
-    assert complaints("\n".join(rows)) == ["x.yaml:6:45: aliases stand for more than 10,000 values; write them out"]
+    assert complaints("\n".join(rows)) == ["x.yaml:6:45: aliases expand to more than 10,000 values; write them out"]
 
 
 def test_many_aliases_of_a_long_text_are_not_written_out(complaints):
@@ -257,12 +257,12 @@ def test_many_aliases_of_a_long_text_are_not_written_out(complaints):
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"# only a comment\n", b"---\n", b"null\n"])
 def test_nothing_in_it(complaints, content):
-    assert complaints(content) == ["x.yaml: is empty; see `raybench init` for grids to begin with"]
+    assert complaints(content) == ["x.yaml: the file is empty; `raybench init` copies example grids"]
 
 
 @pytest.mark.parametrize("content", [b"- a\n", b"just text\n", b"3\n"])
 def test_no_map_at_the_top(complaints, content):
-    assert complaints(content) == ["x.yaml:1:1: wanted a map (name: value) at the top of the file"]
+    assert complaints(content) == ["x.yaml:1:1: the file must be a map; write lines such as `name: my_grid`"]
 
 
 @pytest.mark.parametrize(("content", "line"), [("name: é\n".encode("utf-16"), 1), (b"name: x\nworkload: \xff\n", 2)])
@@ -273,7 +273,7 @@ def test_no_utf_8(complaints, content, line):
 
 
 def test_ten_megabytes(complaints):
-    assert complaints(b"a: 1\n" * 2_000_000) == ["x.yaml: is larger than 256 KiB; that is no grid file"]
+    assert complaints(b"a: 1\n" * 2_000_000) == ["x.yaml: is larger than 256 KiB; name a grid file"]
 
 
 def test_keys_no_terminal_can_bear(complaints):
@@ -289,7 +289,7 @@ def test_keys_no_terminal_can_bear(complaints):
             r'description: "a\0b"',
             "x.yaml:3:14: description: the character U+0000 is not allowed; write the text without",
         ),
-        (r'description: "\UFFFFFFFF"', "x.yaml:3:17: an escape beyond U+10FFFF; no character has such a number"),
+        (r'description: "\UFFFFFFFF"', "x.yaml:3:17: an escape beyond U+10FFFF, the last character; correct it"),
     ],
 )
 def test_escapes_of_what_is_no_character(complaints, text, says):
@@ -300,8 +300,11 @@ def test_escapes_of_what_is_no_character(complaints, text, says):
 @pytest.mark.parametrize(
     ("environment", "says"),
     [
-        ("{pipp: [a]}", "a Ray runtime_env has no 'pipp'; did you mean pip?"),
-        ("{env_vars: {A: 1}}", "env_vars is a map of texts; put numbers in quotes, such as {env_vars: {NAME: '1'}}"),
+        ("{pipp: [a]}", "a Ray runtime_env has no entry 'pipp'; did you mean pip?"),
+        (
+            "{env_vars: {A: 1}}",
+            "env_vars must be a map of strings; put numbers in quotes, such as {env_vars: {NAME: '1'}}",
+        ),
     ],
 )
 def test_an_environment_that_ray_would_ignore(complaints, environment, says):
@@ -322,11 +325,11 @@ def test_no_such_file(tmp_path, monkeypatch):
     Path("grids/quickstart.yaml").write_text(MINIMAL)
     os.mkfifo("pipe")
     said = {
-        "grids/quikstart.yaml": "there is no such file; did you mean grids/quickstart.yaml?",
-        "grids/other.yaml": "there is no such file",
-        "nowhere/x.yaml": "there is no such file",
-        "grids": "is a folder; name a grid file in it",
-        "pipe": "is not a regular file",
+        "grids/quikstart.yaml": "no such file; did you mean grids/quickstart.yaml?",
+        "grids/other.yaml": "no such file",
+        "nowhere/x.yaml": "no such file",
+        "grids": "is a folder; name a grid file",
+        "pipe": "is not a regular file; name a grid file",
         "a" * 300: "cannot be read: File name too long",
     }
     for path, message in said.items():
@@ -352,7 +355,7 @@ def test_a_fault_in_line_n_is_reported_at_line_n(complaints, line):
         ("framework: PyTorch", "did you mean torch?"),
         ("axes: {device: [CPU]}", "did you mean cpu?"),
         ("devices: {a: {kind: GPU}}", "did you mean cuda?"),
-        ("dataset: mnist", "the data set belongs to the workload; `raybench data list` lists them"),
+        ("dataset: mnist", "not a setting; the workload determines the data set, see `raybench data list`"),
     ],
 )
 def test_what_people_write_is_understood(complaints, line, says):
@@ -373,11 +376,11 @@ unknown = Workload(model=print, dataset="digits", metrics=print)
         (
             "digits_cnn",
             "val/f1",
-            "digits_cnn has no 'val/f1'; it has val/accuracy, val/loss, train/accuracy, train/loss",
+            "digits_cnn has no metric 'val/f1'; use one of val/accuracy, val/loss, train/accuracy, train/loss",
         ),
-        ("digits_cnn", "test/accuracy", "digits_cnn has no 'test/accuracy'; did you mean val/accuracy?"),
-        ("mine.py:plain", "val/acc", "mine.py:plain has no 'val/acc'; did you mean val/accuracy?"),
-        ("mine.py:named", "val/f2", "mine.py:named has no 'val/f2'; did you mean val/f1?"),
+        ("digits_cnn", "test/accuracy", "digits_cnn has no metric 'test/accuracy'; did you mean val/accuracy?"),
+        ("mine.py:plain", "val/acc", "mine.py:plain has no metric 'val/acc'; did you mean val/accuracy?"),
+        ("mine.py:named", "val/f2", "mine.py:named has no metric 'val/f2'; did you mean val/f1?"),
         ("mine.py:unknown", "val/f2", None),
         ("nothing.py:mine", "val/f2", None),
     ],
@@ -393,6 +396,6 @@ def test_a_metric_that_there_is_not_is_named_with_everything_else(complaints, tm
 
 def test_the_warm_up_is_no_axis(complaints):
     assert complaints("axes: {warmup_epochs: [1, 2]}\n") == [
-        "x.yaml:3:23: axes.warmup_epochs: warmup_epochs changes no training, so it is no axis; write "
-        "`warmup_epochs: 1` beside axes"
+        "x.yaml:3:23: axes.warmup_epochs: does not affect training and cannot be an axis; "
+        "set `warmup_epochs: 1` at the top level"
     ]

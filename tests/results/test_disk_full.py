@@ -114,7 +114,7 @@ def test_a_grid_on_a_full_disk_ends_clearly_and_goes_on_once_there_is_room(disk,
     says = str(caught.value)
     # Chance decides whose next line does not fit: the journal's, or a trial's own.
     assert "No space left on device" in says
-    assert "whatever had ended is kept" in says and "the same command goes on" in says
+    assert "finished trials are kept" in says and "run the same command again" in says
     journal = disk.folder / "results" / "full" / JOURNAL
     kept = ended(whole(journal))
     assert 1 <= len(kept) < 6
@@ -184,7 +184,7 @@ def test_a_trial_that_finds_no_room_for_a_file_ends_the_grid_and_is_run_by_the_s
         (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))
         grid = tmp_path / "grid.yaml"
         grid.write_text("name: full\nworkload: own.py:workload\nepochs: 1\nbatch_size: 16\nrepeats: 3\n")
-        with pytest.raises(JournalError, match=r"No space left on device.*cache.*the same command goes on") as caught:
+        with pytest.raises(JournalError, match=r"No space left on device.*cache.*run the same command again") as caught:
             run_grid(load_grid(grid), InlineExecutor(), view, options)
         assert caught.value.exit_status == 1
         assert [event["status"] for event in view.events if event["event"] == "trial_ended"] == ["lost"]

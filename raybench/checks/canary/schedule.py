@@ -77,5 +77,5 @@ def _canary(work: WorkItem, group: str, number: int) -> WorkItem:
 
 
 def describe(cell: Cell) -> str:
-    """Description of a canary: `whether torch on cpu is as fast as ever`."""
-    return f"whether {cell.framework} on {cell.device.kind} is as fast as ever"
+    """Description of a canary: `machine speed: torch on cpu`."""
+    return f"machine speed: {cell.framework} on {cell.device.kind}"

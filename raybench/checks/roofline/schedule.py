@@ -67,11 +67,11 @@ def warnings(attempts: Iterable[Attempt]) -> list[str]:
 
 
 def describe(subject: Mapping[str, Any]) -> str:
-    """Description of a check from its subject: `what torch reaches on cpu, fp32`."""
-    return f"what {subject['framework']} reaches on {subject['device']['kind']}, {subject['precision']}"
+    """Description of a check from its subject: `peak speed: torch on cpu, fp32`."""
+    return f"peak speed: {subject['framework']} on {subject['device']['kind']}, {subject['precision']}"
 
 
 def _why(error: Any) -> str:
     fields = error if isinstance(error, Mapping) else {}
     lines = str(fields.get("message") or "").strip().splitlines()
-    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:LONGEST] or "the check told nothing"
+    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:LONGEST] or "the check gave no result"

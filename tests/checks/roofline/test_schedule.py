@@ -31,10 +31,10 @@ def test_a_trial_waits_for_a_proof_and_a_roofline_each_made_once():
     assert [one.check or one.name for one in made] == names
     assert [len(one.needs) for one in made if not one.check] == [3, 2, 2]
     assert {describe(one) for one in made if one.check} == {
-        "whether torch on cpu is as fast as ever",
+        "machine speed: torch on cpu",
         "weight decay: torch on cpu, sgd",
-        "what torch reaches on cpu, fp32",
-        "what torch reaches on cpu, bf16",
+        "peak speed: torch on cpu, fp32",
+        "peak speed: torch on cpu, bf16",
     }
 
 
@@ -67,8 +67,8 @@ def test_the_job_of_a_check_is_that_of_its_trial():
     [
         ({"type": "TypeError", "message": "not known\nwhere"}, "TypeError: not known"),
         ({"type": "Killed", "message": ""}, "Killed"),
-        (None, "the check told nothing"),
-        ("text", "the check told nothing"),
+        (None, "the check gave no result"),
+        ("text", "the check gave no result"),
     ],
 )
 def test_why_there_is_none_is_said_once_and_only_of_what_ran(error, why):
