@@ -78,7 +78,7 @@ def _change(document: Document, change: str) -> None:
     name, equals, text = change.partition("=")
     # The value may hold a credential, and stands in the command line anyway.
     label = f"--set {name}=…" if equals else f"--set {change}"
-    path = tuple(name.strip().split("."))
+    path = _steps(name.strip())
     if not equals or not all(path):
         problem = "write it as name=value, such as axes.batch_size=[64,128] or repeats=5"
         document.problems.append(Problem(label, 0, 0, "", problem))
@@ -101,6 +101,14 @@ def _change(document: Document, change: str) -> None:
             document.problems.append(Problem(label, 0, 0, dotted(path), problem))
             return
     document.put(path, part)
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    """The steps to a field: on an axis, `params.hidden` is one key."""
+    steps = name.split(".")
+    if len(steps) > 2 and steps[0] in ("axes", "baseline") and steps[1] == "params":
+        steps[1:] = [".".join(steps[1:])]
+    return tuple(steps)
 
 
 def _error(path: Path, message: str) -> GridFileError:

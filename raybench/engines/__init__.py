@@ -85,6 +85,9 @@ PRELOAD = {
     "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
     "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
     "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
+    # JAX starts threads, and a process with threads cannot be forked safely.
+    "jax": ("raybench.trial.run",),
+    "none": ("raybench.trial.run",),
 }
 """Modules that a fork template loads, so that no trial pays for their import.
 

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raybench.devices import KINDS, Hardware, frameworks, hosted, missing_precision
-from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
+from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
+from raybench.engines import FRAMEWORKS, PRECISIONS
+from raybench.engines.user_loop import LOOP_PACKAGES as PACKAGES
 from raybench.environments import NEEDED, environment_label, recipe_for
 from raybench.planning.node import Node
 from raybench.planning.replication import Replication, resolve_replication
@@ -24,7 +25,8 @@ class ResourceRequest:
 
     `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
     `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
-    custom resources. `data` is the data set that a node of a cluster must have, by name and digest.
+    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `own_loop`: the
+    training loop is the user's, so that raybench's engine of the framework does not matter.
     """
 
     kind: str
@@ -39,6 +41,7 @@ class ResourceRequest:
     environment: str = ""
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
+    own_loop: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,15 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
-    if need.framework not in FRAMEWORKS:
+    if not need.own_loop and need.framework not in FRAMEWORKS:
         return f"this release has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
-    if kind and need.framework not in frameworks(need.kind):
-        return f"{need.framework} does not run on {need.kind}; {' and '.join(frameworks(need.kind))} can"
-    if need.precision not in PRECISIONS[need.framework]:
+    available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
+    if kind and need.framework not in available:
+        return f"{need.framework} does not run on {need.kind}; {' and '.join(available)} can"
+    if need.own_loop and need.count > 1:
+        return f"{need.count} × {need.kind}: a training function runs on one device in this release"
+    if not need.own_loop and need.precision not in PRECISIONS[need.framework]:
         return f"{need.framework} does not compute in {need.precision}; {', '.join(PRECISIONS[need.framework])} it can"
     if kind and kind.counts and need.count not in kind.counts:
         return f"{need.count} × {kind.label}: Ray hands out {', '.join(map(str, kind.counts))} of a host"
