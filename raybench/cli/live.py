@@ -72,6 +72,7 @@ class _Running:
     label: str
     device: str
     epochs: int
+    """How many there will be; 0 if only the user's own loop knows."""
     heard: float
     """Time of its last event, on the monotonic clock."""
     ahead: float | None
@@ -84,7 +85,9 @@ class _Running:
 
     def words(self) -> str:
         """Epoch, epoch time and main metric, as far as they are known."""
-        parts = [f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}"]
+        parts = [
+            f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}" if self.epochs else f"epoch {self.epoch + 1}"
+        ]
         if self.epoch_s is not None:
             parts.append(f"{duration(self.epoch_s)} an epoch")
         if self.quality:
@@ -189,7 +192,7 @@ class Display:
         running = self._running[trial] = _Running(
             label=str(event.get("label", trial)),
             device=str(cell.device.model),
-            epochs=math.ceil(cell.settings.epochs),
+            epochs=math.ceil(cell.settings.epochs or 0),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )
@@ -202,7 +205,8 @@ class Display:
         running.heard = time.monotonic()
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        epochs_left = running.epochs - running.epoch
+        running.ahead = epochs_left * (sum(ledger.values()) - compilation) if running.epochs else None
         metric = main_metric(event["metrics"])
         running.quality = f"{metric} {event['metrics'][metric]:.4f}" if metric else ""
         if time.monotonic() - self._last_line > LINE_EVERY:
@@ -250,7 +254,7 @@ class Display:
     def _draw(self) -> RenderableType:
         header = Table.grid(padding=(0, 1))
         elapsed = rough(time.monotonic() - self._began)
-        partial = sum(running.epoch / running.epochs for running in self._running.values())
+        partial = sum(running.epoch / running.epochs for running in self._running.values() if running.epochs)
         bar = ProgressBar(total=max(1, self._total), completed=len(self._ended) + partial, width=30)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         header.add_row(bar, f"{len(self._ended)}/{self._total} trials", f"{elapsed} so far{remaining}")

@@ -14,6 +14,7 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
 from raybench.core.job import DEVICES, GROUPED, SPMD
+from raybench.core.settings import short_name
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
@@ -121,7 +122,7 @@ def _show_cells(
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True)
     for axis in axes:
-        table.add_column(Text(axis), overflow="fold")
+        table.add_column(Text(short_name(axis)), overflow="fold")
     for title in ("takes", "trials", "one takes"):
         table.add_column(title)
     for cell in cells:

@@ -58,9 +58,14 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
             if name.startswith(PARAM):
                 yield path, f"params are of a training function of your own; {info.name} has its options under `model`"
         return
+    misplaced = set()
     for path, name, value in given:
-        problem = _problem(info, name, value)
-        if problem:
+        problem = _misplaced(info, name)
+        on_axis = path[0] == "axes"
+        if problem and not (on_axis and name in misplaced):
+            yield path[:2] if on_axis else path, problem
+            misplaced.add(name)
+        elif not problem and (problem := _unsuitable(info, name, value)):
             yield path, problem
     has_value = {_parameter(name) for _, name, _ in given} | {"framework", "threads"}
     for name, parameter in info.parameters.items():
@@ -76,17 +81,24 @@ def _parameter(name: str) -> str:
     return name.removeprefix(PARAM)
 
 
-def _problem(info: WorkloadInfo, name: str, value: Any) -> str | None:
+def _unsuitable(info: WorkloadInfo, name: str, value: Any) -> str | None:
+    """Why a value of a parameter or setting does not fit, or None."""
+    parameter = info.parameters.get(_parameter(name))
+    if parameter is not None:
+        return parameter.problem(value)
+    return _no_parameter(info, name) if name == "precision" and value not in ARITHMETIC else None
+
+
+def _misplaced(info: WorkloadInfo, name: str) -> str | None:
+    """Why a key of the grid is nothing for the function, whatever its value; None if it is."""
     parameter = info.parameters.get(_parameter(name))
     if name.startswith(PARAM):
         if parameter is None:
             return _no_parameter(info, _parameter(name))
         if _parameter(name) in PASSED:
             return f"{_parameter(name)} is a setting of raybench; write it without params"
-        return parameter.problem(value)
-    if name in PASSED and parameter is not None:
-        return parameter.problem(value)
-    if name in APPLIED or (name == "precision" and value in ARITHMETIC):
+        return None
+    if name in APPLIED or name == "precision" or (name in PASSED and parameter is not None):
         return None
     if name in REFUSED:
         return f"not for a training function: {REFUSED[name]}"

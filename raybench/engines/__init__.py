@@ -102,6 +102,10 @@ By environment variable, the name of the folder; empty if the framework's own de
 files are removed with their trial."""
 
 
+PROBED = (*FRAMEWORKS, "none")
+"""Frameworks with operations of known size (`open_operations`)."""
+
+
 def open_engine(framework: str, parts: EngineParts) -> Engine:
     """Create the engine of a framework for one trial; import the framework.
 
@@ -130,7 +134,8 @@ def open_counts(framework: str) -> ModuleType:
 
 def open_operations(framework: str) -> Callable[..., Any]:
     """Import the device-probe operations of a framework (`device_probes.py` of its engine)."""
-    operations: Callable[..., Any] = import_module(f"raybench.engines.{framework}.device_probes").Operations
+    package = framework if framework in FRAMEWORKS else "no_framework"
+    operations: Callable[..., Any] = import_module(f"raybench.engines.{package}.device_probes").Operations
     return operations
 
 
@@ -143,6 +148,7 @@ __all__ = [
     "PACKAGES",
     "PRECISIONS",
     "PRELOAD",
+    "PROBED",
     "RANKED",
     "REPLICATIONS",
     "SPREAD_ON_HOST",

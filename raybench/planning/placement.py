@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
 from raybench.engines import FRAMEWORKS, PRECISIONS
 from raybench.engines.user_loop import LOOP_PACKAGES as PACKAGES
@@ -119,7 +120,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     kind = KINDS.get(need.kind)
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
     if kind and need.framework not in available:
-        return f"{need.framework} does not run on {need.kind}; {' and '.join(available)} can"
+        return f"{need.framework} does not run on {need.kind}; {join_words(available)} can"
     if need.own_loop and need.count > 1:
         return f"{need.count} × {need.kind}: a training function runs on one device in this release"
     if not need.own_loop and need.precision not in PRECISIONS[need.framework]:
