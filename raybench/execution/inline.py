@@ -22,7 +22,8 @@ from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.record import failure_event, record
 
 
-def _run(job: Job, sink: Sink) -> None:
+def run_job(job: Job, sink: Sink) -> None:
+    """Run a job in this process."""
     count = ranks_of(job.cell)
     if count > 1:
         message = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
@@ -54,7 +55,7 @@ class InlineExecutor:
             while placement := dispatcher.next():
                 job = make_job(placement)
                 use_private_caches(job.cell.framework, scratch.path)
-                _run(job, sink)
+                run_job(job, sink)
                 dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:
