@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from raybench.core.cell import Cell
+from raybench.core.settings import short_name
 from raybench.planning.plan import format_value
 from raybench.results.columns import TRIALS
 
@@ -65,7 +66,7 @@ def extended(label: str, words: str) -> str:
 
 
 def _name(leaf: str) -> str:
-    return _NAMES.get(leaf, leaf.removeprefix("settings."))
+    return _NAMES.get(leaf, short_name(leaf.removeprefix("settings.")))
 
 
 def _value(value: Any) -> str:

@@ -21,6 +21,7 @@ from raybench.analysis.diagnostics.diagnose import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
+from raybench.core.settings import PARAM, short_name
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
 from raybench.errors import UsageError, nearest
@@ -334,7 +335,7 @@ def axis_label(axis: str, value: Any) -> str:
     if axis in ("device", "framework"):
         return str(value)
     prefixes = {"batch_size": "b", "weight_decay": "wd"}
-    return f"{prefixes[axis]}{format_value(value)}" if axis in prefixes else f"{axis}={format_value(value)}"
+    return f"{prefixes[axis]}{format_value(value)}" if axis in prefixes else f"{short_name(axis)}={format_value(value)}"
 
 
 def of_journal(name: str, latest: Mapping[str, Attempt], prices: Mapping[str, float] | None = None) -> GridResults:
@@ -407,6 +408,8 @@ def _axes(attempt: Attempt) -> dict[str, Any]:
     for leaf, value in cell.items():
         if leaf.startswith("settings."):
             axes[leaf.rpartition(".")[2] if leaf.startswith("settings.optimizer.") else leaf[9:]] = value
+        elif leaf.startswith(PARAM):
+            axes[leaf] = value
     if "settings.optimizer.name" in cell:
         axes["optimizer"] = cell["settings.optimizer.name"]
         del axes["name"]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from raybench.cli.durations import duration
 from raybench.core.job import DEVICES, GROUPED, SPMD
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results.attempt import latest
@@ -210,7 +210,7 @@ def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
     An axis has the setting's own name if the short name would have two meanings.
     """
     names = list(dict.fromkeys(axis for cell in cells for axis in cell.axes if axis != "device"))
-    labels = [SETTINGS[name].label if name in SETTINGS else name for name in names]
+    labels = [SETTINGS[name].label if name in SETTINGS else short_name(name) for name in names]
     titles = {
         name: name if labels.count(label) > 1 else label
         for name, label in zip(names, labels, strict=True)
@@ -220,7 +220,7 @@ def _axes(cells: Sequence[ResolvedCell]) -> tuple[dict[str, str], list[str]]:
 
 
 def _partial_texts(cell: ResolvedCell, names: Iterable[str]) -> list[str]:
-    return [f"{name}={format_value(cell.axes[name])}" for name in names if name in cell.axes]
+    return [f"{short_name(name)}={format_value(cell.axes[name])}" for name in names if name in cell.axes]
 
 
 class TrialLabels:

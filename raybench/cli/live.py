@@ -108,6 +108,7 @@ class _Running:
 
     label: str
     epochs: int
+    """How many there will be; 0 if only the user's own loop knows."""
     heard: float
     """Time of its last event, on the monotonic clock."""
     ahead: float | None
@@ -120,7 +121,9 @@ class _Running:
 
     def words(self) -> str:
         """Epoch, epoch time and main metric, as far as they are known."""
-        parts = [f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}"]
+        parts = [
+            f"epoch {min(self.epoch + 1, self.epochs)}/{self.epochs}" if self.epochs else f"epoch {self.epoch + 1}"
+        ]
         if self.epoch_s is not None:
             parts.append(f"{duration(self.epoch_s)}{'/' if self.epoch_s < 59.5 else ' per '}epoch")
         if self.quality:
@@ -266,7 +269,7 @@ class Display:
         cell = Cell.from_json(event["cell"])
         running = self._running[trial] = _Running(
             label=self._label(trial),
-            epochs=math.ceil(cell.settings.epochs),
+            epochs=math.ceil(cell.settings.epochs or 0),
             heard=time.monotonic(),
             ahead=self._estimator.seconds(cell),
         )
@@ -279,7 +282,8 @@ class Display:
         running.heard = time.monotonic()
         # Compilation is not repeated in later epochs.
         compilation = ledger.get("compile", 0.0) + ledger.get("compile_evaluate", 0.0)
-        running.ahead = (running.epochs - running.epoch) * (sum(ledger.values()) - compilation)
+        epochs_left = running.epochs - running.epoch
+        running.ahead = epochs_left * (sum(ledger.values()) - compilation) if running.epochs else None
         metric = main_metric(event["metrics"])
         running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_EVERY:
@@ -351,7 +355,7 @@ class Display:
 
     def _bar(self) -> RenderableType:
         """The progress bar with the number of trials, and the time left or so far."""
-        partial = sum(running.epoch / running.epochs for running in self._running.values())
+        partial = sum(running.epoch / running.epochs for running in self._running.values() if running.epochs)
         words = f"{len(self._ended)}/{self._total} trials"
         seconds = self.seconds_left()
         if not self._ended or seconds is None or not (self._waiting or self._running):

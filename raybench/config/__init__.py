@@ -4,13 +4,15 @@
 """
 
 from raybench.config.consistency import too_many_trials, unknown_metric
-from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
+from raybench.config.function_parameters import wrong_parameters
+from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
 from raybench.config.load import load_grid
 from raybench.config.schema import json_schema
 from raybench.config.setting_types import Settings
 from raybench.config.validate import wrong_settings
 
 __all__ = [
+    "CellSettings",
     "DeviceProfile",
     "GridSpec",
     "Override",
@@ -20,5 +22,6 @@ __all__ = [
     "load_grid",
     "too_many_trials",
     "unknown_metric",
+    "wrong_parameters",
     "wrong_settings",
 ]

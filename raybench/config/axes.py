@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     GetPydanticSchema,
     Tag,
+    TypeAdapter,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     with_config,
@@ -22,7 +23,7 @@ from typing_extensions import TypedDict
 
 from raybench.config import values as v
 from raybench.config.setting_types import value_type
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import PARAM, SETTINGS
 
 # For editors; the loader says which value stands twice, with its line.
 _DISTINCT = Field(json_schema_extra={"uniqueItems": True})
@@ -88,14 +89,45 @@ def _map_of(title: str, doc: str, device: Any, convert: Callable[[Any, bool], An
     return with_config(v.STRICT)(map_type)
 
 
-def _as_written(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Keeps the order in which the axes were written: it is the order of the cells."""
-    valid = handler(value)
-    return {name: valid[name] for name in value}
+def _with_params(kind: Any) -> WrapValidator:
+    """Accept keys such as `params.hidden` too, whose values have this type; keep the order in which keys were written.
+
+    The order of the axes is the order of the cells.
+    """
+    params = TypeAdapter(dict[str, kind], config=v.STRICT)
+
+    def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        own = {name: item for name, item in value.items() if is_param(name)} if isinstance(value, dict) else {}
+        if not own:
+            return _ordered(handler(value), value)
+        valid = params.validate_python(own) | handler({name: item for name, item in value.items() if name not in own})
+        return _ordered(valid, value)
+
+    return WrapValidator(validate)
 
 
-def _plain(kind: Any) -> GetPydanticSchema:
-    return GetPydanticSchema(lambda _source, handler: handler(kind))
+def _ordered(valid: Any, written: Any) -> Any:
+    return {name: valid[name] for name in written}
+
+
+def is_param(name: object) -> bool:
+    """Return whether a key is a parameter of the user's own training function, such as `params.hidden`."""
+    return isinstance(name, str) and name.removeprefix(PARAM).isidentifier() and name.startswith(PARAM)
+
+
+def _plain(kind: Any, param: Any) -> GetPydanticSchema:
+    """The schema of a map of settings, in an editor also with keys such as `params.hidden`."""
+
+    def json_schema(core: Any, handler: Any) -> Any:
+        reference = handler(core)
+        schema = handler.resolve_ref_schema(reference)
+        schema["patternProperties"] = {r"^params\.[A-Za-z_]\w*$": TypeAdapter(param).json_schema()}
+        return reference
+
+    return GetPydanticSchema(
+        get_pydantic_core_schema=lambda _source, handler: handler(kind),
+        get_pydantic_json_schema=json_schema,
+    )
 
 
 _Axes = _map_of(
@@ -113,6 +145,7 @@ _Condition = _map_of(
 )
 _Entry = _map_of("Entry", "One value for each axis or setting named.", v.Text, lambda kind, _: kind)
 
-Axes = Annotated[dict[str, Any], _plain(_Axes), WrapValidator(_as_written)]
-Condition = Annotated[dict[str, list[Any]], _plain(_Condition)]
-Entry = Annotated[dict[str, Any], _plain(_Entry)]
+_ParamAxis, _ParamCondition = axis_of(v.Param), one_or_several(v.Param, False)
+Axes = Annotated[dict[str, Any], _plain(_Axes, _ParamAxis), _with_params(_ParamAxis)]
+Condition = Annotated[dict[str, list[Any]], _plain(_Condition, _ParamCondition), _with_params(_ParamCondition)]
+Entry = Annotated[dict[str, Any], _plain(_Entry, v.Param), _with_params(v.Param)]

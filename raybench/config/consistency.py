@@ -9,10 +9,12 @@ from pathlib import Path as Folder
 from typing import Any
 
 from raybench.config.error_messages import cut, device_alias, flow, nearest
+from raybench.config.function_parameters import wrong_parameters
 from raybench.config.grid import GridSpec
 from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Path
 from raybench.core.identity import AFTERWARDS
+from raybench.core.settings import PARAM
 from raybench.devices import KINDS
 from raybench.errors import WorkloadError
 from raybench.workloads.lookup import metric_names
@@ -43,6 +45,8 @@ def findings(spec: GridSpec, raw: Mapping[str, Any], invalid: Set[Path], base: F
     metric = unknown_metric(spec, base)
     if metric:
         yield ("target", "metric"), metric
+    if not invalid:
+        yield from wrong_parameters(spec, base)
     if spec.stop_at_target and "target" not in raw and not _misspelt("target", raw, invalid):
         yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
 
@@ -95,6 +99,9 @@ def _twice(spec: GridSpec, raw: Mapping[str, Any]) -> Iterator[Finding]:
     for name in Settings.model_fields:
         if isinstance(axes, Mapping) and name in axes and name in raw:
             yield (name,), "both an axis and a fixed value; remove one"
+    for name in spec.params:
+        if f"{PARAM}{name}" in spec.axes:
+            yield ("params", name), "both an axis and a fixed value; remove one"
     for name in AFTERWARDS & spec.axes.keys():
         message = f"does not affect training and cannot be an axis; set `{name}: {spec.axes[name][0]}` at the top level"
         yield ("axes", name), message

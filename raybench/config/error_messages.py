@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from raybench.config.augmentation import Crop, Cutout, Flip, Shift
-from raybench.config.grid import DeviceProfile, GridSpec, Override, Target
+from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
 from raybench.config.optimization import ParameterGroup, SlowWeights
 from raybench.config.setting_types import Settings
 from raybench.config.values import Examples, Exponential, PiecewiseLinear
@@ -207,7 +207,7 @@ def known_keys(path: Path) -> list[str]:
         case ("overrides", int()):
             return list(Override.model_fields)
         case ("overrides", int(), "set"):
-            return list(Settings.model_fields)
+            return list(CellSettings.model_fields)
         case ("axes",) | ("baseline",) | ("include" | "exclude", int()) | ("overrides", int(), "when"):
             return ["device", *Settings.model_fields]
     names = [step for step in path if isinstance(step, str)]

@@ -99,16 +99,27 @@ class Audit(Strict):
     )
 
 
+class CellSettings(Settings):
+    """Settings and parameters of the user's own training function."""
+
+    params: v.Params = Field(
+        default_factory=dict,
+        description="Parameters of your own training function that are no settings of raybench, by name; as axes they "
+        "are called params.NAME.",
+        examples=[{"hidden": 128, "activation": "relu"}],
+    )
+
+
 class Override(Strict):
     """Settings that hold for some cells only."""
 
     when: Condition = Field(
         description="The cells: each named axis has the value, or one of the values.", examples=[{"device": "tpu"}]
     )
-    set: Settings = Field(description="What holds for them.", examples=[{"precision": "bf16"}])
+    set: CellSettings = Field(description="What holds for them.", examples=[{"precision": "bf16"}])
 
 
-class GridSpec(Settings):
+class GridSpec(CellSettings):
     """A grid file: a workload, what is varied, on which devices, and how the results are compared.
 
     Any setting may stand at the top level and then holds for the whole grid.
@@ -127,8 +138,9 @@ class GridSpec(Settings):
         examples=["DavidNet by batch size and weight decay."],
     )
     workload: v.Text = Field(
-        description="What is trained: a workload of raybench, or your own as file.py:variable, relative to this file.",
-        examples=["davidnet", "my_file.py:my_workload"],
+        description="What is trained: a workload of raybench, or your own, relative to this file: a training function "
+        "or a declared workload, as file.py:name.",
+        examples=["davidnet", "my_file.py:train"],
     )
     files: list[v.Text] = Field(
         default_factory=list,

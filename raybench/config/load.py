@@ -119,7 +119,7 @@ def _change(document: Document, change: str, option: str) -> None:
     name, equals, text = change.partition("=")
     # Without the value, which may be a credential and which the user sees in the command line.
     label = f"{option} {name}=…" if equals else f"{option} {change}"
-    path = tuple(name.strip().split("."))
+    path = _steps(name.strip())
     if not equals or not all(path):
         problem = "use name=value, such as axes.batch_size=[64,128] or repeats=5"
         document.problems.append(Problem(label, 0, 0, "", problem))
@@ -142,6 +142,14 @@ def _change(document: Document, change: str, option: str) -> None:
             document.problems.append(Problem(label, 0, 0, dotted(path), problem))
             return
     document.put(path, part)
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    """The steps to a field: on an axis, `params.hidden` is one key."""
+    steps = name.split(".")
+    if len(steps) > 2 and steps[0] in ("axes", "baseline") and steps[1] == "params":
+        steps[1:] = [".".join(steps[1:])]
+    return tuple(steps)
 
 
 def _error(path: Path, message: str) -> GridFileError:

@@ -60,7 +60,7 @@ def alternatives(tag: Callable[[Any], str | None], words: str) -> Discriminator:
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
-Framework = Literal["torch", "torch_xla", "tensorflow"]
+Framework = Literal["torch", "torch_xla", "tensorflow", "jax", "none"]
 Replication = Literal["grouped", "devices", "spmd"]
 
 Text = Annotated[str, Field(min_length=1)]
@@ -89,6 +89,12 @@ ModelOptions = Annotated[
     dict[str, bool | int | float | str],
     expected("a map of the model's options, such as {recurrent_dropout: 0.2}"),
 ]
+
+
+Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
+"""A value of a parameter of the user's own training function."""
+
+Params = dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$"), expected("the name of a parameter")], Param]
 
 
 def _one_word(value: Any) -> Any:

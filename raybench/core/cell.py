@@ -18,16 +18,24 @@ PROCESS = "process"
 """Each trial in its own process: the default isolation."""
 
 
+FUNCTION = "function"
+"""The form of a workload that is a training function of the user."""
+
+
 @dataclass(frozen=True)
 class CellWorkload:
     """The workload of a cell.
 
     It has a name, and its version (built-in) or the digest of the user's files.
+
+    Attributes:
+        form: `FUNCTION` if the loop is the user's own; a declared workload has none.
     """
 
     name: str = MISSING
     version: int | str | None = MISSING
     digest: str = MISSING
+    form: str = MISSING
 
 
 @dataclass(frozen=True)
@@ -73,11 +81,16 @@ class CellDevice:
 
 @dataclass(frozen=True)
 class CellEngine:
-    """The training loop and its version, and the framework's major.minor version."""
+    """The training loop and its version, and the framework's major.minor version.
+
+    Attributes:
+        libraries: major.minor versions of further libraries that the user's own loop imports, by module.
+    """
 
     name: str = MISSING
     version: int | None = MISSING
     framework_version: str | None = MISSING
+    libraries: Mapping[str, str] = MISSING
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,7 @@ class Cell:
     Attributes:
         schema: the version of the format of a cell (`raybench.core.identity.SCHEMA`).
         warmup_epochs: number of first epochs that do not count as steady.
+        params: the user's own settings of a training function.
         seed: the grid's seed.
         isolation: `inline` if trials share a process.
         further: the parts of its JSON that are no fields, or have another type, as a tree.
@@ -134,6 +148,7 @@ class Cell:
     settings: Settings = UNKNOWN_SETTINGS
     warmup_epochs: int = MISSING
     workload: CellWorkload = CellWorkload()
+    params: Mapping[str, Any] = MISSING
     seed: int = 0
     isolation: str = PROCESS
     role: Role = TRIAL
@@ -169,6 +184,11 @@ class Cell:
     def cell_id(self) -> str:
         """The cell's id."""
         return identity.cell_id(self.to_json())
+
+    @property
+    def has_own_loop(self) -> bool:
+        """Whether the training loop is the user's, and not an engine's."""
+        return self.workload.form is not MISSING
 
     @property
     def shown_name(self) -> str:

@@ -464,8 +464,11 @@ class Settings:
     @property
     def optimizer_settings(self) -> dict[str, Any]:
         """The optimizer's `name` and its own settings, as plain values."""
+        unknown = self.optimizer is MISSING
         own_settings = (
-            setting for setting in TRAINING.values() if setting.optimizers and setting.applies_to(self.optimizer)
+            setting
+            for setting in TRAINING.values()
+            if setting.optimizers and (unknown or setting.applies_to(self.optimizer))
         )
         values = {"name": self.optimizer} | {
             setting.name: _plain(getattr(self, setting.name)) for setting in own_settings
@@ -514,9 +517,10 @@ class Settings:
 class RunOptions:
     """Framework, share of a device and supervision of a trial."""
 
-    framework: Literal["torch", "torch_xla", "tensorflow"] | None = setting(
+    framework: Literal["torch", "torch_xla", "tensorflow", "jax", "none"] | None = setting(
         None,
-        "The framework that trains the model.",
+        "The framework that trains the model; jax and none only for a training function of your own, by default what "
+        "its file imports.",
         examples=["torch", "torch_xla", "tensorflow"],
         affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
     )
@@ -634,9 +638,18 @@ def affecting(effect: Effect) -> frozenset[str]:
     return frozenset(name for name, setting in SETTINGS.items() if effect in setting.affects)
 
 
+PARAM = "params."
+"""Prefix of an axis that is a parameter of the user's own training function."""
+
+
+def short_name(name: str) -> str:
+    """The name of an axis in tables: that of a user's own parameter has no prefix."""
+    return name.removeprefix(PARAM)
+
+
 def label(name: str) -> str:
     """The name of a setting or another axis of a grid in sentences."""
-    return SETTINGS[name].label if name in SETTINGS else name.replace("_", " ")
+    return SETTINGS[name].label if name in SETTINGS else short_name(name).replace("_", " ")
 
 
 def is_of_type(value: Any, declared: Any) -> bool:

@@ -28,13 +28,15 @@ class Assignment:
     """The resources assigned to a trial: cores, accelerators and threads.
 
     `devices` is the number of devices that the process computes on: more than one if a framework spreads a batch over
-    several (on a host without accelerators, virtual ones).
+    several (on a host without accelerators, virtual ones). `own_loop`: the training loop is the user's, whose modes of
+    arithmetic are left alone.
     """
 
     cores: Sequence[int]
     visible: Sequence[str]
     threads: int
     devices: int = 1
+    own_loop: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +113,7 @@ class Device(Protocol):
         """
 
     def open(self, precision: str) -> None:
-        """Set threads and the arithmetic of the precision (TF32 on or off)."""
+        """Set threads and, unless the precision is empty, its arithmetic (TF32 on or off)."""
 
     def synchronize(self) -> None:
         """Wait until all work submitted to the device is done."""

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from raybench.devices.base import Assignment, DeviceKind, Hardware
+from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cpu import TorchHost
 from raybench.devices.host import Host
 
@@ -89,10 +89,6 @@ class Cuda(Nvidia, TorchHost):
     torch_name = "cuda"
     backend = "nccl"
 
-    def __init__(self, assignment: Assignment) -> None:
-        super().__init__(assignment)
-        self._tf32 = False
-
     def open(self, precision: str) -> None:
         """Set the host's threads, TF32 and cuDNN's algorithm search.
 
@@ -106,10 +102,11 @@ class Cuda(Nvidia, TorchHost):
         if not torch.cuda.is_available():
             raise RuntimeError(f"torch {torch.__version__} sees no CUDA device (a build without CUDA, or no driver)")
         torch.set_num_threads(self.assignment.threads)
-        self._tf32 = precision == "tf32"
-        torch.backends.cuda.matmul.allow_tf32 = self._tf32
-        torch.backends.cudnn.allow_tf32 = self._tf32
-        torch.backends.cudnn.benchmark = True
+        if precision:
+            torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+            torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        if not self.assignment.own_loop:
+            torch.backends.cudnn.benchmark = True
         torch.cuda.set_device(0)
         torch.cuda.reset_peak_memory_stats()
 

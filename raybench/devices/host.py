@@ -153,7 +153,7 @@ class Host:
         """
         from raybench.devices import missing_precision
 
-        missing = missing_precision(self.kind, precision)
+        missing = missing_precision(self.kind, precision) if precision else None
         if missing:
             raise ValueError(missing)
         self.set_threads(self.assignment.threads)

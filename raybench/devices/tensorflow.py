@@ -131,7 +131,8 @@ class Cuda(cuda.Nvidia, Asynchronous):
         tf.config.set_visible_devices(selected, "GPU")
         for gpu in selected:
             tf.config.experimental.set_memory_growth(gpu, True)
-        tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+        if precision:
+            tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
     def peak_memory(self) -> int:
         """Peak bytes of TensorFlow's allocator, of the GPU that held most."""

@@ -85,6 +85,9 @@ PRELOAD = {
     "torch": ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.run"),
     "torch_xla": ("torch_xla", "torch._dynamo", "raybench.engines.torch_xla.engine", "raybench.trial.run"),
     "tensorflow": ("raybench.engines.tensorflow.engine", "raybench.trial.run"),
+    # JAX starts threads, and a process with threads cannot be forked safely.
+    "jax": ("raybench.trial.run",),
+    "none": ("raybench.trial.run",),
 }
 """Modules that a fork template loads, so that no trial pays for their import.
 
@@ -97,6 +100,10 @@ CACHES: Mapping[str, Mapping[str, str]] = {"torch": _COMPILED, "torch_xla": _COM
 
 By environment variable, the name of the folder; empty if the framework's own default is private. All other temporary
 files are removed with their trial."""
+
+
+PROBED = (*FRAMEWORKS, "none")
+"""Frameworks with operations of known size (`open_operations`)."""
 
 
 def open_engine(framework: str, parts: EngineParts) -> Engine:
@@ -127,7 +134,8 @@ def open_counts(framework: str) -> ModuleType:
 
 def open_operations(framework: str) -> Callable[..., Any]:
     """Import the device-probe operations of a framework (`device_probes.py` of its engine)."""
-    operations: Callable[..., Any] = import_module(f"raybench.engines.{framework}.device_probes").Operations
+    package = framework if framework in FRAMEWORKS else "no_framework"
+    operations: Callable[..., Any] = import_module(f"raybench.engines.{package}.device_probes").Operations
     return operations
 
 
@@ -140,6 +148,7 @@ __all__ = [
     "PACKAGES",
     "PRECISIONS",
     "PRELOAD",
+    "PROBED",
     "RANKED",
     "REPLICATIONS",
     "SPREAD_ON_HOST",

@@ -25,6 +25,9 @@ _LOOPS = {
 LOOP_FRAMEWORKS = ("torch", "torch_xla", "tensorflow", "jax", NONE)
 """The frameworks of a user's own loop."""
 
+LOOP_PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow", "jax": "jax", NONE: "numpy"}
+"""The distribution whose version is the framework's."""
+
 _BY_MODULE = ("torch_xla", "jax", "tensorflow", "torch")
 """Modules by which a framework is recognised, the most specific one first."""
 

@@ -96,8 +96,7 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            for event in record(job, Ledger(start_ns), imported):
-                send(stream, event=event)
+            record(job, lambda event: send(stream, event=event), Ledger(start_ns), imported)
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:

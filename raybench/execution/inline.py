@@ -5,11 +5,10 @@ Trials are not isolated from each other, and a timeout cannot be enforced: the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
@@ -23,12 +22,14 @@ from raybench.trial.launch_ranks import ranks_of
 from raybench.trial.record import failure_event, record
 
 
-def _events(job: Job) -> Iterator[Event]:
+def run_job(job: Job, sink: Sink) -> None:
+    """Run a job in this process."""
     count = ranks_of(job.cell)
     if count > 1:
         message = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
-        return iter([failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"})])
-    return record(job)
+        sink(failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
+    else:
+        record(job, sink)
 
 
 class InlineExecutor:
@@ -54,8 +55,7 @@ class InlineExecutor:
             while placement := dispatcher.next():
                 job = make_job(placement)
                 use_private_caches(job.cell.framework, scratch.path)
-                for event in _events(job):
-                    sink(event)
+                run_job(job, sink)
                 dispatcher.release(placement.work.name, placement.work.attempt)
 
     def close(self) -> None:

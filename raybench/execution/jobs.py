@@ -93,13 +93,15 @@ def with_checks_first(
 ) -> list[WorkItem]:
     """The work, with missing checks inserted before the first trial of each kind.
 
+    A training function gets none: raybench has neither its model nor its optimizer.
+
     Args:
         key: computes the kind of a cell.
         known_keys: the keys of the results known from earlier executions.
     """
     planned, order = set(known_keys), list[WorkItem]()
     for work in works:
-        if not work.check:
+        if not work.check and not work.trial.cell.content.has_own_loop:
             check_key = key(work.trial.cell.content)
             if check_key not in planned:
                 order.append(WorkItem(work.trial, check=check, key=check_key))

@@ -20,7 +20,7 @@ from raybench.core.job import Job
 from raybench.core.secret_masking import mask_words
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
-from raybench.engines import PACKAGES
+from raybench.engines.user_loop import LOOP_PACKAGES
 from raybench.environments import NEEDED, Interpreter, environment_label, link_package, runtime_env_of
 from raybench.errors import ExecutionError
 from raybench.execution.process import START_TIMEOUT, ForkServer
@@ -36,7 +36,7 @@ class _Host:
 
     def interpreter(self) -> dict[str, Any]:
         """Description of its interpreter, as the fields of an `Interpreter`."""
-        packages = installed((*PACKAGES.values(), *NEEDED))
+        packages = installed((*LOOP_PACKAGES.values(), *NEEDED))
         return {"version": platform.python_version(), "packages": packages}
 
     def start(self, framework: str, passive: bool) -> None:

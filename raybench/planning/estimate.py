@@ -49,6 +49,7 @@ def similarity_key(cell: Cell) -> str:
         device.replicas,
         device.threads,
         *(getattr(cell.settings, name) for name in OF_SPEED),
+        *([cell.params] if cell.params else []),
     )
     return repr(key_fields)
 
@@ -84,7 +85,7 @@ class Estimator:
         costs = self._known.get(similarity_key(cell))
         batch, train = cell.settings.batch_size, cell.data.examples.train
         steps = cell.settings.steps_per_epoch or (train // batch if train else None)
-        if not costs:
+        if not costs or not batch or not cell.settings.epochs:
             return None
 
         def distance(cost: Cost) -> float:

@@ -91,11 +91,11 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
         environments: keys; those of a Ray `runtime_env` are left out, since only Ray can try one. Environments that
             were built here for a framework that raybench's own interpreter lacks are added.
     """
-    from raybench.engines import PACKAGES
+    from raybench.engines.user_loop import LOOP_PACKAGES
 
-    name, packages = platform.node(), installed(PACKAGES.values())
+    name, packages = platform.node(), installed(LOOP_PACKAGES.values())
     keys = [key for key in environments if runtime_env_of(key) is None]
-    keys += [key for key in built_names() if PACKAGES[RECIPES[key].framework] not in packages and key not in keys]
+    keys += [key for key in built_names() if LOOP_PACKAGES[RECIPES[key].framework] not in packages and key not in keys]
     return Node(
         name=name,
         hardware=tuple(probe()),
@@ -121,7 +121,7 @@ def _data_here() -> dict[str, Any]:
 
 def _find_all(keys: Sequence[str], name: str) -> dict[str, Interpreter]:
     """The interpreter of each environment; tried in parallel, since one on a cold disk takes seconds."""
-    from raybench.engines import PACKAGES
+    from raybench.engines.user_loop import LOOP_PACKAGES
 
     with ThreadPoolExecutor(max(1, len(keys))) as pool:
-        return dict(zip(keys, pool.map(lambda key: find(key, name, PACKAGES.values()), keys), strict=True))
+        return dict(zip(keys, pool.map(lambda key: find(key, name, LOOP_PACKAGES.values()), keys), strict=True))

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from raybench.core.text import join_words
-from raybench.devices import KINDS, Hardware, frameworks, hosted, missing_precision
-from raybench.engines import FRAMEWORKS, PACKAGES, PRECISIONS
+from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
+from raybench.engines import FRAMEWORKS, PRECISIONS
+from raybench.engines.user_loop import LOOP_PACKAGES as PACKAGES
 from raybench.environments import NEEDED, environment_label, recipe_for
 from raybench.planning.node import Node
 from raybench.planning.replication import Replication, resolve_replication
@@ -25,7 +26,8 @@ class ResourceRequest:
 
     `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
     `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
-    custom resources. `data` is the data set that a node of a cluster must have, by name and digest.
+    custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `own_loop`: the
+    training loop is the user's, so that raybench's engine of the framework does not matter.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class ResourceRequest:
     environment: str = ""
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
+    own_loop: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,12 +115,15 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
-    if need.framework not in FRAMEWORKS:
+    if not need.own_loop and need.framework not in FRAMEWORKS:
         return f"raybench has no engine for {need.framework}"
     kind = KINDS.get(need.kind)
-    if kind and need.framework not in frameworks(need.kind):
-        return f"{need.framework} does not run on {need.kind}; use {join_words(frameworks(need.kind), 'or')}"
-    if need.precision not in PRECISIONS[need.framework]:
+    available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
+    if kind and need.framework not in available:
+        return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
+    if need.own_loop and need.count > 1:
+        return f"count {need.count} is not possible: a training function runs on one device"
+    if not need.own_loop and need.precision not in PRECISIONS[need.framework]:
         return f"{need.framework} has no precision {need.precision}; use {join_words(PRECISIONS[need.framework], 'or')}"
     if kind and kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"

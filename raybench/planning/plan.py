@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets
-from raybench.config import GridSpec, too_many_trials, unknown_metric
+from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
 from raybench.core.cell import PROCESS
 from raybench.core.identity import digest, trial_id
+from raybench.core.settings import MISSING, short_name
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import Point, matches, minimal_cover
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
+from raybench.planning.resolve_function import FunctionResolver
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo, read_reference
 
@@ -109,6 +111,13 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
+    if plan.workload.is_function and not plan.spec.files:
+        count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
+        modules = f" and {count} module{'s' if count > 1 else ''} that it imports" if count else ""
+        yield (
+            f"{Path(str(plan.workload.file)).name}{modules} decide which trials are done; name other files that change "
+            "results under `files`."
+        )
 
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:
@@ -118,10 +127,12 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
         "workload": cell.content.shown_name,
         "device": cell.profile,
         "framework": cell.content.framework,
-        "batch_size": f"b{settings.batch_size}",
-        "weight_decay": f"wd{format_value(settings.weight_decay)}",
     }
-    parts |= {name: f"{name}={format_value(value)}" for name, value in cell.axes.items() if name not in parts}
+    short = {"batch_size": ("b", settings.batch_size), "weight_decay": ("wd", settings.weight_decay)}
+    parts |= {name: f"{sign}{format_value(value)}" for name, (sign, value) in short.items() if value is not MISSING}
+    parts |= {
+        name: f"{short_name(name)}={format_value(value)}" for name, value in cell.axes.items() if name not in parts
+    }
     role = cell.content.role
     return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
 
@@ -139,7 +150,9 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     short_runs = Counter(
         (cell.content.settings.epochs, cell.content.warmup_epochs)
         for cell in cells
-        if int(cell.content.settings.epochs) <= cell.content.warmup_epochs and not plan.spec.smoke
+        if cell.content.settings.epochs is not MISSING  # otherwise the user's own loop has their number
+        and int(cell.content.settings.epochs) <= cell.content.warmup_epochs
+        and not plan.spec.smoke
     )
     for (epochs, warmup), count in short_runs.items():
         yield (
@@ -227,6 +240,8 @@ def make_plan(
     """
     base = spec.source_path.parent if spec.source_path else Path()
     problems = [] if spec.source_path else [too_many_trials(spec), unknown_metric(spec, base)]
+    if not spec.source_path:
+        problems += [f"{'.'.join(map(str, path))}: {problem}" for path, problem in wrong_parameters(spec, base)]
     for problem in filter(None, problems):  # problems of a file were reported when it was read
         raise UsageError(f"{spec.name}: {problem}")
     try:
@@ -237,7 +252,8 @@ def make_plan(
         info = _on_synthetic_data(spec, info)
     check_defaults(info)
     digest, official = data_of(info, data_root)
-    resolver = Resolver(spec, info, nodes, digest, official, isolation)
+    make_resolver = FunctionResolver if info.is_function else Resolver
+    resolver = make_resolver(spec, info, nodes, digest, official, isolation)
     points, where = list(expand(spec, nodes)), tuple(where)
     if spec.smoke:
         points = _few(spec, [point for point in points if _selected(point, where)])

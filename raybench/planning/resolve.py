@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from raybench import datasets, engines
-from raybench.config import DeviceProfile, GridSpec
+from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.core.cell import Cell, CellData, CellDevice, CellEngine, Examples
 from raybench.core.identity import AFTERWARDS, digest
-from raybench.core.settings import DEFAULTS, SETTINGS, Settings
+from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, Settings
 from raybench.devices import frameworks, hosted
 from raybench.environments import recipe_for
 from raybench.errors import UsageError
@@ -86,10 +86,11 @@ class Resolver:
         self._there = dict(examples_there)
         if info.held_out and self._there:
             self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
-        self._below = dict(DEFAULTS) | dict(info.defaults) | explicit_settings(spec)
+        self._given = explicit_settings(spec) | explicit_params(spec)
+        self._below = dict(DEFAULTS) | dict(info.defaults) | self._given
         self._fits: dict[ResourceRequest, Placement | str] = {}
         self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
-        self._rules = [(rule.when, explicit_settings(rule.set)) for rule in spec.overrides]
+        self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
 
     def cell(self, point: Point) -> ResolvedCell:
         """The cell of a point.
@@ -98,7 +99,7 @@ class Resolver:
             UsageError: it can never be trained, such as a batch larger than the training set.
         """
         profile, by_profile = self._profile(point["device"])
-        defaults = {"framework": (*frameworks(profile.kind), "torch")[0]}
+        defaults = {"framework": self._default_framework(profile.kind)}
         resolved = defaults | self._below | by_profile | {k: v for k, v in point.items() if k != "device"}
         for when, changes in self._rules:
             if matches(point, when):
@@ -121,6 +122,9 @@ class Resolver:
             request_id=self._request_id(profile, resolved, content),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats), **profiling,
         )  # fmt: skip
+
+    def _default_framework(self, kind: str) -> str:
+        return (*frameworks(kind), "torch")[0]
 
     def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> str:
         """The digest of the request in the grid file: the cell without values that depend on the training machine."""
@@ -305,3 +309,8 @@ def explicit_settings(settings: GridSettings | DeviceProfile) -> dict[str, Any]:
     """The settings written by the user, without defaults."""
     values = settings.model_dump(include=settings.model_fields_set & SETTINGS.keys())
     return {name: value for name, value in values.items() if value is not None or SETTINGS[name].nullable}
+
+
+def explicit_params(settings: CellSettings) -> dict[str, Any]:
+    """The parameters of the user's own training function, as axes are called."""
+    return {f"{PARAM}{name}": value for name, value in settings.params.items()}

@@ -26,6 +26,9 @@ EXAMPLES = 2
 PROFILE_STEPS = 2
 """Maximum number of profiled steps."""
 
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+"""Values of `precision` that a device may lack; a training function may have others of its own."""
+
 ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}
 """CPU replacements of precisions that only accelerators have."""
 

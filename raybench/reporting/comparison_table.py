@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.caveats import FindingFact, finding_facts
 from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
+from raybench.core.settings import short_name
 from raybench.core.text import printable
 from raybench.planning.plan import format_value
 from raybench.reporting.sentences import digits, render_phrase, times
@@ -41,7 +42,9 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
     axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
     shown_axes = [name for name, values in axes.items() if any(value != values[0] for value in values)]
     notes = [
-        ", ".join(f"{name} {format_value(values[0])}" for name, values in axes.items() if name not in shown_axes),
+        ", ".join(
+            f"{short_name(name)} {format_value(values[0])}" for name, values in axes.items() if name not in shown_axes
+        ),
         caption,
     ]
     findings = finding_facts(rows)
@@ -49,7 +52,7 @@ def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> t
     notes += [f"{count} cell{'s' if count > 1 else ''} {status}" for status, count in skips.items()]
     all_columns: Columns = [
         *(
-            (name, "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])
+            (short_name(name), "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])
             for name in shown_axes
         ),
         (

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from raybench.core.events import Event
-from raybench.results.parsing import number_in, numbers_in, seconds_in, sequence_in, text_in, whole_in
+from raybench.results.parsing import number_in, numbers_in, records_in, seconds_in, sequence_in, text_in, whole_in
 
 
 class Combine(Enum):
@@ -44,6 +44,7 @@ class Kind(Enum):
     NUMBERS = "a map of names to finite numbers"
     SECONDS = "a map of names to times"
     SEQUENCE = "a list of numbers"
+    RECORDS = "a list of maps"
 
     @property
     def is_map(self) -> bool:
@@ -58,12 +59,14 @@ _PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.NUMBERS: numbers_in,
     Kind.SECONDS: seconds_in,
     Kind.SEQUENCE: sequence_in,
+    Kind.RECORDS: records_in,
 }
 _EMPTY: Mapping[Kind, Callable[[], Any]] = {
     Kind.COUNT: int,
     Kind.NUMBERS: dict,
     Kind.SECONDS: dict,
     Kind.SEQUENCE: tuple,
+    Kind.RECORDS: tuple,
 }
 
 
@@ -157,7 +160,11 @@ class Epoch:
 
     epoch: int
     t: str | None
-    steps: int = measured(Kind.COUNT, "optimiser steps taken", Quantity("steps", "steps", "of the optimiser"))
+    steps: int = measured(
+        Kind.COUNT,
+        "optimiser steps taken; of a training function, batches",
+        Quantity("steps", "steps", "of the optimiser"),
+    )
     examples: int = measured(
         Kind.COUNT,
         "examples trained on",
@@ -219,6 +226,21 @@ class Epoch:
         "mean seconds of a step (forward, backward and update) in each of at most 64 consecutive blocks of steps of "
         "equal length, the last of which may be shorter, without the first step of a new shape; empty if single steps "
         "are not timed",
+    )
+
+    optimizer_steps: int = measured(
+        Kind.COUNT, "of a training function: steps of its optimizers, fewer than batches if gradients are accumulated"
+    )
+    units: Mapping[str, float] = measured(Kind.NUMBERS, "of a training function: what it counts, such as tokens")
+    optimizers: tuple[Mapping[str, Any], ...] = measured(
+        Kind.RECORDS,
+        "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
+        "step of the epoch",
+    )
+    evaluations: tuple[Mapping[str, Any], ...] = measured(
+        Kind.RECORDS,
+        "of a training function: `name`, `step` and `train_s` (steps and seconds of training in the epoch before it), "
+        "`seconds` and `metrics` of each evaluation",
     )
 
 

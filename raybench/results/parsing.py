@@ -107,6 +107,12 @@ def sequence_in(value: Any) -> tuple[float, ...]:
     return tuple(valid) if len(valid) == len(numbers) else ()
 
 
+def records_in(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """A list of maps, without those that have an invalid number."""
+    items = value if isinstance(value, list) else []
+    return tuple(record for item in items if (record := valid_values_in(item)))
+
+
 def target_in(value: Any) -> Target | None:
     """A target, or None."""
     fields = mapping_in(value)

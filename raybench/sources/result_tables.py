@@ -15,7 +15,7 @@ from raybench.analysis.diagnostics import diagnose
 from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke
-from raybench.core.settings import TRAINING
+from raybench.core.settings import PARAM, TRAINING
 from raybench.results import columns as c
 from raybench.results import timing
 from raybench.results.attempt import Attempt
@@ -211,10 +211,14 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
     row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
     return row | {
-        leaf: value if isinstance(value, str) or value is None else as_json(value)
+        leaf: value if isinstance(value, str) or value is None or _is_param_number(leaf, value) else as_json(value)
         for leaf, value in cell_leaves.items()
         if leaf not in _TOLD and not leaf.startswith(_MAPS)
     }
+
+
+def _is_param_number(leaf: str, value: Any) -> bool:
+    return leaf.startswith(PARAM) and isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def cell_of(columns: Mapping[str, Any]) -> Cell:

@@ -170,8 +170,11 @@ def run_name(attempt: Attempt) -> str:
         attempt.cell.shown_name,
         attempt.profile or cell.get("device.kind"),
         cell.get("framework"),
-        f"b{cell.get('settings.batch_size')}",
-        f"wd{format_value(cell.get('settings.weight_decay'))}",
+        *(
+            f"{sign}{format_value(cell.get(f'settings.{name}'))}"
+            for name, sign in (("batch_size", "b"), ("weight_decay", "wd"))
+            if f"settings.{name}" in cell or not attempt.cell.has_own_loop
+        ),
         f"r{attempt.repeat}",
     ]
     return " ".join(str(part) for part in parts if part) + suffix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -241,9 +242,18 @@ class Trial:
         return frozenset(self._names)
 
     @property
-    def has_checkpoint(self) -> bool:
-        """Whether the user named functions for checkpoints."""
-        return self._state is not None
+    def last_evaluations(self) -> list[dict[str, Any]]:
+        """The evaluations of the last epoch, and those after it, as plain values."""
+        return [each.to_json() for each in self._last.evaluations] if self._last else []
+
+    def finish(self) -> None:
+        """End an epoch in which the loop was left, if that has not been noticed yet."""
+        if self._epoch is not None and self._total is not None:
+            self._leave(self._epoch.number, math.ceil(self._total))
+
+    def abandon(self) -> None:
+        """Ignore everything from here on: training has ended, perhaps by an error."""
+        self._epoch = None
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -296,7 +306,7 @@ class Trial:
     def _leave(self, number: int, numbers: int) -> None:
         """End the loop early: an epoch whose steps were done counts, any other does not."""
         epoch = self._epoch
-        if epoch is None:
+        if epoch is None or sys.is_finalizing():
             return
         if self._in_steps:
             self._clock.end_epoch()

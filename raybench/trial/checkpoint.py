@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
 from raybench.datasets.splits import Array
-from raybench.engines import Engine
 
 FOLDER = "checkpoints"
 """Folder of checkpoints, next to the folders of a trial's attempts."""
@@ -63,6 +62,16 @@ class Checkpoint:
     arrays: Mapping[str, Array]
 
 
+class Restorable(Protocol):
+    """A training whose state can be saved: an engine, or a loop of the user."""
+
+    def state(self) -> Mapping[str, Array]:
+        """The training state between two epochs."""
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Restore a state after a number of epochs; raise ValueError if it is not one of such a training."""
+
+
 class Checkpoints:
     """The checkpoints of one trial, for one of its attempts.
 
@@ -77,7 +86,7 @@ class Checkpoints:
         self._told: list[Event] = []
         self._gaps: list[int] = []
 
-    def resume(self, engine: Engine, ledger: Ledger) -> list[Event]:
+    def resume(self, engine: Restorable, ledger: Ledger) -> list[Event]:
         """Restore a built engine and the ledger from the last usable checkpoint.
 
         The time of this process so far was needed because the previous one was lost, and is charged to `checkpoint`.
@@ -117,7 +126,7 @@ class Checkpoints:
         ]
         return [resumed, *replayed]
 
-    def after(self, epoch: Event, engine: Engine, ledger: Ledger) -> None:
+    def after(self, epoch: Event, engine: Restorable, ledger: Ledger) -> None:
         """Make a checkpoint after an epoch, if one is due.
 
         Not called after the last epoch.

@@ -16,6 +16,7 @@ from raybench.core.ledger import Ledger
 from raybench.trial.launch_ranks import ranks_of, run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
+from raybench.trial.run_function import Send, run_function
 from raybench.trial.step_profile import kept_end, without_profile
 
 LONGEST, LONGEST_TRACEBACK = 4_000, 16_000
@@ -89,19 +90,30 @@ def _of_this_process(events: Iterator[Event]) -> Iterator[Event]:
         yield event
 
 
-def record(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
-    """Run an attempt or check; store each event on disk, then yield it.
+def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+    """Run an attempt or check; store each event on disk, then send it.
 
     A full disk does not end the trial, because the receiver of its events stores them too; the event of its end has a
     warning.
     """
-    work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
     keep_error = ""
-    for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
+    own_pid = os.getpid()
+
+    def store(event: Event) -> None:
+        nonlocal keep_error
+        if os.getpid() != own_pid:  # a process that the user's function has forked
+            os._exit(0)
         if keep_error and event["event"] == "trial_ended":
             event["warnings"].append(keep_error)
         try:
             append_event(Path(job.folder), event)
         except OSError as error:
             keep_error = f"its own record lacks events: {job.folder}: {error.strerror or error}"
-        yield shortened(event)
+        send(shortened(event))
+
+    if job.cell.has_own_loop and not job.check:
+        run_function(job, store, ledger, template_import)
+        return
+    work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
+    for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):
+        store(event)

@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -28,9 +28,11 @@ from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id
-from raybench.engines import BESIDE, PACKAGES, EngineParts, open_engine
+from raybench.engines import BESIDE, EngineParts, open_engine
 from raybench.engines.base import ProfilingEngine
 from raybench.engines.images import is_array
+from raybench.engines.user_loop import LOOP_PACKAGES
+from raybench.training.epoch_record import Diverged
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.evaluation import evaluate
 from raybench.trial.phase import BUILD, DATA, EVALUATE, PROFILE, TRAIN, Phase
@@ -49,8 +51,8 @@ MADE_AT_ONCE = 4 << 30
 A larger one is made batch by batch, under `input: host`."""
 
 
-class Diverged(Exception):
-    """The loss is not finite."""
+APPLIED = ("fp32", "tf32")
+"""Precisions that are set for a loop of the user; any other is its own affair."""
 
 
 def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) -> Iterator[Event]:
@@ -77,7 +79,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     modules = set(sys.modules)
     try:
         device = open_assigned(job)
-        yield events.trial_started(job.trial, job.attempt, **_opening(job, device))
+        yield events.trial_started(job.trial, job.attempt, **opening(job, device))
         recipe = Recipe.from_cell(job.cell)
         workload = workload_of(job)
         engine = open_engine(job.cell.framework, EngineParts(recipe, workload, device, ledger, job.seed))
@@ -129,15 +131,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
     except Diverged as exc:
         status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-        memory.remove_limit()
-        is_oom = _is_oom(exc, device)
-        error = describe_error(exc, phase.now, job)
-        status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
-        if info.file:
-            error["message"] += remedy(exc, info.file, job.code_folder)
-        if is_oom:
-            peak = device.peak_memory() if device else None
-            error = error | memory.describe(message_of(exc), peak, job.memory_limit)
+        status, error = failure(exc, device, phase, job)
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
@@ -163,6 +157,20 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         phase.enter(PROFILE)
         event = profile(cast(ProfilingEngine, engine), job.profile_steps, event, Path(job.folder))
     yield event
+
+
+def failure(exc: BaseException, device: Device | None, phase: Phase, job: Job) -> tuple[TrialStatus, dict[str, Any]]:
+    """The status of a trial that an exception ended, and its record."""
+    memory.remove_limit()
+    is_oom = _is_oom(exc, device)
+    error = describe_error(exc, phase.now, job)
+    status = TrialStatus.OOM if is_oom else TrialStatus.LOST if error.get("disk_full") else TrialStatus.FAILED
+    if job.workload["file"]:
+        error["message"] += remedy(exc, job.workload["file"], job.code_folder)
+    if is_oom:
+        peak = device.peak_memory() if device else None
+        error = error | memory.describe(message_of(exc), peak, job.memory_limit)
+    return status, error
 
 
 def _seconds_of(work: Callable[[], object]) -> float:
@@ -229,18 +237,22 @@ def open_assigned(job: Job) -> Device:
     planned, rank = job.cell.device, current_rank()
     devices = (planned.devices or 1) // rank.count
     threads = max(1, planned.threads // rank.count)
-    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices)
+    own_loop = job.cell.has_own_loop
+    assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices, own_loop)
     device = open_device(planned.kind, job.cell.framework, assignment)
     device.hide_others()
-    device.open(job.cell.settings.precision)
+    precision = job.cell.settings.precision
+    device.open("" if own_loop and precision not in APPLIED else precision)
     info = device.describe()
     if info.model != planned.model:
         raise RuntimeError(f"planned for {planned.model!r}, but this is {info.model!r}")
     return device
 
 
-def _opening(job: Job, device: Device) -> dict[str, Any]:
-    package = PACKAGES[job.cell.framework]
+def opening(job: Job, device: Device) -> dict[str, Any]:
+    """What the first event of a trial says of its process."""
+    package = LOOP_PACKAGES[job.cell.framework]
+    libraries = [package, *BESIDE.get(package, ()), *_distributions(job.cell.engine.libraries or ())]
     hardware = device.describe()
     return {
         "run": uuid4().hex,
@@ -251,7 +263,7 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
         "host": {"name": platform.node(), "boot": boot_id(), "kernel": platform.release(), "pid": os.getpid()},
         "versions": {
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in (package, *BESIDE.get(package, ()))},
+            **{name: metadata.version(name) for name in libraries},
             "raybench": __version__,
             **job.versions,
         },
@@ -263,6 +275,12 @@ def _opening(job: Job, device: Device) -> dict[str, Any]:
             "host_busy": job.host_busy,
         },
     }
+
+
+def _distributions(modules: Iterable[str]) -> list[str]:
+    """The distributions of modules."""
+    by_module = metadata.packages_distributions() if modules else {}
+    return [by_module[name][0] for name in modules if name in by_module]
 
 
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:

@@ -6,16 +6,18 @@ modules of its folder that it imports (`own_files.py`), and only the trial's own
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import linecache
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from raybench.core.cell import CellWorkload
+from raybench.core.cell import FUNCTION, CellWorkload
 from raybench.datasets import digests
 from raybench.datasets.paths import user_path
 from raybench.errors import DataError, WorkloadError
@@ -23,6 +25,7 @@ from raybench.workloads import builtin
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import OwnFiles, check_modules, collect, digest_of, put_on_path, read_regular
 from raybench.workloads.static_declaration import read_declaration
+from raybench.workloads.static_function import Parameter, TrainingFunction, is_function, read_function
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,9 @@ class WorkloadInfo:
         files: shipped files, by path below the file's folder, with their digests.
         elsewhere: modules outside of that folder that are not installed, with their digests.
         links: linked files and folders, by path below the file's folder, with their targets.
+        libraries: installed modules that a user's files import, by their top-level names.
+        function_line: the line of a training function in the file; None for a declared workload.
+        parameters: of the training function, by name.
     """
 
     name: str
@@ -68,6 +74,14 @@ class WorkloadInfo:
     files: Mapping[str, str] = field(default_factory=dict)
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+    function_line: int | None = None
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+    @property
+    def is_function(self) -> bool:
+        """Return whether it is a training function with a loop of its own."""
+        return self.function_line is not None
 
     @property
     def own_files(self) -> OwnFiles | None:
@@ -79,6 +93,8 @@ class WorkloadInfo:
 
     def identity(self) -> CellWorkload:
         """The part of a cell: its name, and its version or its files' digest."""
+        if self.is_function:
+            return CellWorkload(self.name, digest=str(self.digest), form=FUNCTION)
         return CellWorkload(self.name, digest=self.digest) if self.digest else CellWorkload(self.name, self.version)
 
     def data_digest(self, root: Path) -> str | None:
@@ -105,8 +121,9 @@ class WorkloadInfo:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the result of `to_json`."""
-        lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names")}
-        return cls(**{**value, **lists})
+        lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names", "libraries")}
+        parameters = {name: Parameter(**parameter) for name, parameter in value["parameters"].items()}
+        return cls(**{**value, **lists, "parameters": parameters})
 
 
 def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> WorkloadInfo:
@@ -160,7 +177,10 @@ def metric_names(text: str, base: Path) -> tuple[str, ...]:
     if not file:
         return builtin.get(text).metric_names
     path = base / user_path(file)
-    return read_declaration(read_regular(path), str(path), attribute).metric_names
+    content = read_regular(path)
+    if is_function(content, str(path), attribute):
+        return ()
+    return read_declaration(content, str(path), attribute).metric_names
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -174,7 +194,11 @@ def _parts(text: str) -> tuple[str, str]:
 def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], links: Iterable[str]) -> WorkloadInfo:
     path = base / user_path(file)
     try:
-        declared = read_declaration(read_regular(path), str(path), attribute)
+        content = read_regular(path)
+        if is_function(content, str(path), attribute):
+            function = read_function(content, str(path), attribute)
+            return _of_function(function, path, collect(path, files, links))
+        declared = read_declaration(content, str(path), attribute)
         own_files = collect(path, files, links)
     except OSError as error:
         hint = _near(path) if Path(str(error.filename)) == path else ""
@@ -198,6 +222,30 @@ def _read_file(file: str, attribute: str, base: Path, files: Iterable[str], link
         files=own_files.shipped,
         elsewhere=own_files.elsewhere,
         links=own_files.links,
+        libraries=tuple(sorted(own_files.libraries)),
+    )
+
+
+def _of_function(function: TrainingFunction, path: Path, own_files: OwnFiles) -> WorkloadInfo:
+    return WorkloadInfo(
+        name=function.name,
+        version=None,
+        digest=own_files.digest,
+        dataset=None,
+        data_files=(),
+        defaults={},
+        examples={},
+        held_out=0,
+        frameworks=(),
+        metric_names=(),
+        file=str(path),
+        attribute=function.name,
+        files=own_files.shipped,
+        elsewhere=own_files.elsewhere,
+        links=own_files.links,
+        libraries=tuple(sorted(own_files.libraries)),
+        function_line=function.line,
+        parameters=function.parameters,
     )
 
 
@@ -223,6 +271,35 @@ def load_workload(info: WorkloadInfo, code: Path) -> Workload:
     """
     if info.file is None:
         return builtin.get(info.name)
+    workload = _load(info, code)
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")
+    return replace(workload, name=info.name)
+
+
+def load_function(info: WorkloadInfo, code: Path) -> Callable[..., Any]:
+    """Load the training function in the process that trains.
+
+    Args:
+        info: the result of `read_reference`.
+        code: the snapshot of the user's files.
+
+    Raises:
+        WorkloadError: a file of the snapshot was changed, a module is not part of the cell, or the name is no function.
+        Exception: any exception of the user's file.
+    """
+    function = _load(info, code, as_module=True)
+    if not callable(function):
+        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(function).__name__}, not a function")
+    return function  # type: ignore[no-any-return]
+
+
+def _load(info: WorkloadInfo, code: Path, as_module: bool = False) -> Any:
+    """Run a user's file, and return what its attribute stands for.
+
+    Args:
+        as_module: import it by its own name, so that processes which the code starts can import it too.
+    """
     for name, digest in info.files.items():
         if digest_of((code / name).read_bytes()) != digest:
             raise WorkloadError(
@@ -230,12 +307,19 @@ def load_workload(info: WorkloadInfo, code: Path) -> Workload:
             )
     modules_before = set(sys.modules)
     put_on_path(code)
-    module = _run(code / Path(info.file).name, str(info.digest))
+    file = code / Path(str(info.file)).name
+    module = (as_module and _import(file)) or _run(file, str(info.digest))
     check_modules(info.elsewhere, code, modules_before)
-    workload = getattr(module, info.attribute, None)
-    if not isinstance(workload, Workload):
-        raise WorkloadError(f"{info.file}: {info.attribute} is a {type(workload).__name__}, not a raybench.Workload")
-    return replace(workload, name=info.name)
+    return getattr(module, info.attribute, None)
+
+
+def _import(file: Path) -> ModuleType | None:
+    """Import a file of the import path by its name; None if that is the name of another module."""
+    if not file.stem.isidentifier() or file.stem in sys.stdlib_module_names:
+        return None
+    sys.modules.pop(file.stem, None)
+    spec = importlib.util.find_spec(file.stem)
+    return importlib.import_module(file.stem) if spec and spec.origin == str(file) else None
 
 
 def _run(file: Path, digest: str) -> ModuleType:

@@ -93,12 +93,14 @@ class OwnFiles:
         shipped: paths below `root`, with `/`, and their digests; the workload file is one of them.
         elsewhere: modules that are not installed and not below `root`, by their full names, and their digests.
         links: paths below `root` that are links in the trial, and their targets.
+        libraries: installed modules that the files import, by their top-level names.
     """
 
     root: Path
     shipped: dict[str, str] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    libraries: set[str] = field(default_factory=set)
 
     @property
     def digest(self) -> str:
@@ -204,6 +206,8 @@ class _Imports:
         if parts[0] not in self._roots:
             self._roots[parts[0]] = self._root_of(parts[0])
         root = self._roots[parts[0]]
+        if root is None and parts[0] not in sys.stdlib_module_names and parts[0] not in ("", "raybench"):
+            self._found.libraries.add(parts[0])
         entries = []
         for count in range(1, len(parts) + 1) if root else ():
             assert root

@@ -16,6 +16,7 @@ from raybench import datasets
 from raybench.errors import DataError, WorkloadError, nearest
 from raybench.workloads.base import PARITY_TOLERANCE, Workload
 from raybench.workloads.own_files import parse
+from raybench.workloads.static_function import functions_in
 
 FIELDS = tuple(field.name for field in fields(Workload))
 SPLITS = ("train", "val")
@@ -54,6 +55,7 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
     assignments = _assignments(tree)
     workloads = [name for name, value in assignments.items() if _is_workload(value)]
     if attribute not in assignments:
+        workloads += functions_in(content, file)
         matches = get_close_matches(attribute, workloads, 1)
         hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(workloads) or 'no workload'}"
         problem = f"no top-level {attribute!r} in it" if attribute else "say which workload of it: file.py:name"

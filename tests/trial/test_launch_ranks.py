@@ -17,7 +17,7 @@ from raybench.core.job import Job
 from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.execution.inline import _events
+from raybench.execution.inline import run_job
 from raybench.results.epoch import over_ranks
 from raybench.trial.launch_ranks import _end_of_all
 from raybench.workloads import read_reference
@@ -197,7 +197,9 @@ def test_each_rank_has_an_equal_share_and_shares_a_core_where_there_are_too_few(
 
 
 def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
-    (told,) = _events(make_job(tmp_path, "learning", "devices"))
+    told_events = []
+    run_job(make_job(tmp_path, "learning", "devices"), told_events.append)
+    (told,) = told_events
     assert told["status"] == "failed"
     assert "2 replicas that are processes need a process of the trial's own" in told["error"]["message"]
 

@@ -14,13 +14,14 @@ from itertools import chain
 from statistics import median
 
 from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
+from raybench.analysis.diagnostics.effects import compare_effects
 from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, is_caution, kinds
 from raybench.analysis.statistics.change_point import BATCHES, slow_start
 from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
 from raybench.core.status import TrialStatus
 from raybench.results import timing
-from raybench.results.attempt import Attempt, Key
+from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.epoch import Epoch
 
 __all__ = ["Finding", "by_code", "diagnose_all", "finding_codes", "findings"]
@@ -92,9 +93,11 @@ def diagnose_all(
     """
     all_attempts = list(attempts)
     neighbours = concurrent_runs_of(all_attempts)
+    axes = list(axes)
     varied_axes = frozenset(axes)
+    effects = compare_effects(latest(all_attempts).values(), axes)
     findings_by_key = {
-        attempt.key: findings(attempt, Context(neighbours[attempt.key], drifts, apart or {}, varied_axes))
+        attempt.key: findings(attempt, Context(neighbours[attempt.key], drifts, apart or {}, varied_axes, effects))
         for attempt in all_attempts
     }
     completed = [attempt for attempt in all_attempts if attempt.status == TrialStatus.COMPLETED]

@@ -99,12 +99,15 @@ class Context:
         other_sessions: the observation for each attempt from a different session or software version than the run that
             it is compared with (`raybench.analysis.diagnostics.provenance`).
         axes: names of the axes of its grid.
+        effects: comparisons with runs that differ in one axis or in the seed (`raybench.analysis.diagnostics.effects`),
+            by attempt and code.
     """
 
     neighbours: ConcurrentRuns | None = None
     drifts: Iterable[Drift] = ()
     other_sessions: Mapping[Key, Observation] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()
+    effects: Mapping[Key, Mapping[str, Observation]] = field(default_factory=dict)
 
 
 Detector = Callable[["Attempt", Context], Iterable[Observation]]

@@ -12,6 +12,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
+from raybench.engines import PROBED
 from raybench.execution.jobs import check_job
 from raybench.planning.plan import WorkItem
 from raybench.results.attempt import Attempt
@@ -46,7 +47,7 @@ class Canaries:
         last_works: dict[str, WorkItem] = {}
         number = len(self._told)
         for work in todo:
-            if not work.check:
+            if not work.check and work.trial.cell.content.framework in PROBED:
                 group = digest(measure.subject(work.trial.cell.content))
                 last_works[group] = work
                 if repeats.get(group) != work.trial.repeat:

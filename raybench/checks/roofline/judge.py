@@ -124,7 +124,8 @@ def input_share(attempt: Attempt) -> float | None:
     """
     epochs = timing.steady_epochs(attempt)
     total_s = sum(map(timing.steady_seconds, epochs))
-    wait_s = sum(epoch.ledger.get("input_wait", 0.0) for epoch in epochs)
+    # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
+    wait_s = sum(epoch.device_s.get("input_wait", epoch.ledger.get("input_wait", 0.0)) for epoch in epochs)
     return wait_s / total_s if total_s > 0 else None
 
 

@@ -55,7 +55,7 @@ class Rooflines:
         if work.check:
             check = check_job(job, work, grid, {"subject": measure.subject(job.cell)})
             return replace(check, timeout=min(TIMEOUT, job.timeout or TIMEOUT))
-        evidence = self._known.get(measure.key(job.cell))
+        evidence = None if job.cell.has_own_loop else self._known.get(measure.key(job.cell))
         return replace(job, labels={**job.labels, "roofline": evidence}) if evidence else job
 
 

@@ -116,7 +116,7 @@ class DecayChecks:
         """
         if work.check:
             return check_job(job, work, grid, {"subject": measure.subject(job.cell)})
-        entry = self._known.get(measure.key(job.cell))
+        entry = None if job.cell.has_own_loop else self._known.get(measure.key(job.cell))
         if entry is None:
             return job
         proof, _ = entry

@@ -1,0 +1,176 @@
+"""Settings that had no effect, and training loops that did something else than the grid says.
+
+raybench's own loops do what the grid says, which its tests show; a loop of the user is only observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from raybench.analysis.diagnostics.finding import Context, Observation, detects
+from raybench.core.identity import canonical, leaves
+from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
+from raybench.core.status import TrialStatus
+from raybench.core.text import join_words
+from raybench.devices import hosted
+from raybench.planning.plan import format_value
+from raybench.results.attempt import Attempt, Key
+
+OPTIMIZER = ("weight_decay", "learning_rate")
+"""Axes that a step of an optimizer shows."""
+
+DISTINCT = 3
+"""Fewest different numbers that are the same in two runs by no coincidence: an accuracy alone may be that of chance."""
+
+Observations = Mapping[Key, Mapping[str, Observation]]
+
+
+def compare_effects(attempts: Iterable[Attempt], axes: Iterable[str]) -> Observations:
+    """Compare runs that differ in one axis, or in the seed alone.
+
+    Args:
+        attempts: of one grid.
+        axes: names of the axes of the grid.
+
+    Returns:
+        Observations by attempt and by the code of the finding.
+    """
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.cell and not run.cell.role.is_smoke]
+    observations: dict[Key, dict[str, Observation]] = {}
+
+    def note(code: str, group: Iterable[Attempt], says: str, remedy: str = "") -> None:
+        for run in group:
+            observations.setdefault(run.key, {}).setdefault(code, Observation(says, {"same": 1.0}, remedy=remedy))
+
+    for axis in axes:
+        in_optimizer, in_learning = axis in OPTIMIZER, axis in affecting(CONVERGENCE) or axis.startswith(PARAM)
+        if not in_optimizer and not in_learning:
+            continue
+        for group, values in _groups(runs, axis):
+            name, listed = short_name(axis), join_words([format_value(value) for value in values])
+            if in_optimizer and _same(group, _optimizers):
+                says = f"its optimizer has the same learning rate and weight decay with `{name}` {listed}"
+                note("optimizer_unchanged", group, says, f"pass `{name}` to the optimizer")
+            if in_learning and _same(group, _metrics):
+                note("no_effect", group, f"all its metrics are the same to the last digit with `{name}` {listed}")
+    for repeats in _by(runs, lambda run: run.cell_id).values():
+        seeds = {run.seed for run in repeats}
+        if len(seeds) > 1 and _same(repeats, _metrics):
+            note("seed_unused", repeats, f"all its metrics are the same to the last digit with {len(seeds)} seeds")
+    return observations
+
+
+def _groups(runs: Iterable[Attempt], axis: str) -> Iterator[tuple[list[Attempt], list[Any]]]:
+    """Yield runs of one repeat that differ in one axis alone, with their values on it."""
+    leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
+
+    def rest(run: Attempt) -> str:
+        others = {name: value for name, value in leaves(run.cell.to_json()) if name != leaf}
+        return canonical({"repeat": run.repeat, "cell": others})
+
+    for group in _by(runs, rest).values():
+        on_axis = [run.cell.leaves().get(leaf) for run in group]
+        values = list({canonical({"": value}): value for value in on_axis}.values())
+        if len(values) > 1:
+            yield group, values
+
+
+def _by(runs: Iterable[Attempt], key: Callable[[Attempt], str]) -> dict[str, list[Attempt]]:
+    groups: dict[str, list[Attempt]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def _same(group: Sequence[Attempt], values_of: Callable[[Attempt], Any]) -> bool:
+    """Return whether values are known in all runs, and the same."""
+    values = [values_of(run) for run in group]
+    return bool(values[0]) and all(value == values[0] for value in values)
+
+
+def _optimizers(run: Attempt) -> list[Any]:
+    """The optimizers of all epochs; empty if one is not known."""
+    optimizers = [list(epoch.optimizers) for epoch in run.epochs]
+    return optimizers if all(optimizers) else []
+
+
+def _metrics(run: Attempt) -> list[Any]:
+    """The metrics of all epochs; empty if they are too few to be the same by no coincidence."""
+    metrics = [dict(epoch.metrics) for epoch in run.epochs]
+    return metrics if len({value for each in metrics for value in each.values()}) >= DISTINCT else []
+
+
+@detects(
+    "optimizer_unchanged",
+    condition="in a training function the optimizer's learning rate and weight decay are the same for all values of "
+    "the axis `weight_decay` or `learning_rate`",
+    remedy="pass the setting to the optimizer",
+)
+def optimizer_unchanged(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect an axis that does not reach the optimizer."""
+    yield from _noted("optimizer_unchanged", attempt, context)
+
+
+@detects(
+    "no_effect",
+    condition="all metrics are the same to the last digit for all values of an axis that affects convergence",
+    remedy="look whether the setting is used; if it is meant to change only the speed, ignore this",
+)
+def no_effect(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect an axis without effect on what is learned."""
+    yield from _noted("no_effect", attempt, context)
+
+
+@detects(
+    "seed_unused",
+    condition="all metrics are the same to the last digit in repeats, which have different seeds",
+    remedy="seed all random generators with `trial.seed`, such as torch.manual_seed(trial.seed): the repeats then show "
+    "how much results vary",
+)
+def seed_unused(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect repeats that do not depend on their seeds."""
+    yield from _noted("seed_unused", attempt, context)
+
+
+def _noted(code: str, attempt: Attempt, context: Context) -> Iterator[Observation]:
+    observation = context.effects.get(attempt.key, {}).get(code)
+    if observation:
+        yield observation
+
+
+@detects(
+    "other_batch_size",
+    condition="in a training function the examples per step of the optimizer are not `batch_size`",
+    remedy="`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in "
+    "the function",
+)
+def other_batch_size(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect another number of examples per step of the optimizer than the grid says."""
+    batch = attempt.cell.settings.batch_size
+    if not attempt.cell.has_own_loop or not batch:
+        return
+    for epoch in attempt.full_epochs[:1]:
+        steps = epoch.optimizer_steps or epoch.steps
+        # The last batch of a pass may be smaller, and the last accumulated gradients are of fewer batches.
+        if steps and epoch.examples and not (steps - 1) * batch < epoch.examples <= steps * batch:
+            per_step = epoch.examples / steps
+            yield Observation(
+                f"a step of its optimizer had {per_step:.4g} examples, and `batch_size` is {batch}",
+                {"ratio": max(per_step / batch, batch / per_step)},
+            )
+
+
+@detects(
+    "accelerator_unused",
+    condition="in the first epoch of a training function no memory was allocated on its accelerator",
+    bias="none: it is that of another device",
+    did="allocated no memory on its accelerator",
+    measures="the host, not the accelerator",
+    remedy="move the model and the batches to `trial.device`",
+)
+def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a training loop that computes on the host."""
+    first = attempt.epochs[:1]
+    if attempt.cell.has_own_loop and first and first[0].memory_peak_bytes == 0 and not hosted(attempt.cell.device.kind):
+        yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})

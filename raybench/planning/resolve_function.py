@@ -1,0 +1,157 @@
+"""Resolve a point of the grid to a cell of the user's own training function.
+
+Its cell has the values of the function's parameters and what raybench itself applies, and no defaults of an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from typing import Any
+
+from raybench.config import DeviceProfile, GridSpec
+from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, Role
+from raybench.core.identity import SCHEMA
+from raybench.core.settings import DEFAULTS, PARAM, TRAINING, Settings
+from raybench.devices import hosted, loop_frameworks
+from raybench.engines.user_loop import LOOP_PACKAGES, recognise
+from raybench.planning import smoke
+from raybench.planning.node import Node
+from raybench.planning.placement import Placement, ResourceRequest
+from raybench.planning.resolve import Resolver
+from raybench.workloads import WorkloadInfo
+from raybench.workloads.static_function import SETTINGS as PASSED
+
+KEPT = frozenset({"epochs", "steps_per_epoch", "precision"})
+"""Settings that are part of the cell if they are given, whether they are parameters or not."""
+
+
+class FunctionResolver(Resolver):
+    """Turns points into cells of a training function."""
+
+    def __init__(
+        self,
+        spec: GridSpec,
+        info: WorkloadInfo,
+        nodes: Sequence[Node],
+        digest: str | None,
+        examples_there: Mapping[str, int],
+        isolation: str,
+    ) -> None:
+        super().__init__(spec, info, nodes, digest, examples_there, isolation)
+        defaults = {
+            name if name in PASSED else f"{PARAM}{name}": parameter.default
+            for name, parameter in info.parameters.items()
+            if parameter.known
+        }
+        self._below = {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | defaults | self._given
+        self._framework = recognise(info.libraries)
+
+    def _default_framework(self, kind: str) -> str:
+        return self._framework
+
+    def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
+        return None
+
+    def _profiling(self, resolved: Mapping[str, Any], content: Cell) -> dict[str, Any]:
+        return {}
+
+    def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
+        return ResourceRequest(
+            kind=profile.kind,
+            framework=resolved["framework"],
+            precision=resolved["precision"] if resolved.get("precision") in smoke.PRECISIONS else "fp32",
+            count=profile.count or 1,
+            cpus=resolved.get("cpus") or 0,
+            accelerator_type=profile.accelerator_type,
+            memory_gb=profile.memory_gb,
+            resources=tuple(sorted((profile.resources or {}).items())),
+            environment=self._spec.environment(profile),
+            own_loop=True,
+        )
+
+    def _content(
+        self,
+        profile: DeviceProfile,
+        resolved: Mapping[str, Any],
+        best_fit: Placement | None,
+        stand_in: Mapping[str, Any] | None = None,
+    ) -> Cell:
+        cpus: Any = best_fit.cpus if best_fit else resolved.get("cpus")  # None if no node fits
+        device = CellDevice(
+            kind=profile.kind,
+            model=best_fit.hardware.model if best_fit else profile.accelerator_type,
+            count=(best_fit.accelerators or best_fit.cpus) if best_fit else profile.count or 1,
+            replicas=1,
+            threads=resolved.get("threads") or cpus,
+        )
+        framework, parameters = resolved["framework"], self._info.parameters
+        version = ".".join(best_fit.framework_version.split(".")[:2]) if best_fit else None
+        values = {
+            name: parameter.converted(resolved[name]) for name, parameter in parameters.items() if name in resolved
+        }
+        params = {
+            name: parameter.converted(resolved[f"{PARAM}{name}"])
+            for name, parameter in parameters.items()
+            if f"{PARAM}{name}" in resolved
+        }
+        target = self._spec.target if self._spec.stop_at_target else None
+        return Cell(
+            data=CellData(name=self._info.name),
+            device=device,
+            engine=CellEngine(
+                name=framework, framework_version=version, libraries=self._libraries(framework, best_fit)
+            ),
+            framework=framework,
+            schema=SCHEMA,
+            settings=_settings(
+                {name: value for name, value in {**resolved, **values}.items() if name in KEPT or name in parameters},
+                target.model_dump(exclude_none=True) if target else None,
+            ),
+            warmup_epochs=resolved["warmup_epochs"],
+            workload=self._info.identity(),
+            params=params,
+            seed=self._spec.seed,
+            isolation=self._isolation,
+            role=Role(smoke=stand_in),
+        )
+
+    def _libraries(self, framework: str, best_fit: Placement | None) -> dict[str, str]:
+        """Versions of further libraries that the files import; unknown in another environment."""
+        if best_fit is None or best_fit.environment:
+            return {}
+        distributions = metadata.packages_distributions()
+        packages = {name: distributions[name][0] for name in self._info.libraries if name in distributions}
+        return {
+            name: ".".join(metadata.version(package).split(".")[:2])
+            for name, package in packages.items()
+            if package != LOOP_PACKAGES[framework]
+        }
+
+    def _cut(
+        self, name: str, profile: DeviceProfile, resolved: dict[str, Any]
+    ) -> tuple[DeviceProfile, dict[str, Any], dict[str, Any]]:
+        """Two steps on the host's cores, with the settings of the full cell."""
+        small = resolved | {"epochs": smoke.EPOCHS, "steps_per_epoch": 1, "threads": 1}
+        small |= {"warmup_epochs": min(resolved["warmup_epochs"], smoke.EPOCHS - 1)}
+        cores = max((node.cores for node in self._nodes), default=1)
+        small |= {"cpus": min(resolved["cpus"], cores)} if resolved.get("cpus") else {}
+        kinds = [profile.kind] if hosted(profile.kind) else ["cpu", "xla_cpu"]
+        unbound = {"accelerator_type": None, "memory_gb": None, "resources": None, "count": 1}
+        options = [
+            profile.model_copy(update=unbound | {"kind": kind})
+            for kind in kinds
+            if resolved["framework"] in loop_frameworks(kind)
+        ] or [profile]
+        chosen = next(
+            (each for each in options if isinstance(self._fit(self._need(each, small)), Placement)), options[0]
+        )
+        return chosen, small, smoke.original_values(name, (profile, resolved), (chosen, small), {})
+
+
+def _settings(values: Mapping[str, Any], target: Mapping[str, Any] | None) -> Settings:
+    """The settings of a cell that has these values only."""
+    given = {name: value for name, value in values.items() if name in TRAINING and value is not None}
+    further = {"stop_at_target": dict(target)} if target is not None else {}
+    return replace(UNKNOWN_SETTINGS, **given, further=further)

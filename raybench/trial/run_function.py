@@ -1,0 +1,280 @@
+"""A timed run of the user's own training function, from job to events."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raybench.core import events, memory
+from raybench.core.cell import PROCESS
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.ledger import Ledger
+from raybench.core.rank import current_rank
+from raybench.core.settings import MISSING
+from raybench.core.status import TrialStatus
+from raybench.datasets.splits import Array
+from raybench.devices import Device
+from raybench.engines.user_loop import open_loop
+from raybench.training.clock import TrainingClock
+from raybench.training.epoch_record import Diverged
+from raybench.training.trial import SavedState, Trial, TrialOptions, set_current
+from raybench.trial.checkpoint import Checkpoints
+from raybench.trial.phase import Phase
+from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
+from raybench.workloads import WorkloadInfo, own_files
+from raybench.workloads.lookup import load_function
+from raybench.workloads.static_function import SETTINGS as PASSED
+
+Send = Callable[[Event], object]
+
+OUTPUT = "output"
+"""Subfolder of the attempt's folder for files of the function."""
+
+OFFLINE = {"WANDB_MODE": "offline"}
+"""Environment variables under which other trackers send nothing while training is timed."""
+
+
+def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+    """Run one attempt of a training function, and send its events as `raybench.trial.run.run` yields them.
+
+    Events are sent from within the function, which therefore runs in the process's main thread.
+
+    Args:
+        job: the attempt.
+        send: receives each event.
+        ledger: the process's ledger, started when the process was; None: a new one.
+        template_import: seconds that loading the framework took before this process began.
+    """
+    ledger = ledger or Ledger()
+    device: Device | None = None
+    warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
+    info = WorkloadInfo.from_json(job.workload)
+    phase, checkpoints = Phase(Path(job.folder)), Checkpoints(job, warnings)
+    recorder: _Journal | None = None
+    status, error = TrialStatus.COMPLETED, None
+    modules, folder = set(sys.modules), Path.cwd()
+    code = _copy(info, job)
+    job = replace(job, code=str(code))
+    trial: Trial | None = None
+    try:
+        device = open_assigned(job)
+        send(
+            events.trial_started(
+                job.trial, job.attempt, **opening(job, device), form=job.cell.workload.form, clock="trial"
+            )
+        )
+        recorder = _Journal(job, send, device, ledger, checkpoints, warnings)
+        os.chdir(code)
+        _keep_others_offline(job)
+        function = load_function(info, code)
+        loop = open_loop(job.cell.framework, device)
+        clock = TrainingClock(ledger, device, loop, phase.enter)
+        trial = Trial(options_of(job), recorder, lambda: clock)
+        set_current(trial)
+        try:
+            function(trial, **arguments_of(info, job))
+        finally:
+            loop.close()
+        trial.finish()
+        error = _misuse(trial, info, job)
+        status = TrialStatus.FAILED if error else status
+        own_files.check_modules(info.elsewhere, code, modules)
+    except Diverged as exc:
+        status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
+    except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
+        status, error = failure(exc, device, phase, job)
+        error["message"] += _missing_file(exc, info)
+    finally:
+        set_current(None)
+        if trial:
+            trial.abandon()
+        os.chdir(folder)
+    if recorder:
+        recorder.flush(trial)
+    if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
+        checkpoints.remove()
+    sections, wall_s = ledger.close()
+    shutil.rmtree(code.parents[1], ignore_errors=True)
+    send(
+        events.trial_ended(
+            job.trial,
+            job.attempt,
+            status,
+            ledger=sections,
+            cpu=ledger.cpu(),
+            wall=wall_s,
+            template_import=round(template_import, 6),
+            warnings=warnings,
+            error=error,
+        )
+    )
+
+
+def _copy(info: WorkloadInfo, job: Job) -> Path:
+    """Copy the function's files to a folder of this attempt, which the function may write to."""
+    source = job.code_folder
+    destination = (
+        Path(tempfile.mkdtemp(prefix="raybench-")) / own_files.FOLDER / str(info.digest).removeprefix("sha256:")
+    )
+    contents = {name: (source / name).read_bytes() for name in info.files}
+    own_files.write(contents, info.links, destination)
+    return destination
+
+
+def _keep_others_offline(job: Job) -> None:
+    """Keep the trial's process from sending results elsewhere, which takes time."""
+    if job.cell.isolation == PROCESS:  # otherwise the process is the driver's
+        for name in [name for name in os.environ if name.startswith("MLFLOW_")]:
+            del os.environ[name]
+        os.environ.update(OFFLINE)
+
+
+def options_of(job: Job) -> TrialOptions:
+    """What a job's training is to do."""
+    settings, rank = job.cell.settings, current_rank()
+    return TrialOptions(
+        epochs=settings.epochs or None,
+        data_dir=Path(job.data_root),
+        output_dir=Path(job.folder).absolute() / OUTPUT,
+        replaces_count=job.cell.role.is_smoke,
+        steps_per_epoch=settings.steps_per_epoch or None,
+        target=job.target,
+        stop_at_target=job.cell.stop_at_target is not None,
+        seed=job.seed,
+        rank=rank.number,
+        world_size=rank.count,
+    )
+
+
+def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
+    """The keyword arguments of the function; those that are its defaults are left to it."""
+    cell = job.cell
+    others = {"framework": cell.framework, "threads": cell.device.threads}
+    arguments = {}
+    for name, parameter in info.parameters.items():
+        if name in PASSED:
+            value = others[name] if name in others else getattr(cell.settings, name)
+        else:
+            value = (cell.params or {}).get(name, MISSING)
+        if value is not MISSING and not (parameter.known and value == parameter.default):
+            arguments[name] = value
+    return arguments
+
+
+def _misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
+    """The error of a function that ended without what is needed of it, or None."""
+    message = None
+    if not trial.ended_epochs:
+        message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
+    elif job.target and job.target.metric not in trial.logged and not job.cell.role.is_smoke:
+        names = ", ".join(sorted(trial.logged)) or "nothing"
+        message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
+    if message is None:
+        return None
+    return {"type": "UsageError", "message": message, "phase": "train", "where": f"{info.file}:{info.function_line}"}
+
+
+def _missing_file(exc: BaseException, info: WorkloadInfo) -> str:
+    """The remedy for a relative path that exists in the user's folder and not in the copy of its files."""
+    name = exc.filename if isinstance(exc, FileNotFoundError) else None
+    if not isinstance(name, str) or Path(name).is_absolute():
+        return ""
+    original = Path(str(info.file)).absolute().parent / name
+    if not original.exists():
+        return ""
+    top = Path(name).parts[0]
+    return f"; {original} did not travel with the trial: add `files: [{name}]` or, for large data, `links: [{top}]`"
+
+
+class _Journal:
+    """Sends what a trial reports as events.
+
+    The event of the last epoch is sent at the end, as metrics may be logged after the loop.
+    """
+
+    def __init__(
+        self, job: Job, send: Send, device: Device, ledger: Ledger, checkpoints: Checkpoints, warnings: list[str]
+    ) -> None:
+        self._job, self._send, self._device, self._ledger = job, send, device, ledger
+        self._checkpoints, self._warnings = checkpoints, warnings
+        self._state: _UserState | None = None
+        self._last: Event | None = None
+
+    def begin(self, state: SavedState | None) -> int:
+        """Load the state of an earlier attempt, if there is one."""
+        if state is None:
+            if self._job.checkpoint_every:
+                self.warn("checkpoint_every was ignored: the function does not call trial.checkpoint(save, load)")
+            return 0
+        self._state = _UserState(state)
+        resumed = self._checkpoints.resume(self._state, self._ledger)
+        for event in resumed:
+            self._send(event)
+        return max(0, len(resumed) - 1)
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Send an epoch, and make a checkpoint if one is due."""
+        peak = self._device.peak_memory()
+        event = events.epoch_ended(self._job.trial, self._job.attempt, **fields, memory_peak_bytes=peak)
+        if not more:
+            self._last = event
+            return
+        self._send(event)
+        if self._state:
+            self._checkpoints.after(event, self._state, self._ledger)
+
+    def logged_later(self, metrics: Mapping[str, float]) -> None:
+        """Add metrics to the last epoch."""
+        if self._last:
+            self._last["metrics"] |= metrics
+
+    def warn(self, message: str) -> None:
+        """Add a caveat to the end of the trial."""
+        if message not in self._warnings:
+            self._warnings.append(message)
+
+    def flush(self, trial: Trial | None) -> None:
+        """Send the last epoch, with the evaluations after it."""
+        if self._last:
+            evaluations = trial.last_evaluations if trial else []
+            self._send(self._last | ({"evaluations": evaluations} if evaluations else {}))
+            self._last = None
+
+
+class _UserState:
+    """The state of a training in files that the user's functions write and read, as arrays of bytes."""
+
+    def __init__(self, functions: SavedState) -> None:
+        self._functions = functions
+
+    def state(self) -> Mapping[str, Array]:
+        """The content of each file that the user's function writes.
+
+        Raises:
+            ValueError: it writes none.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            self._functions.save(root / "state")
+            paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+            if not paths:
+                raise ValueError("the function that trial.checkpoint was given wrote nothing at its path")
+            return {path.relative_to(root).as_posix(): np.fromfile(path, np.uint8) for path in paths}
+
+    def restore(self, state: Mapping[str, Array], epochs: int) -> None:
+        """Write the files again, and let the user's function read them."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in state.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                content.tofile(path)
+            self._functions.load(Path(folder) / "state")

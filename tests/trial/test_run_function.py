@@ -1,0 +1,300 @@
+"""A training function from its grid file to the journal, in this process and in one of its own."""
+
+import json
+import textwrap
+
+import pytest
+from support.executors import ForkingExecutor
+
+from raybench.config import load_grid
+from raybench.core.ledger import SECTIONS
+from raybench.execution.inline import InlineExecutor
+from raybench.results.journal import JOURNAL
+from raybench.run import Options, run_grid
+
+TRAIN = """
+import numpy as np
+from helper import BATCHES
+
+def train(trial, *, batch_size: int, weight_decay: float = 0.0, hidden: int = 4, norm="batch", note=("a", 1)):
+    with trial.section("data"):
+        inputs = np.ones((BATCHES * batch_size, hidden))
+    for epoch in trial.epochs():
+        for batch in trial.steps(np.split(inputs, BATCHES)):
+            assert len(batch) == batch_size
+        with trial.evaluation():
+            accuracy = hidden / 100 + weight_decay + trial.seed / 1000
+        trial.log({"val/accuracy": accuracy, "train/loss": 1 / (epoch + 1)})
+    assert (norm, note) == ("batch", ("a", 1))
+    with trial.evaluation("test"):
+        trial.log({"test/accuracy": 0.5})
+"""
+GRID = "name: mine\nworkload: my.py:train\nbatch_size: 8\n"
+
+
+class Project:
+    def __init__(self, folder, server=None):
+        self.folder, self._server = folder, server
+        self.write("helper.py", "BATCHES = 5\n")
+
+    def write(self, name, text):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(textwrap.dedent(text))
+
+    def run(self, train=TRAIN, grid="", **options):
+        self.write("my.py", train)
+        self.write("grid.yaml", GRID + grid)
+        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
+        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
+        spec = load_grid(self.folder / "grid.yaml")
+        return run_grid(spec.as_smoke() if self.smoke else spec, executor, options=own)
+
+    smoke = False
+
+    def one(self, train=TRAIN, grid="epochs: 2\n", **options):
+        (attempt,) = self.run(train, grid, **options).latest.values()
+        return attempt
+
+    def events(self, kind, grid="mine"):
+        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path)
+
+
+def test_a_function_runs_with_the_grid_s_values(project):
+    attempt = project.one()
+    assert attempt.status == "completed", attempt.error
+    (started,) = project.events("trial_started")
+    assert (started["form"], started["clock"]) == ("function", "trial")
+    cell = started["cell"]
+    assert cell["settings"] == {"batch_size": 8, "epochs": 2, "weight_decay": 0.0}, "no defaults of an engine"
+    assert cell["params"] == {"hidden": 4, "norm": "batch", "note": ["a", 1]}
+    assert (cell["framework"], cell["workload"]["name"]) == ("none", "train")
+    first, last = project.events("epoch_ended")
+    assert (first["steps"], first["examples"]) == (5, 40)
+    assert first["metrics"] == {"val/accuracy": 0.04, "train/loss": 1.0}
+    assert last["metrics"] == {"val/accuracy": 0.04, "train/loss": 0.5, "test/accuracy": 0.5}
+    assert [each["name"] for each in last["evaluations"]] == ["val", "test"]
+    (ended,) = project.events("trial_ended")
+    assert set(ended["ledger"]) <= set(SECTIONS)
+    assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], rel=0.01, abs=0.005)
+    assert all(ended["ledger"][name] > 0 for name in ("setup", "data", "build", "train", "input_wait", "evaluate"))
+
+
+def test_params_are_axes_and_can_be_included_excluded_and_overridden(project):
+    grid = """
+    epochs: 1
+    params: {norm: batch}
+    axes: {params.hidden: [4, 8], weight_decay: [0, 0.5]}
+    exclude: [{params.hidden: 8, weight_decay: 0.5}]
+    include: [{params.hidden: 16, weight_decay: 0.25}]
+    baseline: {params.hidden: 4}
+    overrides: [{when: {params.hidden: 8}, set: {params: {hidden: 9}}}]
+    """
+    outcome = project.run(grid=textwrap.dedent(grid))
+    attempts = outcome.latest.values()
+    assert {attempt.status for attempt in attempts} == {"completed"}
+    accuracies = {
+        (attempt.cell.params["hidden"], attempt.cell.settings.weight_decay): attempt.metric("val/accuracy")
+        for attempt in attempts
+    }
+    assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (9, 0): 0.09, (16, 0.25): pytest.approx(0.41)}
+    labels = {attempt.label for attempt in attempts}
+    assert any("hidden=16" in label and "params" not in label for label in labels)
+
+
+def test_an_edit_of_a_file_that_it_imports_makes_another_cell(project):
+    first = project.one()
+    assert project.one().trial == first.trial
+    project.write("helper.py", "BATCHES = 6\n")
+    second = project.one()
+    assert (second.trial != first.trial, second.epochs[0].steps) == (True, 6)
+
+
+def test_it_runs_in_a_copy_of_its_files(project):
+    project.write("data/big.txt", "7")
+    project.write("words.txt", "a b")
+    train = """
+    from pathlib import Path
+    def train(trial, *, batch_size):
+        assert Path("words.txt").read_text() == "a b"
+        assert Path("data/big.txt").read_text() == "7"
+        Path("words.txt").write_text("changed")
+        (trial.output_dir / "mine.txt").write_text("kept")
+        for _ in trial.epochs():
+            batch_size
+    """
+    attempt = project.one(train, "epochs: 1\nfiles: [words.txt]\nlinks: [data]\nrepeats: 1\n")
+    assert attempt.status == "completed", attempt.error
+    assert (project.folder / "words.txt").read_text() == "a b"
+    (kept,) = project.folder.rglob("mine.txt")
+    assert kept.read_text() == "kept"
+
+
+def test_a_missing_relative_path_is_an_error_that_names_both(project):
+    project.write("data/words.txt", "a b")
+    train = """
+    def train(trial, *, batch_size):
+        open("data/words.txt")
+        for _ in trial.epochs():
+            batch_size
+    """
+    attempt = project.one(train)
+    assert attempt.status == "failed"
+    place = project.folder / "data" / "words.txt"
+    assert f"{place} did not travel with the trial: add `files: [data/words.txt]`" in attempt.error["message"]
+    assert "`links: [data]`" in attempt.error["message"]
+
+
+ERRORS = {
+    "exception": ("for _ in trial.epochs():\n    batch_size / 0", "ZeroDivisionError", 4, "division by zero"),
+    "no epoch": ("batch_size", "UsageError", 2, "ended without an epoch: write `for epoch in trial.epochs"),
+    "twice": ("list(trial.epochs())\nbatch_size\ntrial.epochs()", "RuntimeError", 5, "a second time"),
+    "early log": ("trial.log({'val/a': batch_size})", "RuntimeError", 3, "before the first epoch"),
+    "no number": ("for _ in trial.epochs():\n    trial.log({'val/a': [batch_size]})", "TypeError", 4, "not a list"),
+    "exit": ("import sys\nbatch_size\nsys.exit(3)", "SystemExit", 5, "called sys.exit(3)"),
+    "batch": ("for _ in trial.epochs():\n    list(trial.steps(['a'] * batch_size))", "ValueError", 4, "examples="),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_has_the_line_of_the_user_s_file(project, name):
+    body, kind, line, message = ERRORS[name]
+    attempt = project.one("\ndef train(trial, *, batch_size):\n" + textwrap.indent(body, "    ") + "\n")
+    assert attempt.status == "failed"
+    assert attempt.error["type"] == kind
+    assert message in attempt.error["message"]
+    assert attempt.error["where"] == f"{project.folder / 'my.py'}:{line}"
+
+
+def test_a_target_that_is_never_logged_is_an_error(project):
+    attempt = project.one(grid="epochs: 1\ntarget: {metric: val/f1, at_least: 0.5}\n")
+    assert attempt.status == "failed"
+    assert (
+        "'val/f1' was never logged; trial.log had test/accuracy, train/loss, val/accuracy" in attempt.error["message"]
+    )
+
+
+def test_training_stops_at_the_target(project):
+    attempt = project.one(grid="epochs: 9\ntarget: {metric: train/loss, at_most: 0.4}\nstop_at_target: true\n")
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 3)
+
+
+def test_an_epoch_with_a_loss_that_is_not_finite_is_recorded_and_ends_the_trial(project):
+    train = TRAIN.replace("1 / (epoch + 1)", 'float("nan") if epoch else 1.0')
+    attempt = project.one(train, "epochs: 3\n")
+    assert attempt.status == "diverged"
+    assert attempt.error["message"] == "train/loss is nan in epoch 2"
+    assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
+
+
+def test_no_memory_is_oom(project):
+    attempt = project.one(TRAIN.replace("accuracy = ", "raise MemoryError; accuracy = "))
+    assert (attempt.status, attempt.error["phase"]) == ("oom", "evaluate")
+
+
+def test_epochs_may_stand_in_the_loop_alone(project):
+    attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(3)"), "")
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 3), attempt.error
+    assert "epochs" not in project.events("trial_started")[0]["cell"]["settings"]
+
+
+def test_a_fractional_number_of_epochs_and_steps_per_epoch(project):
+    attempt = project.one(grid="epochs: 1.5\nsteps_per_epoch: 4\n")
+    assert [epoch.steps for epoch in attempt.epochs] == [4, 2]
+    assert len(attempt.full_epochs) == 1
+
+
+def test_a_smoke_run_takes_two_steps(project):
+    project.smoke = True
+    attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(30)"), "epochs: 30\n")
+    assert attempt.status == "completed", attempt.error
+    assert [epoch.steps for epoch in attempt.epochs] == [1, 1]
+    assert attempt.cell.role.smoke["epochs"] == 30
+
+
+RESUMABLE = """
+import json, os, signal
+from pathlib import Path
+
+def train(trial, *, batch_size):
+    state = {"sum": 0}
+    def load(path):
+        state.update(json.loads(path.read_text()))
+    trial.checkpoint(lambda path: path.write_text(json.dumps(state)), load)
+    for epoch in trial.epochs():
+        state["sum"] += epoch
+        for batch in trial.steps([[batch_size]] * 2, examples=1):
+            pass
+        mark = Path(__file__).parents[0] / "marks" / "died"
+        if epoch == 2 and not mark.exists():
+            mark.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        trial.log({"train/loss": state["sum"]})
+"""
+
+
+@pytest.mark.slow
+def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    (tmp_path / "marks").mkdir()
+    attempt = project.one(RESUMABLE, "epochs: 4\ncheckpoint_every: 1\nlinks: [marks]\n")
+    assert attempt.status == "completed", attempt.error
+    assert attempt.attempt == 2
+    assert attempt.gaps == (2,)
+    assert [epoch.metrics["train/loss"] for epoch in attempt.epochs] == [0, 1, 3, 6]
+
+
+def test_checkpoint_every_without_functions_is_a_warning(project):
+    attempt = project.one(grid="epochs: 1\ncheckpoint_every: 1\n")
+    assert "checkpoint_every was ignored: the function does not call trial.checkpoint(save, load)" in attempt.warnings
+
+
+TORCH = """
+import torch
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        return torch.ones(3), index % 2
+
+def train(trial, *, batch_size: int, weight_decay: float = 0.0, threads: int = 1):
+    torch.manual_seed(trial.seed)
+    assert torch.get_num_threads() == threads
+    model = torch.nn.Linear(3, 2).to(trial.device)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, weight_decay=weight_decay)
+    loader = torch.utils.data.DataLoader(Data(), batch_size, num_workers=2)
+    for epoch in trial.epochs():
+        for inputs, targets in trial.steps(loader):
+            loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        trial.log({"train/loss": loss})
+"""
+
+
+@pytest.mark.slow
+def test_a_torch_loop_with_loader_processes_in_a_process_of_its_own(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    attempt = project.one(TORCH, "epochs: 2\nweight_decay: 0.01\nthreads: 1\n")
+    assert attempt.status == "completed", attempt.error
+    assert attempt.cell.framework == "torch"
+    for event in project.events("epoch_ended"):
+        assert (event["steps"], event["optimizer_steps"], event["examples"]) == (4, 4, 32)
+        assert event["optimizers"] == [{"class": "SGD", "lr": 0.1, "weight_decay": 0.01}]
+        assert event["ledger"]["input_wait"] > 0
+
+
+@pytest.mark.slow
+def test_a_function_that_takes_too_long_is_a_timeout(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    train = "import time\n" + TRAIN.replace("accuracy = hidden", "time.sleep(60); accuracy = hidden")
+    attempt = project.one(train, "epochs: 1\ntimeout: 2\n")
+    assert (attempt.status, attempt.error["phase"]) == ("timeout", "evaluate")
