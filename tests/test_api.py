@@ -210,7 +210,7 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
     [
         (
             lambda: raybench.run_grid("quickstrt.yaml"),
-            "quickstrt.yaml: there is no such file; did you mean quickstart.yaml?",
+            "quickstrt.yaml: no such file; did you mean quickstart.yaml?",
         ),
         (lambda: raybench.run_grid({"name": "g"}), "grid: workload: "),
         (
@@ -235,7 +235,7 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
         (lambda: raybench.report("quickstart", "no/such/folder.html"), "cannot be written: No such file or directory"),
         (
             lambda: raybench.report("quickstart", baseline={"batch_size": 31}),
-            "batch_size of quickstart is never 31; there are 32, 128",
+            "batch_size of quickstart is never 31; use one of 32, 128",
         ),
         (
             lambda: raybench.load("raybench-results").comparison("devise"),
@@ -247,7 +247,7 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
         ),
         (
             lambda: raybench.load("raybench-results").plot.speedup("batch_size", 31),
-            "batch_size of quickstart is never 31; there are 32, 128",
+            "batch_size of quickstart is never 31; use one of 32, 128",
         ),
         (lambda: raybench.load("raybench-results").plot.time_and_cost(), "no device of the grid has a price_per_hour"),
         (lambda: raybench.load("published:resnet63").comparison("device"), "resnet63 is a published result"),

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from raybench.analysis.comparison import PlannedCell
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
-from raybench.results.executions import ENDED, PLAN, read_execution
+from raybench.results.executions import PLAN
 from raybench.results.history import GridHistory
 from raybench.results.parsing import valid_values_in
 
@@ -96,9 +96,8 @@ def to_dict(request: GridRequest) -> dict[str, Any]:
 
 def latest_request(history: GridHistory) -> GridRequest | None:
     """Return the latest readable request of a grid, or None."""
-    for event in reversed(history.of_kind(ENDED)):
-        summary = read_execution(history.folder, event)
-        request = _wanted(summary.files) if summary else None
+    for summary in history.executions():
+        request = _wanted(summary.files)
         if request:
             return request
     return None

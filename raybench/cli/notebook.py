@@ -8,7 +8,6 @@ from importlib import import_module
 from io import StringIO
 from typing import Any
 
-from rich.console import Console
 from rich.control import Control
 from rich.live import Live
 
@@ -82,7 +81,7 @@ def _rendered(*objects: Any, **options: Any) -> tuple[str, str]:
 
 def progress_display() -> ProgressListener:
     """Return the display for where this process runs: a notebook, a terminal, or plain lines."""
-    return Display(NotebookConsole(_cell_output()) if Console().is_jupyter else None)
+    return Display(NotebookConsole(_cell_output()) if Terminal().is_jupyter else None)
 
 
 def _cell_output() -> Show:

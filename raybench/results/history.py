@@ -12,6 +12,7 @@ from raybench.core.events import EVENTS, Event
 from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt, Key, apply_event
+from raybench.results.executions import ENDED, Summary, read_execution
 from raybench.results.journal import (
     JOURNAL,
     Journal,
@@ -51,6 +52,7 @@ class GridHistory:
         self.damaged_lines: list[int] = []
         self.warnings: list[str] = []
         self._lock = Lock()
+        self._executions: dict[str, Summary | None] = {}
         for event in told:
             self.take(event)
 
@@ -116,6 +118,16 @@ class GridHistory:
         with self._lock:
             self.events.append(event)
             apply_event(self.attempts, event)
+
+    def executions(self) -> Iterator[Summary]:
+        """The executions with a valid summary, the last first; a file of one is read at most once."""
+        for event in reversed(self.of_kind(ENDED)):
+            name = str(event.get("folder"))
+            if name not in self._executions:
+                self._executions[name] = read_execution(self.folder, event)
+            summary = self._executions[name]
+            if summary:
+                yield summary
 
     def of_kind(self, kind: str) -> list[Event]:
         """The events of one kind, in order."""

@@ -9,7 +9,7 @@ from typing import Any
 from raybench.analysis.grid_request import latest_request
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt
-from raybench.results.executions import EFFECTIVE, ENDED, PLAN, read_execution
+from raybench.results.executions import EFFECTIVE, PLAN
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
 from raybench.sources.result_tables import GridSource, Record
@@ -74,9 +74,8 @@ def _last_files(history: GridHistory) -> dict[str, Any]:
 
     Empty if there is none.
     """
-    for event in reversed(history.of_kind(ENDED)):
-        summary = read_execution(history.folder, event)
-        if summary and any(summary.files):
+    for summary in history.executions():
+        if PLAN in summary.files or EFFECTIVE in summary.files:
             return {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
     return {}
 
