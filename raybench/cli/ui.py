@@ -35,6 +35,8 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "true",
     # The runner of background jobs, which raybench does not use, takes long to start and ends with tracebacks.
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    # A line for each request would hide the addresses of the tables.
+    "UVICORN_LOG_LEVEL": "warning",
 }
 
 MOST = 5
@@ -80,8 +82,7 @@ def command(results: Path, tracking_uri: str | None, host: str, port: int, login
         raise UsageError("--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'")
     _check_free(host, port)
     server = f"http://{host}:{port}"
-    # Without the query the link would open MLflow's pages for language models.
-    say(f"MLflow UI on {server}/#/experiments?workflowType=machine_learning (Ctrl-C ends it); store: {store}")
+    say(f"Starting the MLflow UI on {server} (Ctrl-C ends it); store: {store}")
     password = secrets.token_urlsafe(12) if login else ""
     say(LOGIN.format(user=USER, password=password) if login else NO_LOGIN)
     if not _is_loopback(host):
@@ -171,11 +172,15 @@ def _experiments(server: str, password: str) -> list[dict[str, Any]]:
 
 
 def tables(server: str, experiments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines with the address of each grid's table, in its saved view."""
+    """Lines with the address of each grid's table in its saved view, then that of all grids."""
     grids = [entry for entry in experiments if any(tag["key"] == SAVED_VIEW for tag in entry.get("tags", ()))]
-    query = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
-    lines = [f"{entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{query}" for entry in grids[:MOST]]
-    return [*lines, *([f"and {len(grids) - MOST} more"] if len(grids) > MOST else [])]
+    kind = "workflowType=machine_learning"  # without it, MLflow opens its pages for language models
+    lines = [
+        f"Runs of {entry['name']}: {server}/#/experiments/{entry['experiment_id']}/runs?{kind}&viewStateShareKey={VIEW}"
+        for entry in grids[:MOST]
+    ]
+    further = f" ({len(grids) - MOST} more)" if len(grids) > MOST else ""
+    return [*lines, f"All grids{further}: {server}/#/experiments?{kind}"]
 
 
 def in_a_browser(store: Store) -> str:

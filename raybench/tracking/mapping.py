@@ -127,7 +127,7 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
     }
     # Pixels, wide enough for whole names: by default the part that distinguishes a grid's runs is cut off.
     widths = {"attributes.`Run Name`": 270, "runDateAndNestInfo": 130}
-    widths |= {column: 12 + 7 * len(name) for column, name in names.items()}
+    widths |= {column: 32 + 7 * len(name) for column, name in names.items()}
     state = {
         "orderByKey": f"metrics.`{VIEW_METRICS[0]}`",
         "orderByAsc": True,

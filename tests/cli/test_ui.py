@@ -69,7 +69,8 @@ def test_each_grid_has_a_link_to_its_table_of_runs():
     grids = [{"name": f"g{number}", "experiment_id": str(number), "tags": tags} for number in range(1, 8)]
     first, *_, last = tables("http://127.0.0.1:5000", [{"name": "Default", "experiment_id": "0"}, *grids])
     link = "http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=raybench"
-    assert (first, last) == (f"g1: {link}", "and 2 more")
+    every = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
+    assert (first, last) == (f"Runs of g1: {link}", f"All grids (2 more): {every}")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes as Linux shows them")
@@ -95,10 +96,11 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, s
         )
         assert b'"digits"' in found
         store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
-        link = f"http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning"
-        assert said.read_text().startswith(f"MLflow UI on {link} (Ctrl-C ends it); store: {store}\n")
-        table = f"digits: http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning"
+        link = f"http://127.0.0.1:{port}"
+        assert said.read_text().startswith(f"Starting the MLflow UI on {link} (Ctrl-C ends it); store: {store}\n")
+        table = f"Runs of digits: {link}/#/experiments/1/runs?workflowType=machine_learning"
         wait_for_text(said, f"\n{table}&viewStateShareKey=raybench\n")
+        assert "GET /" not in said.read_text(), "no line for each request"
         (mlflow,) = children(server.pid)
         assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"
         environment = Path(f"/proc/{mlflow}/environ").read_text().split("\0")
