@@ -118,7 +118,8 @@ def run_grid(
     spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set")
     cells = selection([f"{axis}={format_value(value)}" for axis, value in (where or {}).items()], spec, "where")
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
-    outcome = run(spec, make_executor(address, inline), progress_display() if progress else None, options)
+    view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None
+    outcome = run(spec, make_executor(address, inline), view, options)
     if outcome.interrupted:
         raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")
     return Results([of_history(spec.name, outcome.history)], [outcome.report])

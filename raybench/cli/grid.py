@@ -94,7 +94,7 @@ def command(
         return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)
     executor = make_executor(address, inline)  # measures the load of other programs during the slow imports
     from raybench.cli.end_view import show_end
-    from raybench.cli.live import Display
+    from raybench.cli.notebook import progress_display
     from raybench.run import DEFAULT_STORE, Options, run_grid
 
     options = Options(
@@ -106,8 +106,7 @@ def command(
         strict=strict,
         checks=not no_checks,
     )
-    services = [name for name, is_used in (("Ray", not inline), ("MLflow", not no_tracking)) if is_used]
-    display = Display(services=services)
+    display = progress_display(ray=not inline, mlflow=not no_tracking)
     if not timing:
         outcome = run_grid(spec, executor, display, options)
         show_end(outcome)

@@ -79,9 +79,14 @@ def _rendered(*objects: Any, **options: Any) -> tuple[str, str]:
     return page.export_html(clear=False, inline_styles=True, code_format="{code}"), page.export_text()
 
 
-def progress_display() -> ProgressListener:
-    """Return the display for where this process runs: a notebook, a terminal, or plain lines."""
-    return Display(NotebookConsole(_cell_output()) if Terminal().is_jupyter else None)
+def progress_display(ray: bool, mlflow: bool) -> ProgressListener:
+    """Return the display for where this process runs: a notebook, a terminal, or plain lines.
+
+    Args:
+        ray, mlflow: whether these are started before the first trial.
+    """
+    services = [name for name, is_used in (("Ray", ray), ("MLflow", mlflow)) if is_used]
+    return Display(NotebookConsole(_cell_output()) if Terminal().is_jupyter else None, services)
 
 
 def _cell_output() -> Show:

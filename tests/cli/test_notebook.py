@@ -37,18 +37,18 @@ def test_a_grid_in_one_output_that_is_redrawn(digits, tmp_path, display, cell, m
     try:
         for event in (
             events.trial_started(trial.trial_id, 1, cell=trial.cell.content.to_json(), label="<first>"),
-            events.trial_ended(trial.trial_id, 1, "completed"),
+            events.trial_ended(trial.trial_id, 1, "failed", error={"type": "ValueError", "message": "<no>"}),
         ):
             history.take(event)
             display.event(event)
         display.warn("a <b>warning</b>")
         text, html = cell[-1]
-        assert "trials" in text and "completed" in text and "a <b>warning</b>" in text
+        assert "1/2 trials" in text and "Trial failed" in text and "<no>" in text and "a <b>warning</b>" in text
         assert "a &lt;b&gt;warning" in html and "<b>" not in html and "\x1b" not in html + text
     finally:
         display.end()
     text, _ = cell[-1]
-    assert "completed" in text and not re.search(r"\d/\d trials", text), "the bar is gone, the lines stay"
+    assert "Trial failed" in text and not re.search(r"\d/\d trials", text), "the bar is gone, the lines stay"
 
 
 def test_a_redraw_without_news_waits(display, cell):
