@@ -142,8 +142,8 @@ def test_mlflow_can_be_made_anew_from_the_journal(whole, tmp_path, migrated_data
     anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
     first, second = (str(sync(GridHistory.read(outcome.journal), anew, "digits")) for _ in range(2))
     assert (first, second) == (
-        "2 runs created, 0 brought up to date, 0 unchanged; the journal brought up to date",
-        "0 runs created, 0 brought up to date, 2 unchanged",
+        "2 runs created, 0 updated, 0 unchanged; journal updated",
+        "0 runs created, 0 updated, 2 unchanged",
     )
     assert runs_in(anew) == runs_in(outcome.store)
 

@@ -76,7 +76,7 @@ def group() -> None:
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise UsageError("the current folder was deleted: change to another one (`cd`) and try again") from None
+        raise UsageError("The current folder was deleted; change to another one (`cd`) and try again.") from None
 
 
 REDELIVERY = 0.02
@@ -121,7 +121,7 @@ def main() -> None:
     status = _run()
     failure = streams.end()
     if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: the reader has ended
-        say(f"standard output is not complete: {failure.strerror}", err=True)
+        say(f"The output is incomplete: {failure.strerror}.", err=True)
     # A grid keeps its results in files, so its display may fail; for other commands the output is the result.
     sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
 
@@ -144,6 +144,6 @@ def _run() -> int:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        say(f"{error}. Make room there, or name another temporary folder with TMPDIR.", err=True)
+        say(f"{error}. Free disk space, or choose another temporary folder with TMPDIR.", err=True)
         return 1
     return status if isinstance(status, int) else 0

@@ -82,9 +82,9 @@ def command(
     from raybench.config import load_grid
 
     if smoke and find_max_batch:
-        raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
+        raise UsageError("--smoke and --find-max-batch exclude each other; use one of them")
     if no_tracking and tracking_uri:
-        raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     spec = opt.cut(load_grid(file, opt.all_changes(changes, repeats, synthetic_data)), smoke)
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:

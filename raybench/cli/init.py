@@ -35,7 +35,9 @@ def command(folder: Path, force: bool) -> None:
                 say(f"kept     {target}")
                 continue
             target.write_bytes(source.read_bytes())
-            say(f"written  {target}")
+            say(f"wrote    {target}")
     except OSError as error:
-        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+        raise UsageError(
+            f"Cannot write to {error.filename or folder}: {error.strerror}. Choose another folder."
+        ) from None
     say(f"Next: raybench grid {folder / 'quickstart.yaml'}")

@@ -91,7 +91,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise UsageError(f"{option} {text}: say {form}, such as {option} {example}")
+            raise UsageError(f"{option} {text}: use {form}, such as {option} {example}")
         values[name] = value
     return values
 
@@ -124,9 +124,9 @@ def _print_tables(parity: Parity) -> None:
             table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
         console.print(table)
     for framework, environment in parity.environments.items():
-        say(f"{framework} is not installed beside raybench: it ran in environment {environment}", err=True)
+        say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
     for framework, reason in parity.missing.items():
-        say(f"{framework}: not compared: {reason}", err=True)
+        say(f"{framework} was not compared: {reason}", err=True)
 
 
 def _print_json(parity: Parity) -> None:

@@ -35,7 +35,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     if unknown or not recorded:
         problem = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
         matches = get_close_matches(unknown[0], recorded, n=1) if unknown else []
-        hint = f"; did you mean {matches[0]}?" if matches else f"; it has {', '.join(recorded)}" if recorded else ""
+        hint = f"; did you mean {matches[0]}?" if matches else f"; use one of {', '.join(recorded)}" if recorded else ""
         raise UsageError(f"{problem} in {results}{hint}")
     store = resolve(results, tracking_uri)
     with locked(results, "raybench sync"):

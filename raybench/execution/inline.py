@@ -26,7 +26,7 @@ from raybench.trial.record import failure_event, record
 def _events(job: Job) -> Iterator[Event]:
     count = ranks_of(job.cell)
     if count > 1:
-        message = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
+        message = f"{count} replicas in separate processes cannot run with --inline; set replication: grouped"
         return iter([failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"})])
     return record(job)
 
@@ -38,10 +38,7 @@ class InlineExecutor:
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
-        refused = {
-            key: Interpreter(problem=f"trials in this process cannot run in {environment_label(key)}")
-            for key in environments
-        }
+        refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}
         return [replace(probe_node(), environments=refused)]
 
     def host_load(self) -> HostLoad | None:

@@ -88,7 +88,7 @@ def test_what_is_no_file_in_place_of_the_journal_is_one_message(raybench, digits
     journal.unlink()
     getattr(os, make)(journal)
     what = "a folder" if make == "mkdir" else "not a regular file"
-    says = f"{journal}: is {what}, and no journal of raybench; move it away, and run the command again"
+    says = f"{journal}: is {what}, not a journal of raybench; move it away and run the command again"
     short = says.removeprefix(f"{results.parent}/")
     for command in (("plan", digits), ("report", digits), ("report", "digits"), ("grid", digits, "--no-tracking")):
         said = raybench(*command, *(["--inline"] if command[0] != "report" else []))

@@ -67,4 +67,4 @@ def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(grid, gpus):
 def test_it_is_one_question_at_a_time(raybench, gpus):
     said = raybench("grid", gpus, "--smoke", "--find-max-batch")
     assert said.status == 2
-    assert said.lines == ["--smoke and --find-max-batch ask for different things; give one of them"]
+    assert said.lines == ["--smoke and --find-max-batch exclude each other; use one of them"]

@@ -245,7 +245,7 @@ def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
     monkeypatch.setattr(memory_guard, "BELOW_RAY", memory_guard.OF_RAY - (1 - free / total) - (1 << 30) / total)
     *_, last = template.run(make_job(tmp_path, "growing", timeout=300))
     assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("oom", "OutOfMemory", "train")
-    assert "of its node's" in last["error"]["message"]
+    assert "of the node's" in last["error"]["message"]
     assert last["error"]["peak_bytes"] > 200 << 20
     monkeypatch.undo()
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"

@@ -133,7 +133,7 @@ def test_what_is_there_is_not_uploaded_again(own_store, results, in_parts):
     files = {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]}
     assert first.parts == len(files) > 5 and "the journal brought up to date" in str(first)
     again = sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once")
-    assert str(again) == "0 runs created, 0 brought up to date, 5 unchanged"
+    assert str(again) == "0 runs created, 0 updated, 5 unchanged"
     assert {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]} == files
     with Journal(folder / "once" / JOURNAL) as journal:
         executions.write_execution(journal, execution(3))
@@ -254,7 +254,7 @@ def test_what_is_no_store_is_said_in_one_line(tmp_path):
     other = tmp_path / "other.db"
     sqlite3.connect(other).execute("create table t (a)")
     before = other.read_bytes()
-    with pytest.raises(StoreError, match="it is a database of another program"):
+    with pytest.raises(StoreError, match="the database belongs to another program"):
         raybench.load(other)
     assert other.read_bytes() == before
     (tmp_path / "noise.db").write_bytes(b"noise" * 1000)
