@@ -61,15 +61,15 @@ UI through `ssh -L`."""
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("raybench-results"),
-    help="The results folder.",
+    help="Folder of the results.",
     show_default=True,
 )
-@click.option("--tracking-uri", metavar="URI", help="The MLflow store, where it is not the results folder's own.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="The port to listen on.")
-@click.option("--login", is_flag=True, help="Ask for a password, which is new each time. Needs mlflow[auth].")
+@click.option("--tracking-uri", metavar="URI", help="MLflow store, if it is not in the results folder.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
+@click.option("--login", is_flag=True, help="Require a password, new at each start. Needs mlflow[auth].")
 def command(results: Path, tracking_uri: str | None, host: str, port: int, login: bool) -> int:
-    """Serve the MLflow UI on the store that `raybench grid` writes to, until Ctrl-C."""
+    """Open the MLflow UI with the runs of `raybench grid`; Ctrl-C stops it."""
     store = resolve(results, tracking_uri)
     if is_server(store.uri):
         say(f"The runs are on an MLflow server: open {in_a_browser(store)} in a browser.")

@@ -66,9 +66,9 @@ def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable
     assert asked == ["digits_cnn", [], {"torch_xla": "xla", "tensorflow": "~/tf"}, 128, {"side": 32, "deep": True}]
     assert said.status == 1
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert "digits_cnn: tensorflow against torch, batches of 128: the same" in rows
+    assert "digits_cnn: tensorflow against torch, batches of 128: same" in rows
     assert "outputs 5.2e-08 0.0001 same" in rows
-    assert "digits_cnn: torch_xla against torch, batches of 128: not the same" in rows
+    assert "digits_cnn: torch_xla against torch, batches of 128: different" in rows
     assert "outputs 0.021 0.0001 differs" in rows
     assert "layers – 0 differs layer 3 with weights: 2.1 against 7" in rows
 

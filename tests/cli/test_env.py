@@ -26,19 +26,19 @@ def states(raybench):
 
 
 def test_without_a_terminal_a_long_step_says_that_it_goes_on(capsys):
-    with _Progress("building xla", every=0.01) as progress:
+    with _Progress("Building xla", every=0.01) as progress:
         progress.tell("step 2 of 3: Downloading torch-2.9.1.whl (900 MB)")
         deadline = time.monotonic() + 60
         lines = []
         while len(lines) < 4 and time.monotonic() < deadline:
             lines += capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["building xla …", "step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"]
+    assert lines[:2] == ["Building xla …", "step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"]
     assert lines[3] == "0 s, step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"
 
 
 @pytest.mark.slow
 def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
-    assert raybench("env", "list").lines[0] == f"environments in {tmp_path / 'environments'}"
+    assert raybench("env", "list").lines[0] == f"Environments in {tmp_path / 'environments'}"
     before = states(raybench)
     assert list(before) == ["xla", "tpu", "tensorflow", "nothing"]
     assert "not built" in before["nothing"]
@@ -47,7 +47,7 @@ def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert made.status == 0
     steps = [line for line in made.err.splitlines() if not re.match(r"\d+ s, ", line)]
     assert steps == [
-        "building nothing …",
+        "Building nothing …",
         "step 1 of 3: creating a virtual environment",
         "step 2 of 3: pip installs pip",
         "step 3 of 3: checking the installed packages",

@@ -32,7 +32,7 @@ def test_devices_are_this_machines_and_the_environments_that_are_ready(raybench,
     (entry,) = probe_node().find("cpu")
     assert entry.model in cpu
     assert f" {entry.count} " in cpu
-    assert any(line.startswith("ready: torch 2.") for line in said.lines)
+    assert any(line.startswith("frameworks: torch 2.") for line in said.lines)
     (row,) = [line for line in said.lines if line.startswith("xla_cpu")]
     assert row.split()[:6] == ["xla_cpu", "XLA", "CPU", "device", "torch_xla", "yes"]
     built = {"recipe": RECIPES["tensorflow"].digest, "python": said.lines[0].split()[-1], "packages": {}, "size": 1}
