@@ -285,7 +285,7 @@ def test_damage_in_the_journal_is_told_once_and_what_is_whole_counts(grid):
     first.journal.write_bytes(b"".join([*lines[:middle], b"\0" * 700 + b"\n", *lines[middle:-1], end]))
     again, started = grid(DIGITS)
     assert started == []
-    assert list(again.warnings)[:1] == [f"{first.journal}: left out 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
+    assert list(again.warnings)[:1] == [f"{first.journal}: skipped 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
     assert [row.counts for row in again.rows] == [RunCounts(1, 1)] * 2
     quiet, _ = grid(DIGITS)
     assert quiet.warnings == ()
@@ -523,12 +523,12 @@ def test_threads_wait_passively_as_long_as_a_busy_machine_is(tmp_path, monkeypat
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
-    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="is running here"):
+    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="has been running here"):
         grid(DIGITS)
 
 
 def test_a_store_that_is_no_store(grid):
-    with pytest.raises(UsageError, match="no MLflow store"):
+    with pytest.raises(UsageError, match="is not an MLflow database"):
         grid(DIGITS, tracking="./mlruns")
 
 

@@ -76,7 +76,7 @@ def test_all_names_and_a_wrong_one(raybench, tmp_path):
         ["published:resnet36: no such published result; did you mean resnet63?"],
     )
     said = raybench("report", "published:x", "--json", "-")
-    assert said.status == 2 and said.lines[0].endswith(f"there are {', '.join(rb.published())}")
+    assert said.status == 2 and said.lines[0].endswith(f"use one of {', '.join(rb.published())}")
 
 
 def test_a_source_of_ones_own(raybench, tmp_path):

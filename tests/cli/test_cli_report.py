@@ -75,7 +75,7 @@ def test_without_a_journal_plan_and_report_read_what_the_trials_have_kept(rayben
     journal.write_bytes(b"") if emptied else journal.unlink()
     for source in (digits, "digits", results, journal):
         assert raybench("report", source).status == 0
-    assert "2 done, 0 to run" in raybench("plan", digits, "--inline").out
+    assert "(2 done)" in raybench("plan", digits, "--inline").out
     after = raybench("report", "digits", "--json", "-")
     times = [{cell["cell_id"]: cell["steady"] for cell in json.loads(said.out)["cells"]} for said in (before, after)]
     assert len(times[0]) == 2 and times[0] == times[1]
@@ -151,9 +151,9 @@ def test_the_baseline_may_be_chosen(raybench, results, tmp_path):
     assert "batch 32 trains digits_cnn" in said and "as fast per example as batch 64" in said
     for source, text, message in (
         ("mine.csv", "cpuu", "device of mine is never cpuu; did you mean cpu?"),
-        ("mine.csv", "tpu3", "device of mine is never tpu3; there are gpu, cpu"),
+        ("mine.csv", "tpu3", "device of mine is never tpu3; use one of gpu, cpu"),
         ("digits", "batchsize=64", "digits has no axis batchsize; did you mean batch_size?"),
-        ("digits", "batch_size=128", "batch_size of digits is never 128; there are 32, 64"),
+        ("digits", "batch_size=128", "batch_size of digits is never 128; use one of 32, 64"),
         ("published:resnet63", "cpu", "a published result is compared as its source does; leave the option out"),
     ):
         refused = raybench("report", source, "--baseline", text)

@@ -205,7 +205,7 @@ def test_a_results_folder_that_was_put_in_another_s_place_is_told(tmp_path):
         path.parent.rename(tmp_path / "moved")
         path.parent.mkdir()
         path.write_text("")
-        with pytest.raises(JournalError, match="taken away"):
+        with pytest.raises(JournalError, match="was replaced by another file"):
             journal.append(events.trial_ended("c-r1", 1, "completed"))
     assert [event["trial"] for event in read(tmp_path / "moved" / "journal.jsonl")] == ["c-r0"]
 

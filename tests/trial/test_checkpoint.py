@@ -212,7 +212,7 @@ def test_another_trials_is_told_and_not_used(lost, left):
         "checkpoint of epoch 3 not used: it belongs to the trial t-r0",
         "checkpoint of epoch 2 not used: it belongs to the trial t-r0",
     ]
-    assert "begun again from epoch 1" in end(again)["warnings"][2]
+    assert "restarted from epoch 1" in end(again)["warnings"][2]
     assert losses(again) == losses(lost[2])
 
 
