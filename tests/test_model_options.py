@@ -31,12 +31,12 @@ def test_only_what_differs_from_the_default_is_in_the_cell(spec) -> None:
 @pytest.mark.parametrize(
     ("workload", "chosen", "said"),
     [
-        ("imdb_lstm", {"recurent_dropout": 0.2}, "no option of imdb_lstm's model; did you mean recurrent_dropout?"),
-        ("imdb_cnn", {"dropout": 0.2}, "no option of imdb_cnn's model; it has none"),
-        ("imdb_lstm", {"recurrent_dropout": "much"}, "wanted a number, not 'much'"),
-        ("imdb_lstm", {"recurrent_dropout": True}, "wanted a number, not True"),
-        ("resunet_v2", {"side": 32.5}, "wanted a whole number, not 32.5"),
-        ("resunet_v1", {"concatenate": 1}, "wanted true or false, not 1"),
+        ("imdb_lstm", {"recurent_dropout": 0.2}, "not an option of imdb_lstm's model; did you mean recurrent_dropout?"),
+        ("imdb_cnn", {"dropout": 0.2}, "not an option of imdb_cnn's model; the model has no options"),
+        ("imdb_lstm", {"recurrent_dropout": "much"}, "'much' is not allowed; use a number"),
+        ("imdb_lstm", {"recurrent_dropout": True}, "True is not allowed; use a number"),
+        ("resunet_v2", {"side": 32.5}, "32.5 is not allowed; use an integer"),
+        ("resunet_v1", {"concatenate": 1}, "1 is not allowed; use true or false"),
     ],
 )
 def test_what_is_no_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
@@ -55,7 +55,7 @@ def test_what_is_chosen_of_the_data_reaches_them_and_the_model() -> None:
     assert unet.prepare_data(data) is data
     assert unet.with_options({"side": 32}).prepare_data(data).train.inputs.shape[1:] == (32, 32, 6)
     for wrong in (33, 8, -16, 0):
-        with pytest.raises(ValueError, match=f"^model.side {wrong}: the network halves a picture four times"):
+        with pytest.raises(ValueError, match=f"^model.side: {wrong} is not allowed, since the network"):
             unet.with_options({"side": wrong}).prepare_data(data)
 
 

@@ -142,8 +142,8 @@ def test_mlflow_can_be_made_anew_from_the_journal(whole, tmp_path, migrated_data
     anew = resolve(tmp_path, f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'anew.db')}")
     first, second = (str(sync(GridHistory.read(outcome.journal), anew, "digits")) for _ in range(2))
     assert (first, second) == (
-        "2 runs created, 0 brought up to date, 0 unchanged; the journal brought up to date",
-        "0 runs created, 0 brought up to date, 2 unchanged",
+        "2 runs created, 0 updated, 0 unchanged; journal updated",
+        "0 runs created, 0 updated, 2 unchanged",
     )
     assert runs_in(anew) == runs_in(outcome.store)
 
@@ -285,7 +285,7 @@ def test_damage_in_the_journal_is_told_once_and_what_is_whole_counts(grid):
     first.journal.write_bytes(b"".join([*lines[:middle], b"\0" * 700 + b"\n", *lines[middle:-1], end]))
     again, started = grid(DIGITS)
     assert started == []
-    assert list(again.warnings)[:1] == [f"{first.journal}: left out 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
+    assert list(again.warnings)[:1] == [f"{first.journal}: skipped 2 damaged lines ({middle + 1}, {len(lines) + 1})"]
     assert [row.counts for row in again.rows] == [RunCounts(1, 1)] * 2
     quiet, _ = grid(DIGITS)
     assert quiet.warnings == ()
@@ -523,12 +523,12 @@ def test_threads_wait_passively_as_long_as_a_busy_machine_is(tmp_path, monkeypat
 
 
 def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
-    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="is running here"):
+    with locked(tmp_path / "results"), pytest.raises(ResultsLockedError, match="has been running here"):
         grid(DIGITS)
 
 
 def test_a_store_that_is_no_store(grid):
-    with pytest.raises(UsageError, match="no MLflow store"):
+    with pytest.raises(UsageError, match="is not an MLflow database"):
         grid(DIGITS, tracking="./mlruns")
 
 

@@ -21,16 +21,16 @@ from raybench.core.text import printable
 from raybench.errors import RaybenchError, UsageError
 
 VERBS = {
-    "grid": "Run what is missing of a grid and print the comparison.",
-    "plan": "Show every trial of a grid: what is done, what cannot run and why, how long it takes.",
-    "devices": "Show what this machine or cluster has.",
-    "env": "List the environments that a device can name, or build one.",
-    "data": "List the data sets, or fetch one.",
-    "parity": "Show whether a workload is the same training job in several frameworks.",
-    "report": "Say what a grid has come to: in the terminal, as a page, as data.",
-    "sync": "Bring MLflow up to date with the journal.",
-    "ui": "Open the MLflow UI on the right store.",
-    "init": "Copy the shipped grids to where you can edit them.",
+    "grid": "Run the missing trials of a grid and print the comparison.",
+    "plan": "Show the cells of a grid: done, to run, skipped; time and price.",
+    "devices": "Show the devices and frameworks of this machine or a cluster.",
+    "env": "List or build Python environments for other frameworks.",
+    "data": "List or download data sets.",
+    "parity": "Check that a workload trains alike in several frameworks.",
+    "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
+    "sync": "Update MLflow from the journal.",
+    "ui": "Open the MLflow UI with the runs.",
+    "init": "Copy the example grids to a folder.",
     "schema": "Print the JSON Schema of a grid file, for editors.",
 }
 
@@ -66,18 +66,18 @@ class _Verbs(click.Group):
 @click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="raybench")
 def group() -> None:
-    """Which hardware trains your model faster, by how much, and with what certainty.
+    """Measure which hardware trains your model faster, by how much, and with what certainty.
 
     \b
     Start here:
-      raybench init                 copies the shipped grids to ./grids
-      raybench grid grids/quickstart.yaml
-      raybench ui                   the runs, in the browser
+      raybench init                          copy the example grids to ./grids
+      raybench grid grids/quickstart.yaml    run one, in half a minute
+      raybench ui                            look at the runs in a browser
     """
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise UsageError("the current folder was deleted: change to another one (`cd`) and try again") from None
+        raise UsageError("The current folder was deleted; change to another one (`cd`) and try again.") from None
 
 
 REDELIVERY = 0.02
@@ -122,7 +122,7 @@ def main() -> None:
     status = _run()
     failure = streams.end()
     if failure and not isinstance(failure, BrokenPipeError):  # `raybench schema | head`: the reader has ended
-        say(f"standard output is not complete: {failure.strerror}", err=True)
+        say(f"The output is incomplete: {failure.strerror}.", err=True)
     gc.freeze()  # otherwise Python looks for garbage in all of Ray, MLflow and pandas before it ends: 1 to 2 s
     # A grid keeps its results in files, so its display may fail; for other commands the output is the result.
     sys.exit(1 if failure and not status and sys.argv[1:2] != ["grid"] else status)
@@ -146,6 +146,6 @@ def _run() -> int:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        say(f"{error}. Make room there, or name another temporary folder with TMPDIR.", err=True)
+        say(f"{error}. Free disk space, or choose another temporary folder with TMPDIR.", err=True)
         return 1
     return status if isinstance(status, int) else 0

@@ -9,23 +9,23 @@ from raybench.cli.terminal import say
 
 @click.group("data", epilog="Example: raybench data fetch cifar10")
 def command() -> None:
-    """List the data sets that raybench knows, or fetch one.
+    """List or download data sets.
 
-    They lie in the folder that RAYBENCH_DATA names, or in your cache folder. One that is there is used as it is.
+    They are in the folder RAYBENCH_DATA or in your cache folder. Existing files are used and never changed.
     """
 
 
 @command.command("list", epilog="Example: RAYBENCH_DATA=/data raybench data list")
 def list_data() -> None:
-    """Show each data set, whether it is there, and its digest."""
+    """List the data sets with their state and digest."""
     from rich.table import Table
 
     from raybench import datasets
     from raybench.cli.console import page
 
     root = datasets.data_root()
-    table = Table(title=f"data in {root}", title_justify="left", box=None, pad_edge=False)
-    for title in ("name", "state", "digest", "official", "what it is"):
+    table = Table(title=f"Data in {root}", title_justify="left", box=None, pad_edge=False)
+    for title in ("name", "state", "digest", "official", "description"):
         table.add_column(title)
     for name in datasets.names():
         dataset = datasets.get(name)
@@ -38,7 +38,7 @@ def list_data() -> None:
 @command.command("fetch", epilog="Example: raybench data fetch cifar10")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 def fetch_data(names: tuple[str, ...]) -> None:
-    """Download data sets that are missing, and check them."""
+    """Download missing data sets and verify them."""
     from raybench import datasets
     from raybench.cli.progress import fetch_with_progress
 

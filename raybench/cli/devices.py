@@ -8,12 +8,12 @@ import click
 
 
 @click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
-@click.option("--address", metavar="ADDRESS", help="A Ray cluster; this machine where it is not given.")
+@click.option("--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine.")
 def command(address: str | None) -> None:
-    """Show what this machine (or a cluster) has, and which frameworks and environments are ready on it.
+    """Show the devices, frameworks and environments of this machine or of a cluster.
 
-    The first column is what `kind:` and `axes.device:` of a grid file may say here. Environments are what a device's
-    `environment:` may say; `raybench env list` shows all of this machine's. The last table has all kinds of devices.
+    The first column has the values for `kind:` and `axes.device:` in a grid file, and environments are values for
+    `environment:`. The last table lists all kinds of devices that raybench supports.
     """
     from contextlib import closing
 
@@ -39,7 +39,7 @@ def command(address: str | None) -> None:
             memory = f"{entry.memory_bytes / GIB:.0f} GiB" if entry.memory_bytes else "–"
             table.add_row(entry.kind, entry.model, str(entry.count), memory, entry.driver or "–")
         console.print(table)
-        console.print(f"ready: {_frameworks(node.packages) or 'no framework is installed'}")
+        console.print(f"frameworks: {_frameworks(node.packages) or 'none installed'}")
         for name, interpreter in node.environments.items():
             if not interpreter.problem:
                 console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")

@@ -12,23 +12,23 @@ from raybench.cli.terminal import say
 
 @click.group("env", epilog="Example: raybench env create xla")
 def command() -> None:
-    """List the environments that a device of a grid file can name, or build one.
+    """List or build Python environments for frameworks that raybench's own Python lacks.
 
-    Each is a virtual environment of its own, in the folder that RAYBENCH_ENVIRONMENTS names or in your cache folder. A
-    grid file names it with `environment: xla` in a device's profile.
+    Each is a virtual environment in the folder RAYBENCH_ENVIRONMENTS or in your cache folder. A device in a grid file
+    uses it with `environment: xla`.
     """
 
 
 @command.command("list", epilog="Example: RAYBENCH_ENVIRONMENTS=/shared/environments raybench env list")
 def list_environments() -> None:
-    """Show each environment, whether it is built, and what it holds."""
+    """List the environments with their state, versions and size."""
     from rich.table import Table
 
     from raybench.cli.console import page
     from raybench.environments import RECIPES, environment_status, environments_root
 
     table = Table(box=None, pad_edge=False)
-    for title in ("name", "state", "python", "versions", "size", "what it is for"):
+    for title in ("name", "state", "python", "versions", "size", "purpose"):
         table.add_column(title)
     for name, recipe in RECIPES.items():
         env = environment_status(name)
@@ -37,17 +37,17 @@ def list_environments() -> None:
         size = gigabytes(env.size) if env.size else "–"
         table.add_row(name, state, env.version or "–", versions or "–", size, recipe.purpose)
     console = page()
-    console.print(f"environments in {environments_root()}", soft_wrap=True)
+    console.print(f"Environments in {environments_root()}", soft_wrap=True)
     console.print(table)
 
 
 @command.command("create", epilog="Example: raybench env create xla")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@click.option("--rebuild", is_flag=True, help="Build it anew, also where it is ready.")
+@click.option("--rebuild", is_flag=True, help="Build it again even if it is ready.")
 def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
-    """Build environments that are missing or stale, with pip.
+    """Build missing or outdated environments with pip.
 
-    pip's own settings hold: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
+    pip's settings apply: PIP_INDEX_URL, PIP_CONSTRAINT, its configuration files.
     """
     from raybench.environments import environment_status
     from raybench.environments.build import create
@@ -57,7 +57,7 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
             say(f"{env.recipe.name}: ready in {env.folder}")
             continue
         start_s = time.monotonic()
-        with _Progress(f"building {env.recipe.name}") as progress:
+        with _Progress(f"Building {env.recipe.name}") as progress:
             env = create(env.recipe.name, progress.tell, rebuild)
         elapsed_s = time.monotonic() - start_s
         say(f"{env.recipe.name}: built in {elapsed_s:.0f} s, {gigabytes(env.size)}, in {env.folder}")

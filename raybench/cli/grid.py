@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   raybench grid grids/quickstart.yaml
-  raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128] --repeats 3
+  raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128]
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
   raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 \b
-Exit status: 0 done; 1 a trial failed or was lost; 2 wrong use, nothing started; 3 nothing of it could run here (with
---strict: not all of it); 130 stopped by you.
+Exit status:
+  0    done
+  1    a trial failed or was lost
+  2    wrong use; nothing was started
+  3    no cell can run here (with --strict: not every cell)
+  130  stopped by Ctrl-C
 """
 
 RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.SKIPPED]
@@ -36,27 +40,27 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
 @opt.repeats
 @opt.smoke
 @opt.synthetic_data
-@click.option("--rerun", is_flag=True, help="Run everything again, also what is done.")
+@click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
 @click.option(
     "--retry",
     multiple=True,
     metavar="STATUS",
     type=click.Choice(RETRIED, case_sensitive=False),
-    help="Run trials that ended so again: --retry failed.",
+    help="Run trials with this status again, such as failed. Repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Exit status 3 if any part of the grid cannot run here.")
+@click.option("--strict", is_flag=True, help="Exit with status 3 if any cell cannot run here.")
 @opt.results
 @opt.tracking_uri
-@click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow; the journal has everything.")
-@click.option("--no-checks", is_flag=True, help="Skip the checks around the trials: to try out, not for results.")
+@click.option("--no-tracking", is_flag=True, help="Write only the journal, nothing to MLflow.")
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed; not for results.")
 @opt.address
 @click.option(
     "--find-max-batch",
     is_flag=True,
-    help="Train nothing, but find the largest batch that fits on each device, in a fresh process for each try.",
+    help="Instead of training, find the largest batch that fits on each device.",
 )
 @click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
-@click.option("--inline", is_flag=True, help="Trials in this process, without Ray: for a debugger, not for numbers.")
+@click.option("--inline", is_flag=True, help="Run trials in this process without Ray, for a debugger; not for results.")
 def command(
     file: Path,
     changes: tuple[str, ...],
@@ -76,18 +80,18 @@ def command(
     timing: bool,
     inline: bool,
 ) -> int:
-    """Run what is missing of the grid in FILE, and print the comparison.
+    """Run the missing trials of the grid in FILE and print the comparison.
 
-    Each trial trains a real model in a process of its own, on a device of its own. Everything is kept: the same
-    command again runs only what is missing, and prints the same table.
+    Each trial trains a model in its own process on its own device. All results are kept: the same command again runs
+    only the missing trials.
     """
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import read_grid, selection
 
     if smoke and find_max_batch:
-        raise UsageError("--smoke and --find-max-batch ask for different things; give one of them")
+        raise UsageError("--smoke and --find-max-batch exclude each other; use one of them")
     if no_tracking and tracking_uri:
-        raise UsageError("--no-tracking and --tracking-uri exclude each other; give one of them")
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     spec = read_grid(file, changes, repeats, synthetic_data, smoke)
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:

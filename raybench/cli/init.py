@@ -19,11 +19,11 @@ def shipped_grids() -> Path:
 
 @click.command("init", epilog="Example: raybench init benchmarks/grids")
 @click.argument("folder", default="grids", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace grids of the same name.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 def command(folder: Path, force: bool) -> None:
-    """Copy the shipped grids to FOLDER (grids where it is not given), where you can edit them.
+    """Copy the example grids to FOLDER, by default grids, to edit and run them.
 
-    A file that is already there is kept, unless --force is given.
+    Existing files are kept unless --force is given.
     """
     from raybench.errors import UsageError
 
@@ -35,7 +35,9 @@ def command(folder: Path, force: bool) -> None:
                 say(f"kept     {target}")
                 continue
             target.write_bytes(source.read_bytes())
-            say(f"written  {target}")
+            say(f"wrote    {target}")
     except OSError as error:
-        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+        raise UsageError(
+            f"Cannot write to {error.filename or folder}: {error.strerror}. Choose another folder."
+        ) from None
     say(f"Next: raybench grid {folder / 'quickstart.yaml'}")

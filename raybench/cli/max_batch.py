@@ -46,8 +46,8 @@ def _cells(result: MaxBatchResult) -> tuple[str, str, str, str]:
     if result.error:
         return largest, peak, smallest_failing, f"stopped: {result.error}"
     if worst is None:
-        return largest, peak, smallest_failing, "all there is to train on" if best else "too few examples to train on"
+        return largest, peak, smallest_failing, "the whole training set fits" if best else "too few training examples"
     if worst.why == "Timeout":
-        return largest, peak, smallest_failing, "it took too long"
+        return largest, peak, smallest_failing, "timed out"
     sizes = {"asked_bytes": worst.asked, "peak_bytes": worst.peak, "limit_bytes": worst.limit}
     return largest, peak, smallest_failing, format_bytes(sizes) or "memory ran out"

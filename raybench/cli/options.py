@@ -16,35 +16,35 @@ changes: Decorator = click.option(
     "changes",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change a field of the file, in YAML: --set axes.batch_size=[64,128]. May be given again.",
+    help="Change a field of the file: --set axes.batch_size=[64,128]. Repeatable.",
 )
 where: Decorator = click.option(
-    "--where", multiple=True, metavar="AXIS=VALUE", help="Only these cells: --where device=cpu. May be given again."
+    "--where", multiple=True, metavar="AXIS=VALUE", help="Only these cells: --where device=cpu. Repeatable."
 )
 repeats: Decorator = click.option(
-    "--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of the file's."
+    "--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of those in the file."
 )
 results: Decorator = click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("raybench-results"),
     show_default=True,
-    help="The results folder: journals, trials, and MLflow's store where nothing else is named.",
+    help="Folder for journals, trials and, by default, the MLflow store.",
 )
 tracking_uri: Decorator = click.option(
-    "--tracking-uri", metavar="URI", help="The MLflow store, instead of the file's or MLFLOW_TRACKING_URI."
+    "--tracking-uri", metavar="URI", help="MLflow store; otherwise that of the file or of MLFLOW_TRACKING_URI."
 )
 smoke: Decorator = click.option(
     "--smoke",
     is_flag=True,
-    help="Only see that it runs: a few cells of it, each a few steps on the CPU, in a minute or two. Results are kept "
-    "apart, as the grid NAME~smoke, and are no results of the grid.",
+    help="Test whether the grid runs: a few cells, a few steps each, on the CPU, in a minute or two. The results are "
+    "those of a separate grid, NAME~smoke.",
 )
 synthetic_data: Decorator = click.option(
     "--synthetic-data",
     is_flag=True,
-    help="Train on generated data of the same shape, without a download: times are real, accuracies are not.",
+    help="Train on generated data of the same shape, without a download. Times are real, accuracies are not.",
 )
 address: Decorator = click.option(
-    "--address", metavar="ADDRESS", help="A Ray cluster (auto, or ray://host:10001); else this machine."
+    "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
 )

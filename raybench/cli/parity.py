@@ -20,14 +20,14 @@ SAME, DIFFERENT = 0, 1
 @click.option(
     "--frameworks",
     metavar="NAME,NAME…",
-    help="Which to compare, the reference first; by default all that run here: torch,tensorflow,torch_xla.",
+    help="Frameworks to compare, the reference first; by default all that can run here.",
 )
 @click.option(
     "--environment",
     "environments",
     multiple=True,
     metavar="FRAMEWORK=NAME",
-    help="The environment of a framework: a recipe (`raybench env list`) or a Python. May be given again.",
+    help="Environment of a framework (see `raybench env list`) or a Python. Repeatable.",
 )
 @click.option(
     "--batch-size",
@@ -35,14 +35,14 @@ SAME, DIFFERENT = 0, 1
     default=128,
     show_default=True,
     metavar="N",
-    help="How many examples a step, 16 or more: in fewer, what rounding decides weighs too much.",
+    help="Size of each batch. In smaller ones rounding dominates.",
 )
 @click.option(
     "--model",
     "choices",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What the workload lets you choose of its model: --model side=32. May be given again.",
+    help="Option of the workload's model: --model side=32. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
@@ -53,12 +53,12 @@ def command(
     choices: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Show whether WORKLOAD is the same training job in several frameworks.
+    """Check that WORKLOAD is the same training job in several frameworks.
 
-    WORKLOAD is one of raybench's or your own, as file.py:name. All frameworks begin from the same weights, on the
-    CPU, in float32, without dropout, and take ten steps on the same batches at a hundredth of the learning rate.
+    WORKLOAD is one of raybench's or your own, as file.py:name. All frameworks start from the same weights, on the CPU,
+    in float32, without dropout, and take ten steps on the same batches at 1% of the learning rate.
 
-    It ends with 0 where all are the same within the tolerances shown, 1 where one differs, 2 for wrong use.
+    Exit status: 0 if all agree within the tolerances shown, 1 if one differs, 2 for wrong use.
     """
     from raybench import datasets
     from raybench.checks.parity.run import run_parity
@@ -91,7 +91,7 @@ def _named(option: str, form: str, example: str, texts: tuple[str, ...]) -> dict
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise UsageError(f"{option} {text}: say {form}, such as {option} {example}")
+            raise UsageError(f"{option} {text}: use {form}, such as {option} {example}")
         values[name] = value
     return values
 
@@ -110,7 +110,7 @@ def _print_tables(parity: Parity) -> None:
 
     console = page()
     for pair in parity.pairs:
-        verdict = "the same" if pair.same else "not the same"
+        verdict = "same" if pair.same else "different"
         header = f"{parity.workload}: {pair.framework} against {parity.reference}, batches of {parity.batch_size}"
         console.print(f"{header}: {verdict}", style="italic", soft_wrap=True)
         table = Table(box=None, pad_edge=False)
@@ -124,9 +124,9 @@ def _print_tables(parity: Parity) -> None:
             table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
         console.print(table)
     for framework, environment in parity.environments.items():
-        say(f"{framework} is not installed beside raybench: it ran in environment {environment}", err=True)
+        say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
     for framework, reason in parity.missing.items():
-        say(f"{framework}: not compared: {reason}", err=True)
+        say(f"{framework} was not compared: {reason}", err=True)
 
 
 def _print_json(parity: Parity) -> None:

@@ -30,10 +30,10 @@ def fetch_with_progress(dataset: DataSet, root: Path) -> None:
 
     console = Terminal(stderr=True)
     if not console.is_terminal:
-        console.print(f"fetching {dataset.name} into {root}", soft_wrap=True)
+        console.print(f"Downloading {dataset.name} to {root} …", soft_wrap=True)
         fetch(dataset, root)
         return
-    columns = (TextColumn(f"fetching {dataset.name}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn(f"Downloading {dataset.name}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(dataset.name, total=None)
         fetch(dataset, root, lambda done, total: bar.update(task, completed=done, total=total))
@@ -64,5 +64,5 @@ def working() -> Iterator[Callable[[str], None]]:
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+        task = bar.add_task("Starting", total=None)
         yield lambda text: bar.reset(task, description=text)

@@ -13,7 +13,7 @@ from raybench.cli.terminal import say
 def command() -> None:
     """Print the JSON Schema of a grid file.
 
-    With this first line in a grid file, editors with YAML support complete and check it:
+    Editors with YAML support complete and check a grid file with this first line:
 
     \b
       # yaml-language-server: $schema=grid.schema.json

@@ -17,9 +17,9 @@ from raybench.cli.terminal import say
 @opt.tracking_uri
 @click.argument("grids", nargs=-1, metavar="[GRID…]")
 def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> int:
-    """Bring MLflow up to date with the journal, for the named grids or for all in the results folder.
+    """Update MLflow from the journals, for the given grids or for all in the results folder.
 
-    The journal has everything. Complete runs in the store stay as they are, and nothing is written twice.
+    Complete runs in the store are not changed, and nothing is written twice.
     """
     # The user waits for this, so a slow server gets more time than during a grid, which continues without it.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
@@ -35,7 +35,7 @@ def command(results: Path, tracking_uri: str | None, grids: tuple[str, ...]) -> 
     if unknown or not recorded:
         problem = f"no journal of {', '.join(unknown)}" if unknown else "no journal"
         matches = get_close_matches(unknown[0], recorded, n=1) if unknown else []
-        hint = f"; did you mean {matches[0]}?" if matches else f"; it has {', '.join(recorded)}" if recorded else ""
+        hint = f"; did you mean {matches[0]}?" if matches else f"; use one of {', '.join(recorded)}" if recorded else ""
         raise UsageError(f"{problem} in {results}{hint}")
     store = resolve(results, tracking_uri)
     with locked(results, "raybench sync"):

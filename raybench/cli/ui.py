@@ -49,13 +49,13 @@ USER = "admin"
 
 LOGIN = "Log in as {user} with the password {password} (a new one at each start)."
 
-NO_LOGIN = "There is no login: any user of this machine can read, change and delete the runs. `--login` adds one."
+NO_LOGIN = "Without a login, every user of this machine can read, change and delete the runs; --login adds one."
 
-OPEN_TO_NETWORK = """whoever reaches {host} over the network can read, change and delete the runs. Add --login, or \
-leave --host out and open the UI through `ssh -L`."""
+OPEN_TO_NETWORK = """everyone who reaches {host} over the network can read, change and delete the runs. Add --login, \
+or omit --host and open the UI through `ssh -L`."""
 
-UNENCRYPTED = """the password and the runs cross the network unencrypted. Put a proxy with TLS in front, or leave \
---host out and open the UI through `ssh -L`."""
+UNENCRYPTED = """the password and the runs are sent unencrypted. Use a proxy with TLS, or omit --host and open the \
+UI through `ssh -L`."""
 
 
 @click.command("ui", epilog="Example: raybench ui --results raybench-results --port 5001")
@@ -63,23 +63,23 @@ UNENCRYPTED = """the password and the runs cross the network unencrypted. Put a 
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("raybench-results"),
-    help="The results folder.",
+    help="Folder of the results.",
     show_default=True,
 )
-@click.option("--tracking-uri", metavar="URI", help="The MLflow store, where it is not the results folder's own.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="The port to listen on.")
-@click.option("--login", is_flag=True, help="Ask for a password, which is new each time. Needs mlflow[auth].")
+@click.option("--tracking-uri", metavar="URI", help="MLflow store, if it is not in the results folder.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
+@click.option("--login", is_flag=True, help="Require a password, new at each start. Needs mlflow[auth].")
 def command(results: Path, tracking_uri: str | None, host: str, port: int, login: bool) -> int:
-    """Serve the MLflow UI on the store that `raybench grid` writes to, until Ctrl-C."""
+    """Open the MLflow UI with the runs of `raybench grid`; Ctrl-C stops it."""
     store = resolve(results, tracking_uri)
     if is_server(store.uri):
-        say(f"The runs are in the MLflow server at {in_a_browser(store)}: open it in a browser.")
+        say(f"The runs are on an MLflow server: open {in_a_browser(store)} in a browser.")
         return 0
     if store.path and not store.path.exists():
-        raise UsageError(f"no runs in {store.path}: run a grid first, or name the results folder with --results")
+        raise UsageError(f"no runs in {store.path}; run a grid first, or choose the results folder with --results")
     if login and not find_spec("flask_wtf"):
-        raise UsageError("--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'")
+        raise UsageError("--login needs a package that is not installed; run `pip install 'mlflow[auth]'`")
     _check_free(host, port)
     server = f"http://{host}:{port}"
     say(f"Starting the MLflow UI on {server} (Ctrl-C ends it); store: {store}")
@@ -204,5 +204,5 @@ def _check_free(host: str, port: int) -> None:
             probe.bind(socket_address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise UsageError(f"port {port} is in use: name another with --port {port % 65535 + 1}") from None
+            raise UsageError(f"port {port} is in use; choose another, such as --port {port % 65535 + 1}") from None
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from None

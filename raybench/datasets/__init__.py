@@ -69,7 +69,7 @@ def ensure(name: str | None, root: Path, fetch: Callable[[DataSet, Path], None])
     except DataError as error:
         if synthetic_name(name) == name:
             raise
-        raise DataError(f"{error}; `--synthetic-data` trains on generated data of the same shape instead") from None
+        raise DataError(f"{error}; or use `--synthetic-data`: generated data of the same shape") from None
     return True
 
 

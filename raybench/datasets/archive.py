@@ -38,7 +38,7 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
             for member in tar:
                 size += member.size + tarfile.BLOCKSIZE
                 if size > limit:
-                    raise DataError(f"{archive.name} unpacks to more than the {limit:,} bytes expected")
+                    raise DataError(f"{archive.name} unpacks to more than {limit:,} bytes")
                 if file := missing.pop(member.name, None):
                     unpacked[file.path] = folder / f"{len(unpacked)}.part"
                     _take(tar, member, file, unpacked[file.path])
@@ -48,7 +48,7 @@ def unpack(archive: Path, files: Sequence[DataFile], folder: Path, limit: int) -
         if isinstance(error, OSError) and error.errno:  # an error of the disk, not of the archive
             raise
         raise DataError(f"{archive.name} is damaged: {error}") from None
-    raise DataError(f"{archive.name} lacks {', '.join(sorted(missing))}")
+    raise DataError(f"{archive.name} has no {', '.join(sorted(missing))}")
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile, target: Path) -> None:
@@ -56,7 +56,7 @@ def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile, target:
     if content is None:
         raise DataError(f"{member.name} in the archive is not a regular file")
     if member.size != file.size:
-        raise DataError(f"{member.name} in the archive has {member.size:,} bytes where {file.size:,} are expected")
+        raise DataError(f"{member.name} in the archive has {member.size:,} bytes instead of {file.size:,}")
     with content, target.open("wb") as output:
         shutil.copyfileobj(content, output)
     algorithm, expected = file.checksum.split(":")

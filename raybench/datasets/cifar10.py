@@ -53,10 +53,10 @@ def _split(folder: Path, files: tuple[DataFile, ...]) -> Split:
         path = folder / file.path
         raw = np.fromfile(path, np.uint8)
         if raw.size != file.size:
-            raise DataError(f"{path}: {raw.size:,} bytes where {file.size:,} are expected")
+            raise DataError(f"{path}: {raw.size:,} bytes instead of {file.size:,}; fetch it again")
         records = raw.reshape(EXAMPLES, RECORD)
         if records[:, 0].max() > 9:
-            raise DataError(f"{path}: a class of {records[:, 0].max()} where 0 to 9 are expected")
+            raise DataError(f"{path}: class {records[:, 0].max()} instead of 0 to 9; fetch it again")
         rows = slice(index * EXAMPLES, (index + 1) * EXAMPLES)
         classes[rows] = records[:, 0]
         pictures[rows] = records[:, 1:].reshape(EXAMPLES, 3, 32, 32).transpose(0, 2, 3, 1)

@@ -174,7 +174,7 @@ class DataSet:
         missing = [file.path for file in self.files if not (folder / file.path).is_file()]
         if missing:
             advice = (
-                self.hint or f"fetch it with `raybench data fetch {self.name}`, or set RAYBENCH_DATA to where it is"
+                self.hint or f"run `raybench data fetch {self.name}`, or set RAYBENCH_DATA to the folder that has it"
             )
             raise DataError(f"{self.name}: {', '.join(missing)} not found in {folder}; {advice}")
         try:

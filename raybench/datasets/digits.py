@@ -45,7 +45,9 @@ def read(folder: Path) -> Data:
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise DataError(f"{path}: damaged: {error}") from None
     if table.shape != (TRAIN + VAL, 65):
-        raise DataError(f"{path}: a table of {table.shape[0]}×{table.shape[1]} where {TRAIN + VAL}×65 is expected")
+        raise DataError(
+            f"{path}: a table of {table.shape[0]}×{table.shape[1]} instead of {TRAIN + VAL}×65; reinstall scikit-learn"
+        )
     pictures = table[:, :64].astype(np.uint8).reshape(-1, 8, 8, 1)
     classes = table[:, 64].astype(np.int64)
     return Data(Split(pictures[:TRAIN], classes[:TRAIN]), Split(pictures[TRAIN:], classes[TRAIN:]))
@@ -62,5 +64,5 @@ DATASET = DataSet(
     examples={"train": TRAIN, "val": VAL},
     read=read,
     locate=locate,
-    hint="it comes with scikit-learn: install that",
+    hint="install scikit-learn, which contains it",
 )

@@ -47,7 +47,9 @@ def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> Non
             if not _is_complete(dataset, root):
                 _fetch_missing(dataset, root, progress or (lambda done, total: None))
     except OSError as error:
-        raise DataError(f"{dataset.name}: cannot write to {root}: {error.strerror or error}") from None
+        raise DataError(
+            f"{dataset.name}: cannot write to {root} ({error.strerror or error}); change RAYBENCH_DATA"
+        ) from None
 
 
 def _is_complete(dataset: DataSet, root: Path) -> bool:
@@ -55,7 +57,7 @@ def _is_complete(dataset: DataSet, root: Path) -> bool:
     if status.damaged:
         files = ", ".join(str(dataset.locate(root) / path) for path in status.damaged)
         remedy = f"remove it and run `raybench data fetch {dataset.name}`"
-        raise DataError(f"{dataset.name}: {files}: not the right size, so it is damaged; {remedy}")
+        raise DataError(f"{dataset.name}: {files} has the wrong size; {remedy}")
     return status.state == "ready"
 
 
@@ -103,26 +105,26 @@ def _download(dataset: DataSet, source: Source, root: Path, folder: Path, report
     try:
         return Path(pooch.retrieve(url, source.checksum, source.name, folder, downloader=get))
     except _TooLongError:
-        reason = f"it sends more than the {source.size:,} bytes expected"
+        reason = f"the server sends more than {source.size:,} bytes"
     # The messages of requests repeat the address with its password, so none of them is shown.
     except requests.HTTPError as error:
         answer = error.response
         reason = (
-            f"the server says {answer.status_code} {answer.reason}" if answer is not None else "it is no web server"
+            f"the server answered {answer.status_code} {answer.reason}" if answer is not None else "it is no web server"
         )
     except requests.Timeout:
         reason = "the server does not answer"
     except requests.exceptions.SSLError:
-        reason = "the server's certificate cannot be trusted"
+        reason = "the server's certificate is not trusted"
     except requests.ConnectionError:
         reason = "no connection"
     except requests.RequestException as error:
-        reason = f"the transfer broke off ({type(error).__name__})"
+        reason = f"the transfer was interrupted ({type(error).__name__})"
     except ValueError as error:  # a checksum mismatch
         raise DataError(f"{public} is not the official file: {error}") from None
     raise DataError(
-        f"cannot be fetched from {public}: {reason}; try again with `raybench data fetch {dataset.name}`, or put its "
-        f"files into {root} (RAYBENCH_DATA names another folder)"
+        f"cannot be fetched from {public}: {reason}; try again with `raybench data fetch {dataset.name}`, or copy its "
+        f"files to {root} (another folder: RAYBENCH_DATA)"
     )
 
 
@@ -132,7 +134,7 @@ def _address(source: Source, dataset: str) -> str:
         return source.url
     parts = urlsplit(mirror)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise DataError("RAYBENCH_DATA_MIRROR has to be an http:// or https:// address")
+        raise DataError("RAYBENCH_DATA_MIRROR is not an http:// or https:// address; correct or unset it")
     return f"{mirror.rstrip('/')}/{dataset}/{source.name}"
 
 

@@ -125,7 +125,7 @@ def read_texts(archive: Path) -> Texts:
         texts[split][index] = words_of(text)
         count += 1
     if count != 2 * REVIEWS:
-        raise DataError(f"{archive}: damaged: {count:,} labelled reviews where {2 * REVIEWS:,} are expected")
+        raise DataError(f"{archive}: {count:,} labelled reviews instead of {2 * REVIEWS:,}; fetch it again")
     return texts
 
 
@@ -139,7 +139,7 @@ def _members(archive: Path) -> Iterator[tuple[str, int, str]]:
                     split, kind, number = match.groups()
                     index = 2 * int(number) + (kind == "pos")
                     if index >= REVIEWS:
-                        raise DataError(f"{archive}: {member.name}: a review too many")
+                        raise DataError(f"{archive}: {member.name}: more reviews than expected; fetch it again")
                     yield split, index, file.read().decode("utf-8")
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{archive}: damaged: {error}") from None
@@ -166,7 +166,7 @@ def _classes() -> Array:
 
 DATASET = DataSet(
     name="imdb",
-    description="50,000 film reviews, half of them good, half bad",
+    description="50,000 film reviews, half positive, half negative",
     files=(
         DataFile(
             ARCHIVE,

@@ -57,7 +57,7 @@ def _split(inputs: Path, targets: Path, examples: int) -> Split:
     pictures = _idx(inputs, (examples, 28, 28))[..., None]
     classes = _idx(targets, (examples,)).astype(np.int64)
     if classes.max() > 9:
-        raise DataError(f"{targets}: a class of {classes.max()} where 0 to 9 are expected")
+        raise DataError(f"{targets}: class {classes.max()} instead of 0 to 9; fetch it again")
     return Split(pictures, classes)
 
 
@@ -78,10 +78,12 @@ def _idx(path: Path, shape: tuple[int, ...]) -> Array:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: damaged: {error}") from None
     if start != header:
-        raise DataError(f"{path}: not an idx file of {'×'.join(map(str, shape))} bytes: its header is {start.hex(' ')}")
+        raise DataError(
+            f"{path}: not an IDX file of {'×'.join(map(str, shape))} bytes (header {start.hex(' ')}); fetch it again"
+        )
     if len(values) < size or extra:
         content = "more" if extra else f"{len(values):,}"
-        raise DataError(f"{path}: its header promises {size:,} values, and it holds {content}")
+        raise DataError(f"{path}: {content} values instead of {size:,}; fetch it again")
     return np.frombuffer(bytearray(values), np.uint8).reshape(shape)  # an array over bytes would be read-only
 
 

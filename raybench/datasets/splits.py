@@ -32,9 +32,7 @@ class Split:
         for name in ("inputs", "targets"):
             object.__setattr__(self, name, _array(name, getattr(self, name)))
         if len(self.inputs) != len(self.targets):
-            raise ValueError(
-                f"{len(self.inputs)} inputs and {len(self.targets)} targets: there must be as many of each"
-            )
+            raise ValueError(f"{len(self.inputs)} inputs but {len(self.targets)} targets; return one target per input")
         if len(self.inputs) == 0:
             raise ValueError("no examples")
 
@@ -61,7 +59,7 @@ class Data:
         for name in ("train", "val"):
             split = getattr(self, name)
             if not isinstance(split, Split):
-                raise TypeError(f"Data({name}=…) takes a raybench.Split of inputs and targets, not a {_name(split)}")
+                raise TypeError(f"Data({name}=…) needs a raybench.Split of inputs and targets, not a {_name(split)}")
 
 
 def _array(name: str, value: Any) -> Array:
@@ -77,11 +75,13 @@ def _array(name: str, value: Any) -> Array:
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise TypeError(f"Split({name}=…) cannot be made an array: {error}") from error
+            raise TypeError(f"Split({name}=…) cannot be converted to an array: {error}") from error
     else:
-        raise TypeError(f"Split({name}=…) takes an array with the examples along its first axis, not a {_name(value)}")
+        raise TypeError(f"Split({name}=…) needs an array with the examples along its first axis, not a {_name(value)}")
     if array.dtype.kind not in "biuf" or not array.shape:
-        raise TypeError(f"Split({name}=…) takes an array of numbers, not one of shape {array.shape} and {array.dtype}")
+        raise TypeError(
+            f"Split({name}=…) needs an array of numbers, not one of shape {array.shape} and type {array.dtype}"
+        )
     return array
 
 
@@ -103,7 +103,7 @@ def hold_out(train: Split, n: int) -> Data:
     """
     cut = len(train) - n
     if not 0 < cut < len(train):
-        raise ValueError(f"cannot hold out {n} of {len(train)} examples")
+        raise ValueError(f"cannot hold out {n} of {len(train)} examples; use a smaller held_out")
     return Data(
         Split(train.inputs[:cut], train.targets[:cut]),
         Split(train.inputs[cut:], train.targets[cut:]),

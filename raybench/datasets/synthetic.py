@@ -173,7 +173,7 @@ def _stand_in(real: DataSet, shape: tuple[int, ...], make: Callable[[RandomState
 
     return DataSet(
         name=name,
-        description=f"made, not real: as many examples as {real.name}, of the same shape, with learnable classes",
+        description=f"generated: as many examples as {real.name}, of the same shape, with learnable classes",
         files=(),
         examples=real.examples,
         read=read,

@@ -192,7 +192,7 @@ def _with_targets(pictures: Any) -> Split:
 
 DATASET = DataSet(
     name="scenes-synthetic",
-    description="scenes with exact mask and depth, 96×96 pixels, made as they are read",
+    description="generated scenes with exact mask and depth, 96×96 pixels",
     files=(),
     examples={"train": TRAIN, "val": VAL},
     read=read,

@@ -53,7 +53,9 @@ def create(name: str, tell: Tell, rebuild: bool = False) -> BuiltEnvironment:
             if env.state != "ready" or rebuild:
                 _build(env, tell)
     except OSError as error:
-        raise UsageError(f"{env.folder}: cannot build an environment there: {error.strerror or error}") from None
+        raise UsageError(
+            f"{env.folder}: cannot write there ({error.strerror or error}); change RAYBENCH_ENVIRONMENTS"
+        ) from None
     return environment_status(name)
 
 
@@ -66,7 +68,7 @@ def _locked(folder: Path, tell: Tell) -> Iterator[None]:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        tell("waiting for another raybench that is building it")
+        tell("waiting for another raybench process that builds it")
         lock.acquire()
     try:
         yield
@@ -81,12 +83,12 @@ def _build(env: BuiltEnvironment, tell: Tell) -> None:
     pip = [str(env.python), "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     try:
         with (folder / LOG).open("w", encoding="utf-8") as log:
-            tell("step 1 of 3: making a virtual environment")
+            tell("step 1 of 3: creating a virtual environment")
             _run([sys.executable, "-P", "-m", "venv", str(venv)], env.recipe, log, tell)
             tell(f"step 2 of 3: pip installs {', '.join(env.recipe.requirements)}")
             pip += ["--progress-bar", "off", *env.recipe.requirements]
             _run(pip, env.recipe, log, lambda line: tell(f"step 2 of 3: {line}"))
-        tell("step 3 of 3: checking what was installed")
+        tell("step 3 of 3: checking the installed packages")
         answer = query_python(env.python, [name_of(text) for text in env.recipe.requirements])
         stamp = {
             "recipe": env.recipe.digest,
@@ -145,5 +147,7 @@ def _run(command: Sequence[str], recipe: Recipe, log: TextIO, tell: Tell) -> Non
     if process.returncode != 0:
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith(("ERROR:", "Error:"))] or lines[-3:]
         program = "pip" if "pip" in command else "python -m venv"
-        message = [f"environment {recipe.name} was not built: {program} ended with status {process.returncode}"]
-        raise ExecutionError("\n".join([*message, *errors, f"All of its output: {log.name}"]))
+        message = [
+            f"environment {recipe.name} could not be built: {program} failed with exit status {process.returncode}"
+        ]
+        raise ExecutionError("\n".join([*message, *errors, f"Full output: {log.name}"]))

@@ -50,7 +50,9 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
         env = environment_status(key)
         if env.state != "ready":
             reason = f" ({env.reason})" if env.reason else ""
-            return Interpreter(problem=f"environment {key} is {env.state} on {node}{reason}: raybench env create {key}")
+            return Interpreter(
+                problem=f"environment {key} is {env.state} on {node}{reason}; run `raybench env create {key}`"
+            )
         path = env.python
     else:
         path = user_path(key)
@@ -58,7 +60,7 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
             if path.is_dir():
                 path = path / "bin" / "python"
                 if not path.exists():
-                    problem = "a folder without bin/python is no virtual environment"
+                    problem = "not a virtual environment: it has no bin/python"
                     return Interpreter(problem=f"{key} on {node}: {problem}")
         except OSError as error:  # for example a name that is too long
             return Interpreter(problem=f"{key[:200]} on {node}: {error.strerror}")
@@ -69,6 +71,6 @@ def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     version = answer["python"]
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return Interpreter(problem=f"{key} on {node}: Python {version}, and trials need {oldest} or later")
+        return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
     is_own = answer["prefix"] == sys.prefix
     return Interpreter("" if is_own else str(path), version, answer["packages"])

@@ -92,7 +92,7 @@ def _python_changed(python: Path, version: str) -> str:
     except NoPythonError as error:
         return f"its Python {version}: {error}"
     unchanged = current.split(".")[:2] == version.split(".")[:2]
-    return "" if unchanged else f"it was built for Python {version}, and its Python is {current} now"
+    return "" if unchanged else f"built for Python {version}, but its Python is now {current}"
 
 
 def python_of(name: str) -> Path | None:

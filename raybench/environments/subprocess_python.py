@@ -79,7 +79,7 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
     except FileNotFoundError:
         raise NoPythonError("no such file") from None
     except subprocess.TimeoutExpired:
-        raise NoPythonError(f"does not answer within {ANSWER_SECONDS:g} s") from None
+        raise NoPythonError(f"no answer within {ANSWER_SECONDS:g} s") from None
     except OSError as error:
         raise NoPythonError(f"cannot be run ({error.strerror or error})") from None
     try:
@@ -88,4 +88,4 @@ def query_python(python: Path, distributions: Iterable[str] = ()) -> dict[str, A
     except (ValueError, LookupError, TypeError):
         stderr_lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = f": {stderr_lines[-1][:200]}" if stderr_lines else ""
-        raise NoPythonError(f"not a Python that works{reason}") from None
+        raise NoPythonError(f"not a working Python{reason}") from None

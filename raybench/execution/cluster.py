@@ -137,9 +137,9 @@ class NodeMonitor:
         """Report the nodes that have gone or come back."""
         for name in sorted(departed - self._gone):
             remaining = sorted(self._addresses.keys() - self.absent)
-            where = f"Trials go on on {', '.join(remaining)}" if remaining else "No node is left"
-            grace = f"trials that need {name} wait until it is back, at most {self._patience / 60:g} minutes at the end"
-            self._tell(f"Ray's node {name} ({self._addresses[name]}) is gone. {where}; {grace}.")
+            where = f"Trials continue on {', '.join(remaining)}" if remaining else "No node is left"
+            grace = f"trials that need {name} wait for it, at the end for at most {self._patience / 60:g} minutes"
+            self._tell(f"Ray's node {name} ({self._addresses[name]}) was lost. {where}; {grace}.")
         for name in sorted(self._gone - departed):
             self._tell(f"Ray's node {name} ({self._addresses[name]}) is back.")
         self._gone = departed

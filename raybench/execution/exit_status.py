@@ -32,16 +32,16 @@ def classify_exit(
     """
     phase = phase_of(job)
     if code is None:
-        return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process is gone", "phase": phase}
+        return TrialStatus.LOST, {"type": "ProcessGone", "message": "the trial's process disappeared", "phase": phase}
     reason = (
-        f"the process died of {signal.Signals(-code).name}"
+        f"the process was ended by {signal.Signals(-code).name}"
         if code < 0
-        else f"the process ended by itself with exit status {code}"
+        else f"the process exited with status {code}"
     )
     usage = memory.describe(output, peak, job.memory_limit)
     if code == -signal.SIGKILL:
         if oom_killed:
-            message = "killed by the kernel for its memory"
+            message = "killed by the kernel because memory ran out"
             return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, "phase": phase, **usage}
         return TrialStatus.LOST, {"type": "Killed", "message": "killed by SIGKILL", "phase": phase}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):

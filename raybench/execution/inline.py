@@ -26,7 +26,7 @@ def run_job(job: Job, sink: Sink) -> None:
     """Run a job in this process."""
     count = ranks_of(job.cell)
     if count > 1:
-        message = f"{count} replicas that are processes need a process of the trial's own; say replication: grouped"
+        message = f"{count} replicas in separate processes cannot run with --inline; set replication: grouped"
         sink(failure_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
     else:
         record(job, sink)
@@ -39,10 +39,7 @@ class InlineExecutor:
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
-        refused = {
-            key: Interpreter(problem=f"trials in this process cannot run in {environment_label(key)}")
-            for key in environments
-        }
+        refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}
         return [replace(probe_node(), environments=refused)]
 
     def host_load(self) -> HostLoad | None:

@@ -48,10 +48,10 @@ def should_kill(leader: int) -> dict[str, Any] | None:
     own_size = _held(leader)
     if not own_size or any(_held(other) > own_size for other in _trials() - {leader}):
         return None
-    shortage = f"{size(free)} of its node's {size(total)} of memory were left"
+    shortage = f"{size(free)} of the node's {size(total)} of memory were left"
     return {
         "type": "OutOfMemory",
-        "message": f"ended when it held {size(own_size)} and {shortage}",
+        "message": f"stopped when it used {size(own_size)} and {shortage}",
         "peak_bytes": own_size,
     }
 

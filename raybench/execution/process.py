@@ -101,7 +101,7 @@ class ForkServer:
             self._words.seek(0)
             stderr_lines = self._words.read().decode(errors="replace").strip().splitlines()[-TAIL:]
             self.close()
-            symptom = f"did not load it within {START_TIMEOUT:g} s" if message == {} else "could not load it"
+            symptom = f"it was not loaded within {START_TIMEOUT:g} s" if message == {} else "could not load it"
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *stderr_lines]))
         self.import_seconds = float(message["ready"])
 
@@ -190,7 +190,7 @@ class ForkServer:
             code = self._reap()
             yield self._tell(job, bounds.status, {**bounds.error, "phase": phase_of(job)}, start_s)
         except BrokenPipeError:
-            error = {"type": "TemplateGone", "message": "the process that starts trials is gone"}
+            error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
             yield self._tell(job, TrialStatus.LOST, error, start_s)
         finally:
             if code is None and pid:
@@ -212,7 +212,7 @@ class ForkServer:
                 return self._read(min(deadline, time.monotonic() + memory_guard.EVERY))
             except TimeoutError:
                 if time.monotonic() >= deadline:
-                    error = {"type": "Timeout", "message": f"longer than {job.timeout:g} s"}
+                    error = {"type": "Timeout", "message": f"took longer than its timeout of {job.timeout:g} s"}
                     raise _OutOfBounds(TrialStatus.TIMEOUT, error) from None
 
     def _reap(self) -> int | None:

@@ -29,13 +29,13 @@ HARMLESS = ("RAY_ADDRESS", "RAY_AIR_NEW_OUTPUT", "RAY_ENABLE_UV_RUN_RUNTIME_ENV"
 
 FILES_SHORT = """Ray needs {needed} open files in a process on this machine, and the limit is {limit}. \
 Raise it (`ulimit -n {needed}`, as root or in /etc/security/limits.conf; `--ulimit nofile={needed}` of docker run), \
-or run the grid with --inline, whose times are no benchmark."""
+or run the grid with --inline, which is not for benchmarks."""
 
-THREADS_SHORT = """Ray and a trial need {needed} processes and threads on this machine, and {left} of {limit} are left \
-({source}). End other programs, or raise the limit."""
+THREADS_SHORT = """Ray and a trial need {needed} processes and threads on this machine, but only {left} of {limit} \
+are left ({source}). Stop other programs or raise the limit."""
 
-NO_DOCSTRINGS = """Ray cannot be loaded without docstrings, which `python -OO` and PYTHONOPTIMIZE=2 leave out: \
-use `python` or `python -O`, or run the grid with --inline, whose times are no benchmark."""
+NO_DOCSTRINGS = """Ray needs docstrings, which `python -OO` and PYTHONOPTIMIZE=2 remove: \
+use `python` or `python -O`, or run the grid with --inline, which is not for benchmarks."""
 
 NO_VARIABLE = """Ray cannot start with this value of the environment variable {name}: {value!r}. Unset it \
 (`unset {name}`) or correct it."""
@@ -120,5 +120,5 @@ def ray_folder() -> Scratch:
         return Scratch(for_ray=True)
     except OSError as error:
         reason = error.strerror or error
-        message = f"Ray needs a temporary folder: {reason}. Make room there, or name another folder with TMPDIR"
+        message = f"Ray needs a temporary folder: {reason}. Free disk space, or choose another folder with TMPDIR"
         raise ExecutionError(message) from None

@@ -75,12 +75,12 @@ PIN = 0.001
 RESTARTS = 2
 """Maximum number of restarts of a local Ray; after a third crash further ones are likely."""
 
-RESTARTED = """{why}. Ray is started again; trials that were running are lost and tried again while `retries` last."""
+RESTARTED = """{why}. Ray is restarted; running trials are lost and retried up to `retries` times."""
 
-ENDED = """{why}, after {restarts} restarts in this grid. What has ended is kept, and the same command goes on with \
-the rest. If the system ended it for lack of memory (`dmesg` shows that), close other programs first."""
+ENDED = """{why}, after {restarts} restarts in this grid. Finished trials are kept; run the same command again for the \
+rest. If the system ended Ray for lack of memory (see `dmesg`), close other programs first."""
 
-NO_NODE = {"type": "NodeGone", "message": "every node that can hold it went away and did not come back"}
+NO_NODE = {"type": "NodeGone", "message": "all nodes that can run it were lost and did not return"}
 
 
 class _NotForDisk:
@@ -205,9 +205,9 @@ def classify_actor_error(trace: str) -> tuple[str, dict[str, Any]]:
     the actor.
     """
     if any(sign in trace for sign in ("OutOfMemoryError", "low on memory", "memory pressure")):
-        return TrialStatus.OOM, {"type": "OutOfMemory", "message": "ended by Ray, for its node ran low on memory"}
+        return TrialStatus.OOM, {"type": "OutOfMemory", "message": "stopped by Ray because its node ran low on memory"}
     if not trace or any(sign in trace for sign in ACTOR_GONE):
-        return TrialStatus.LOST, {"type": "ActorDied", "message": "the worker or its node went away"}
+        return TrialStatus.LOST, {"type": "ActorDied", "message": "the worker or its node was lost"}
     last_line = trace.strip().splitlines()[-1]
     return TrialStatus.FAILED, {"type": "ActorFailed", "message": last_line, "traceback": trace}
 
@@ -296,7 +296,7 @@ class RayTuneExecutor:
             self._connect(tell=lambda words: None)  # the error below says the same
             return self._ask(environments)
         except RayGoneError as gone:
-            raise ExecutionError(f"{gone} before the first trial: run the same command again") from None
+            raise ExecutionError(f"{gone} before the first trial; run the same command again") from None
 
     def _ask(self, environments: Sequence[str]) -> list[Node]:
         """Every node, each probed locally.
@@ -355,7 +355,9 @@ class RayTuneExecutor:
                 with _sigterm_kept():
                     ray.init(self._address, **quiet)
             except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ExecutionError(f"no Ray cluster at {self._address}: {_innermost(error)}") from error
+                raise ExecutionError(
+                    f"cannot connect to a Ray cluster at {self._address}: {_innermost(error)}"
+                ) from error
             self._connected = self._joined = True
             return
         check_limits(probe_node().cores)

@@ -32,10 +32,10 @@ EVERY_AT_START = 0.05
 SLOW_START = 20.0
 """Seconds after which the user is informed that Ray is still starting; it takes 3 s on a quiet machine."""
 
-STILL_STARTING = """Ray has not started after {seconds:g} s. It goes on trying for about a minute: a busy machine \
-takes long, and a start that fails is reported then."""
+STILL_STARTING = """Ray has not started after {seconds:g} s. It keeps trying for about a minute, since a busy machine \
+is slow; a failure is then reported."""
 
-AT_START = "{gone} while Ray started. Ray gives up within a minute; then it is started again."
+AT_START = "{gone} while Ray started. Ray gives up within a minute and is then restarted."
 
 SETTLE = 1.0
 """Seconds to wait, after an error from Ray, for the end of its processes, which may be the cause."""
@@ -44,14 +44,14 @@ HEAD_EVERY = 5.0
 """Seconds between two attempts to connect to a cluster's head."""
 
 HEAD_GONE = """The head of the Ray cluster at {address} does not answer. Ray waits for it for a minute and then ends \
-this command. What has ended is kept: once the head is up, the same command goes on with the rest."""
+this command. Finished trials are kept; when the head is up, run the same command again for the rest."""
 
 HEAD_BACK = "The head of the Ray cluster at {address} answers again."
 
 PROGRAMS = {"gcs_server": ("GCS server", "/gcs/gcs_server"), "raylet": ("raylet", "/raylet/raylet")}
 """Ray's names of the two processes, each with its display name and the end of its program's path."""
 
-REMOVED = "{folder} was removed during the run (by a program that cleans up temporary files?)"
+REMOVED = "{folder} was removed during the run, perhaps by a program that cleans up temporary files"
 
 
 class RayGoneError(BaseException):

@@ -64,7 +64,7 @@ class _Place:
         link_package(self._folder.path)
         env_vars = runtime_env.get("env_vars") or {}
         if not isinstance(env_vars, Mapping):
-            raise TypeError("env_vars has to be a map of texts")
+            raise TypeError("env_vars must be a map of strings")
         path = os.pathsep.join(filter(None, [str(self._folder.path), env_vars.get("PYTHONPATH")]))
         affinity = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=False)
         own_env = {**runtime_env, "env_vars": {**env_vars, "PYTHONPATH": path}}
@@ -97,7 +97,7 @@ def probe_with_runtime_envs(address: str, environments: Sequence[str]) -> Node:
         try:
             interpreters[key] = Interpreter(**ray.get(answer, timeout=0))
         except ray.exceptions.GetTimeoutError:
-            reason = f"Ray did not make it within {MAKE_TIMEOUT:g} s"
+            reason = f"Ray did not build it within {MAKE_TIMEOUT:g} s"
             interpreters[key] = Interpreter(problem=f"{environment_label(key)} on {node.name}: {reason}")
         except ray.exceptions.RayError as error:
             reason = _in_short(error, runtime_env_of(key) or {})

@@ -59,14 +59,14 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
     for text in texts:
         axis, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not axis:
-            raise UsageError(f"{option} {text}: say AXIS=VALUE, such as {option} device=cpu")
+            raise UsageError(f"{option} {text}: use AXIS=VALUE, such as {option} device=cpu")
         if axis not in axes:
             matches = get_close_matches(axis, axes, n=1)
-            hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(axes)}"
+            hint = f"did you mean {matches[0]}?" if matches else f"use one of {', '.join(axes)}"
             raise UsageError(f"{option} {text}: {spec.name} has no axis {axis}; {hint}")
         axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
         if not axis_values and spec.axes.get(axis) != "available":
             choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
-            raise UsageError(f"{option} {text}: {axis} of {spec.name} is never {value}; it has {choices}")
+            raise UsageError(f"{option} {text}: {spec.name} has no {axis} {value}; use one of {choices}")
         pairs.append((axis, axis_values[0] if axis_values else value))
     return pairs

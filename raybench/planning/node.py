@@ -53,7 +53,7 @@ class Node:
         """The interpreter of an environment by its key; empty means raybench's own."""
         if not environment:
             return Interpreter(version=self.python, packages=self.packages)
-        untried = Interpreter(problem=f"{environment_label(environment)} was not tried on {self.name}")
+        untried = Interpreter(problem=f"{environment_label(environment)} was not inspected on {self.name}")
         return self.environments.get(environment, untried)
 
     def to_json(self) -> dict[str, Any]:

@@ -181,8 +181,8 @@ class Resolver:
         """
         limit = int(resolved.get("memory_limit") or 0)
         if limit and not hosted(kind):
-            message = f"memory_limit holds for memory of the host, and {name} is of kind {kind}"
-            raise UsageError(f"{place(self._spec, 'memory_limit')}{message}: give it to the devices it is meant for")
+            message = f"memory_limit does not apply to {name}, whose kind {kind} has its own memory"
+            raise UsageError(f"{place(self._spec, 'memory_limit')}{message}; set it only for devices on the CPU")
         return limit
 
     def _profile(self, name: str) -> tuple[DeviceProfile, dict[str, Any]]:
@@ -208,7 +208,7 @@ class Resolver:
         if steps and framework in engines.ONE_GRAPH:
             return {"no_profile": f"{framework} compiles a whole training step into one program"}
         if steps and ranks_of(content) > 1:
-            return {"no_profile": "an error in one of several replicas would leave the others waiting"}
+            return {"no_profile": "an error in one of several replicas would block the others"}
         return {"profile_steps": min(steps, smoke.PROFILE_STEPS) if self._spec.smoke else steps}
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
@@ -285,16 +285,20 @@ class Resolver:
             available = self._there.get(split)
             if count and available and count > available:
                 raise UsageError(
-                    f"{place(self._spec, 'examples')}examples.{split}: {count} asked for, and {name} has {available}"
+                    f"{place(self._spec, 'examples')}examples.{split}: {count} is not allowed; {name} has {available}"
                 )
         train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
         for divisor, noun in ((replicas, "replicas"), (devices, "devices")):
             if batch % divisor:
                 location = place(self._spec, "batch_size")
-                raise UsageError(f"{location}batch_size {batch} does not divide into {divisor} {noun}")
+                raise UsageError(
+                    f"{location}batch_size: {batch} is not a multiple of the {divisor} {noun}; use one that is"
+                )
         if train and batch > train:
             location = place(self._spec, "batch_size")
-            raise UsageError(f"{location}batch_size {batch} is larger than the {train} examples there are to train on")
+            raise UsageError(
+                f"{location}batch_size: {batch} is larger than the training set of {train} examples; use a smaller one"
+            )
         return counts
 
 

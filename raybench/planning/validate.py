@@ -11,7 +11,7 @@ from raybench.workloads import WorkloadInfo
 
 _WORDS: Mapping[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
-    int: ((int,), "a whole number"),
+    int: ((int,), "an integer"),
     float: ((int, float), "a number"),
     str: ((str,), "a name"),
 }
@@ -37,10 +37,10 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
         UsageError: they do not.
     """
     if resolved.get("label_smoothing") and info.own_loss:
-        message = f"label_smoothing is for cross-entropy, and {info.name} has a loss of its own"
+        message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
-        message = f"master_weights: false goes with optimizer sgd; {resolved['optimizer']} needs its weights in fp32"
+        message = f"master_weights: false needs optimizer sgd, not {resolved['optimizer']}; remove it or use sgd"
         raise UsageError(f"{place(spec, 'master_weights')}{message}")
 
 
@@ -56,12 +56,12 @@ def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any])
     for name, value in chosen.items():
         origin = f"{place(spec, 'model')}model.{name}"
         if name not in info.options:
-            hint = nearest(name, info.options) if info.options else "it has none"
-            raise UsageError(f"{origin}: no option of {info.name}'s model; {hint}")
+            hint = nearest(name, info.options) if info.options else "the model has no options"
+            raise UsageError(f"{origin}: not an option of {info.name}'s model; {hint}")
         default = info.options[name]
         kinds, expected = _WORDS[type(default)]
         if type(value) not in kinds:
-            raise UsageError(f"{origin}: wanted {expected}, not {value!r:.60}")
+            raise UsageError(f"{origin}: {value!r:.60} is not allowed; use {expected}")
         if value != default:
             options[name] = type(default)(value)
     return options

@@ -24,7 +24,7 @@ from raybench.results.journal import (
     reported_damage,
 )
 
-GONE = {"type": "Lost", "message": "whoever ran it went away before it ended"}
+GONE = {"type": "Lost", "message": "its driver ended before it did"}
 
 
 class GridHistory:
@@ -169,7 +169,7 @@ def check_journal(journal: Path) -> None:
     """
     if journal.exists() and not journal.is_file():
         kind = "a folder" if journal.is_dir() else "not a regular file"
-        raise UsageError(f"{journal}: is {kind}, and no journal of raybench; move it away, and run the command again")
+        raise UsageError(f"{journal}: is {kind}, not a journal of raybench; move it away and run the command again")
 
 
 def _missing(attempt: Attempt, own_events: list[Event]) -> list[Event]:

@@ -108,7 +108,7 @@ class Journal:
             # Writing to a removed file succeeds but keeps nothing.
             path_stat = self.path.stat()
             if (path_stat.st_dev, path_stat.st_ino) != (os.fstat(fd).st_dev, os.fstat(fd).st_ino):
-                raise FileNotFoundError(errno.ENOENT, "it was taken away, and another put in its place")
+                raise FileNotFoundError(errno.ENOENT, "it was replaced by another file")
             append(fd, text)
             if event.get("event") in ON_DISK_AT_ONCE:
                 os.fsync(fd)
@@ -166,7 +166,7 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
 def damage(path: Path, lines: Sequence[int]) -> str:
     """The message to the user about a journal's damaged lines."""
     numbers = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-    return f"{path}: left out {len(lines)} damaged line{'s' if len(lines) > 1 else ''} ({numbers})"
+    return f"{path}: skipped {len(lines)} damaged line{'s' if len(lines) > 1 else ''} ({numbers})"
 
 
 def reported_damage(events: Iterable[Event]) -> set[int]:

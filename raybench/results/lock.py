@@ -17,7 +17,7 @@ LOCK = ".lock"
 HOLDER = ".lock-holder"
 """A text file with a description of the holder; only used in the message to a driver that is refused."""
 
-REMEDY = "wait for it, or name another folder with --results"
+REMEDY = "wait for it or choose another folder with --results"
 
 
 @contextmanager
@@ -44,11 +44,12 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
         raise ResultsLockedError(f"{folder}: {_description(holder)}; {REMEDY}") from None
     # filelock raises NotImplementedError on a file system without flock.
     except (OSError, NotImplementedError) as error:
-        raise UsageError(f"{folder}: cannot keep results there: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"Cannot write to {folder}: {reason}. Choose another folder with --results.") from None
     try:
         with suppress(OSError):  # a full disk: the journal reports it
             process = f"process {os.getpid()} on {platform.node()}"
-            holder.write_text(f"{purpose} is running here since {now()} ({process})", encoding="utf-8")
+            holder.write_text(f"{purpose} has been running here since {now()} ({process})", encoding="utf-8")
         yield
     finally:
         # The folder may have been removed or have become read-only.

@@ -39,7 +39,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     try:
         value, error = results.get(timeout=seconds)
     except Empty:
-        raise TimeoutError(f"no whole answer within {seconds:g} s") from None
+        raise TimeoutError(f"no complete answer within {seconds:g} s") from None
     if error:
         raise error
     return value  # type: ignore[return-value]

@@ -162,8 +162,8 @@ class Runs:
                     raise
         if stored.lifecycle_stage != entities.LifecycleStage.ACTIVE:
             raise StoreError(
-                f"the experiment {self._grid} was deleted in MLflow: bring it back with "
-                f"`mlflow experiments restore --experiment-id {stored.experiment_id}`, or give the grid another name"
+                f"the experiment {self._grid} was deleted in MLflow; restore it with "
+                f"`mlflow experiments restore --experiment-id {stored.experiment_id}`, or rename the grid"
             )
         return str(stored.experiment_id)
 
@@ -474,7 +474,7 @@ def read_grid(
         StoreError: the store cannot be reached, or a part in it cannot be read.
     """
     if not is_server(store.uri) and any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs):
-        raise StoreError(f"MLflow store {store}: a server keeps the journal of {name}; read it by the server's URL")
+        raise StoreError(f"MLflow store {store}: the journal of {name} is on a server; use the server's URL")
     with redacted_errors(store), TemporaryDirectory() as folder, ThreadPoolExecutor(FETCHES) as pool:
         client = client_of(store)
         part_lists = pool.map(lambda run: _parts(client, run.info.run_id), runs)
@@ -546,10 +546,10 @@ def _check_database(store: Store) -> None:
     if store.path is None:
         return
     if not store.path.is_file():
-        raise StoreError(f"MLflow store {store}: there is no such file")
+        raise StoreError(f"MLflow store {store}: no such file")
     with redacted_errors(store), closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchone():
-            raise StoreError(f"MLflow store {store}: it is a database of another program")
+            raise StoreError(f"MLflow store {store}: the database belongs to another program; choose another file")
 
 
 def _is_ended(stored: Any) -> bool:

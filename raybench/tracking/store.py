@@ -24,8 +24,7 @@ SERVERS = ("http", "https", "databricks")
 SECRET_VARIABLES = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 
 UNAUTHORIZED = (
-    "the server refuses this user and password (401); they are read from MLFLOW_TRACKING_USERNAME and "
-    "MLFLOW_TRACKING_PASSWORD"
+    "the server refuses the user or password (401); set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 )
 
 MESSAGE_LENGTH = 250
@@ -162,7 +161,7 @@ def _store(uri: str, source: str, results: Path) -> Store:
         file, separator, query = location.partition("?")
         if not file or file == ":memory:":
             raise UsageError(
-                f"{source}: {redact(uri)} names no file: say sqlite:///runs.db, or sqlite:////home/me/runs.db"
+                f"{source}: {redact(uri)} has no file name; use sqlite:///runs.db or sqlite:////home/me/runs.db"
             )
         path = Path(file).absolute()
         _check_file(path, source)
@@ -171,8 +170,8 @@ def _store(uri: str, source: str, results: Path) -> Store:
         return Store(uri, artifacts=_artifacts(results))
     stem = Path(uri if "://" not in uri and scheme != "file" else "runs").stem or "runs"
     raise UsageError(
-        f"{source}: {redact(uri)} is no MLflow store of a database or a server (MLflow has given up stores in plain "
-        f"folders): say sqlite:///{stem}.db, http://localhost:5000 or postgresql://…"
+        f"{source}: {redact(uri)} is not an MLflow database or server (MLflow no longer supports plain folders); "
+        f"use sqlite:///{stem}.db, http://localhost:5000 or postgresql://…"
     )
 
 
@@ -189,10 +188,10 @@ def _check_file(path: Path, source: str) -> None:
     except (FileNotFoundError, NotADirectoryError):  # it may be created later
         return
     except OSError as error:
-        raise UsageError(f"{source}: {path}: {error.strerror}: name another file") from None
+        raise UsageError(f"{source}: {path}: {error.strerror}; choose another file") from None
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-        raise UsageError(f"{source}: {path} is {kind}, not a file: name another file")
+        raise UsageError(f"{source}: {path} is {kind}, not a file; choose another file")
 
 
 def _artifacts(folder: Path) -> str:

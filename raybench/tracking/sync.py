@@ -42,9 +42,9 @@ class SyncReport:
 
     def __str__(self) -> str:
         created = f"{self.created} run{'' if self.created == 1 else 's'} created"
-        text = f"{created}, {self.updated} brought up to date, {self.unchanged} unchanged"
-        text += "; the journal brought up to date" if self.parts else ""
-        return text + (f"; {len(self.damaged)} damaged lines of the journal left out" if self.damaged else "")
+        text = f"{created}, {self.updated} updated, {self.unchanged} unchanged"
+        text += "; journal updated" if self.parts else ""
+        return text + (f"; {len(self.damaged)} damaged lines of the journal skipped" if self.damaged else "")
 
 
 def mark_incomplete(folder: Path) -> None:
@@ -71,7 +71,7 @@ def catch_up(history: GridHistory, store: Store, grid: str, warn: Callable[[str]
         sync(history, store, grid)
     except StoreError as error:
         command = f"raybench sync{cli_flags(store, history.folder.parent)} {grid}"
-        warn(f"{error}. Everything is in the journal: run `{command}` to write the rest.")
+        warn(f"{error}. The journal is complete; run `{command}` to update MLflow.")
 
 
 def sync(

@@ -119,7 +119,9 @@ class MlflowWriter:
             Whether the store is open.
         """
         if not self._opened.wait(min(QUIET, timeout)) and timeout > QUIET:
-            self._tell(f"MLflow store {self._store}: no answer for {QUIET:.0f} s; waiting for at most {timeout:.0f} s")
+            self._tell(
+                f"MLflow store {self._store}: no answer for {QUIET:.0f} s; waiting for at most {timeout:.0f} s more"
+            )
             self._opened.wait(timeout - QUIET)
         return self._runs is not None
 
@@ -165,7 +167,7 @@ class MlflowWriter:
         if left:
             runs = "1 run is" if left == 1 else f"{left} runs are"
             command = f"raybench sync{cli_flags(self._store, self._history.folder.parent)} {quote(self._grid)}"
-            self._warn(f"{runs} not up to date in {self._store}: run `{command}` to write the rest")
+            self._warn(f"{runs} not up to date in {self._store}; run `{command}`")
         else:
             sync.mark_complete(self._history.folder)
         return left
@@ -316,4 +318,4 @@ class MlflowWriter:
             # A single failure is not reported: a server may restart, or two grids may create one store.
             if not self._warned and self._failures > 1:
                 self._warned = True
-                self._tell(f"{error}. The grid goes on: everything is in the journal.")
+                self._tell(f"{error}. The grid continues; the journal is complete.")

@@ -113,7 +113,7 @@ class Checkpoints:
             ledger.go_on(checkpoint.ledger)
             return self._go_on(checkpoint, epoch)
         if due:
-            self._warn(f"no checkpoint of epoch {due} to go on from on {platform.node()}: begun again from epoch 1")
+            self._warn(f"no checkpoint of epoch {due} on {platform.node()}; restarted from epoch 1")
         return []
 
     def _go_on(self, saved: Checkpoint, epoch: int) -> list[Event]:

@@ -175,7 +175,7 @@ def _follow(processes: list[_Process]) -> Generator[Event, None, int | None]:
             failed = [process for process in processes if process.code is not None and not process.last]
             if failed:
                 number, code = failed[0].number, failed[0].code
-                sys.stderr.write(f"rank {number} of {len(processes)} ended without a word, with exit code {code}\n")
+                sys.stderr.write(f"rank {number} of {len(processes)} ended without a message, with exit code {code}\n")
                 sys.stderr.flush()
                 return code
             end_events = {process.number: process.last for process in processes if process.last}

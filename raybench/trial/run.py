@@ -42,7 +42,7 @@ from raybench.workloads import WorkloadInfo, load_workload
 from raybench.workloads.base import Workload
 from raybench.workloads.own_files import check_modules, remedy
 
-NOT_KEPT = "memory_limit was not kept: that takes Linux, and a process of the trial's own"
+NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
 
 MADE_AT_ONCE = 4 << 30
@@ -141,7 +141,7 @@ def run(job: Job, ledger: Ledger | None = None, template_import: float = 0.0) ->
         try:
             write_preview(workload, job.cell.framework, engine, data.val, Path(job.folder))
         except Exception as exc:
-            warnings.append(f"no picture of predictions: {type(exc).__name__}: {message_of(exc)}")
+            warnings.append(f"no image of predictions: {type(exc).__name__}: {message_of(exc)}")
     event = events.trial_ended(
         job.trial,
         job.attempt,
@@ -358,5 +358,5 @@ def _cut(split: Any, count: int | None, role: str) -> Any:
     if count is None:
         return split
     if count > len(split):
-        raise ValueError(f"{count} {role} examples asked for, and there are {len(split)}")
+        raise ValueError(f"{count} {role} examples are not available; there are {len(split)}")
     return split.first(count)

@@ -96,12 +96,12 @@ class Workload:
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
-            raise ValueError("a workload names either a dataset or a data function of its own")
+            raise ValueError("a workload needs either a dataset or a data function, not both")
         for name in ("data", "loss", "metrics", "initialize"):
             value = getattr(self, name)
             is_mapping = name != "data" and isinstance(value, Mapping)
             if value is not None and not all(map(_is_function, value.values() if is_mapping else [value])):
-                raise TypeError(f"{name} is a function, not a {type(value).__name__}")
+                raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:
@@ -163,9 +163,7 @@ class Workload:
             LookupError: the workload has no model for that framework.
         """
         if framework not in self.models:
-            raise LookupError(
-                f"workload {self.name} has no model for {framework}, only for {', '.join(self.frameworks)}"
-            )
+            raise LookupError(f"workload {self.name} has no model for {framework}; use {', '.join(self.frameworks)}")
         return _built(self.models[framework], {})
 
 

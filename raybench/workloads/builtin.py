@@ -24,7 +24,7 @@ def get(name: str) -> Workload:
         WorkloadError: there is none; the message has the nearest name.
     """
     if name not in names():
-        hint = f"{nearest(name, names())} (one of your own is file.py:name)"
+        hint = f"{nearest(name, names())} (your own: file.py:name)"
         raise WorkloadError(f"unknown workload {name[:100]!r}; {hint}")
     workload: Workload = import_module(f"raybench.workloads.{name}").WORKLOAD
     return workload

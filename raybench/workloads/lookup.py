@@ -111,7 +111,7 @@ class WorkloadInfo:
         except OSError as error:
             raise DataError(
                 f"workload {self.name}: cannot read {error.filename}: {error.strerror}; "
-                "data_files are relative to the folder that RAYBENCH_DATA names"
+                "data_files are relative to the folder in RAYBENCH_DATA"
             ) from None
 
     def to_json(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
     workload = builtin.get(text)
     for name, entries in (("files", files), ("links", links)):
         if list(entries):
-            raise WorkloadError(f"{name} belong to a workload file of your own, and {text} comes with raybench", name)
+            raise WorkloadError(f"{name} only apply to your own workload file, not to {text}; remove them", name)
     return WorkloadInfo(
         name=workload.name,
         version=workload.version,
@@ -302,9 +302,7 @@ def _load(info: WorkloadInfo, code: Path, as_module: bool = False) -> Any:
     """
     for name, digest in info.files.items():
         if digest_of((code / name).read_bytes()) != digest:
-            raise WorkloadError(
-                f"{code / name} was changed, and is not {name} of the cell; remove {code} and run again"
-            )
+            raise WorkloadError(f"{code / name} was changed after the cell was planned; remove {code} and run again")
     modules_before = set(sys.modules)
     put_on_path(code)
     file = code / Path(str(info.file)).name

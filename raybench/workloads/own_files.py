@@ -64,7 +64,7 @@ def parse(content: bytes, file: str) -> tuple[str, ast.Module]:
     except UnicodeDecodeError as error:
         raise WorkloadError(f"{file}: not a text file in its encoding ({error.reason} at byte {error.start})") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise WorkloadError(f"{file}: not readable as Python: {error}") from None
+        raise WorkloadError(f"{file}: cannot be parsed as Python: {error}") from None
 
 
 def read_regular(path: Path) -> bytes:
@@ -78,9 +78,9 @@ def read_regular(path: Path) -> bytes:
         raise WorkloadError(f"cannot read {path}: it is not a file")
     size = path.stat().st_size
     if path.suffix == ".py" and size > LARGEST_PYTHON:
-        raise WorkloadError(f"{path} is larger than {LARGEST_PYTHON >> 20} MiB; keep data in files of their own")
+        raise WorkloadError(f"{path} is larger than {LARGEST_PYTHON >> 20} MiB; move data to other files")
     if size > LARGEST_FILE:
-        raise WorkloadError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; name its folder under `links:` instead")
+        raise WorkloadError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; list its folder under `links:` instead")
     return path.read_bytes()
 
 
@@ -149,7 +149,7 @@ def _named(root: Path, patterns: Iterable[str], links: Collection[str]) -> Itera
         try:
             matches = [root / pattern] if (root / pattern).exists() else sorted(root.glob(pattern))
         except (ValueError, OSError) as error:  # for example a**, or a name that is too long
-            raise WorkloadError(f"{pattern[:200]!r} is no pattern of file names: {error}", field="files") from None
+            raise WorkloadError(f"{pattern[:200]!r} is not a file name pattern: {error}", field="files") from None
         candidates = [file for match in matches for file in ([match] if match.is_file() else sorted(match.rglob("*")))]
         usable = [file for file in candidates if file.is_file() and not _hidden(file.relative_to(root), links)]
         if not usable:
@@ -160,7 +160,7 @@ def _named(root: Path, patterns: Iterable[str], links: Collection[str]) -> Itera
 def _below(root: Path, name: str, field: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise WorkloadError(f"{name!r} is not below the workload's folder, {root}", field=field)
+        raise WorkloadError(f"{name!r} is outside of the workload's folder {root}; move it there", field=field)
     return path
 
 
@@ -262,7 +262,7 @@ def _imported(tree: ast.Module, module: str, file: Path) -> Iterator[str]:
             parts = package.split(".") if package else []
             if node.level > len(parts):
                 raise WorkloadError(
-                    f"{file}:{node.lineno}: relative import outside of a package; import it by its name"
+                    f"{file}:{node.lineno}: relative import outside of a package; use an absolute import"
                 )
             base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
             base = base if node.level else node.module or ""
@@ -373,11 +373,13 @@ def check_modules(elsewhere: Mapping[str, str], code: Path, modules_before: Coll
             continue  # a compiler's generated modules
         if name not in elsewhere:
             raise WorkloadError(
-                f"module {name} ({path}) was imported and is not part of the cell, for reading did not find its "
-                f"import; add `import {name}` to the workload file"
+                f"module {name} ({path}) was imported but is not part of the cell, since its import is not visible "
+                f"in the files; add `import {name}` to the workload file"
             )
         if digest_of(path.read_bytes()) != elsewhere[name]:
-            raise WorkloadError(f"module {name} ({path}) is not the file that the grid was planned with")
+            raise WorkloadError(
+                f"module {name} ({path}) is not the file with which the grid was planned; run the command again"
+            )
 
 
 def remedy(error: BaseException, file: str, code: Path) -> str:
@@ -396,4 +398,4 @@ def remedy(error: BaseException, file: str, code: Path) -> str:
     if not names or not names[0].exists():
         return ""
     name = names[0].relative_to(root).as_posix()
-    return f"; {names[0]} did not travel with the trial: add `files: [{name}]` to the grid file"
+    return f"; {names[0]} was not copied for the trial: add `files: [{name}]` to the grid file"

@@ -16,5 +16,7 @@ def prepared(data: Data, side: int = SIDE) -> Data:
         ValueError: the networks cannot halve such images four times.
     """
     if side < HALVED or side % HALVED:
-        raise ValueError(f"model.side {side}: the network halves a picture four times; give a multiple of {HALVED}")
+        raise ValueError(
+            f"model.side: {side} is not allowed, since the network halves images four times; use a multiple of {HALVED}"
+        )
     return sized(data, side)

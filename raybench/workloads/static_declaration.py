@@ -57,13 +57,15 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
     if attribute not in assignments:
         workloads += functions_in(content, file)
         matches = get_close_matches(attribute, workloads, 1)
-        hint = f"did you mean {matches[0]}?" if matches else f"it has {', '.join(workloads) or 'no workload'}"
-        problem = f"no top-level {attribute!r} in it" if attribute else "say which workload of it: file.py:name"
+        hint = f"did you mean {matches[0]}?" if matches else f"the file has {', '.join(workloads) or 'no workload'}"
+        problem = f"no top-level {attribute!r} in it" if attribute else "name the workload in the file: file.py:name"
         raise WorkloadError(f"{file}: {problem}; {hint}")
     call = assignments[attribute]
     if not _is_workload(call):
         location = f"{file}:{call.lineno}"
-        raise WorkloadError(f"{location}: write {attribute} = Workload(...) there: the file is read without being run")
+        raise WorkloadError(
+            f"{location}: write `{attribute} = Workload(...)` here; the plan reads the file without running it"
+        )
     assert isinstance(call, ast.Call)
     return _Reader(file, call).declaration()
 
@@ -96,13 +98,15 @@ class _Reader:
     def __init__(self, file: str, call: ast.Call) -> None:
         self._file, self._call = file, call
         if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
-            self._fail(call, "write the arguments of Workload out: * and ** hide them from the plan")
+            self._fail(call, "write the arguments of Workload out; the plan cannot read * and **")
         self._given = dict(zip(FIELDS, call.args, strict=False))
         for kw in call.keywords:
             name = str(kw.arg)
             if name not in FIELDS:
                 match = get_close_matches(name, FIELDS, 1)
-                self._fail(kw.value, f"Workload has no {name!r}" + (f"; did you mean {match[0]}?" if match else ""))
+                self._fail(
+                    kw.value, f"Workload has no parameter {name!r}" + (f"; did you mean {match[0]}?" if match else "")
+                )
             self._given[name] = kw.value
         self._given = {name: node for name, node in self._given.items() if not _is_none(node)}
 
@@ -114,8 +118,8 @@ class _Reader:
         if "model" not in arguments:
             self._fail(self._call, "Workload needs a model")
         if ("dataset" in arguments) == ("data" in arguments):
-            self._fail(self._call, "Workload needs either a dataset or a data function of your own")
-        self._read("version", "a whole number", int)
+            self._fail(self._call, "Workload needs either a dataset or a data function")
+        self._read("version", "an integer", int)
         return Declaration(
             frameworks=self._frameworks(arguments["model"]),
             name=self._read("name", "text", str) or "",
@@ -138,12 +142,12 @@ class _Reader:
         try:
             value = ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            self._fail(node, f"{name} has to be written out ({expected}): the file is read without being run")
+            self._fail(node, f"{name} must be a literal ({expected}); the plan reads the file without running it")
         texts = [child.value for child in ast.walk(node) if isinstance(child, ast.Constant)]
         if any(isinstance(text, str) and _IMPOSSIBLE.search(text) for text in texts):
-            self._fail(node, f"{name} has a character that no file or program can hold: U+0000 or a lone surrogate")
+            self._fail(node, f"{name} has an invalid character, U+0000 or a lone surrogate; remove it")
         if not isinstance(value, kinds) or isinstance(value, bool):
-            self._fail(node, f"{name} is {expected}, not {value!r:.60}")
+            self._fail(node, f"{name} must be {expected}, not {value!r:.60}")
         return value
 
     def _dataset(self) -> str | None:
@@ -156,13 +160,13 @@ class _Reader:
     def _data_files(self) -> tuple[str, ...]:
         files = self._read("data_files", "a list of paths", list, tuple) or ()
         if not all(isinstance(path, str) for path in files):
-            self._fail(self._given["data_files"], f"data_files is a list of paths, not {files!r:.60}")
+            self._fail(self._given["data_files"], f"data_files must be a list of paths, not {files!r:.60}")
         return tuple(files)
 
     def _defaults(self) -> dict[str, Any]:
         defaults: dict[str, Any] = self._read("defaults", "a dictionary of settings", dict) or {}
         if not all(isinstance(name, str) for name in defaults):
-            self._fail(self._given["defaults"], "the keys of defaults are the names of settings")
+            self._fail(self._given["defaults"], "the keys of defaults must be names of settings")
         return defaults
 
     def _metric_names(self) -> tuple[str, ...]:
@@ -171,14 +175,14 @@ class _Reader:
         if names is None:
             return () if "metrics" in self._given else ("accuracy",)
         if not all(isinstance(name, str) for name in names):
-            self._fail(self._given["metric_names"], f"metric_names is a list of names, not {names!r:.60}")
+            self._fail(self._given["metric_names"], f"metric_names must be a list of names, not {names!r:.60}")
         return tuple(names)
 
     def _options(self) -> dict[str, Any]:
         options: dict[str, Any] = self._read("options", "a dictionary of the model's options", dict) or {}
         for name, default in options.items():
             if not isinstance(name, str) or not isinstance(default, (bool, int, float, str)):
-                expected = "options has a name and its default, a number, a text, True or False"
+                expected = "options must map names to a default: a number, a string, True or False"
                 self._fail(self._given["options"], f"{expected}, not {name!r}: {default!r:.40}")
         return options
 
@@ -186,7 +190,7 @@ class _Reader:
         examples: dict[str, int] = self._read("examples", 'a dictionary such as {"train": 1000}', dict) or {}
         for split, count in examples.items():
             if split not in SPLITS or type(count) is not int or count < 1:
-                expected = "examples has a whole number of at least 1 for train, val or both"
+                expected = "examples must map train, val or both to an integer of at least 1"
                 self._fail(self._given["examples"], f"{expected}, not {split!r}: {count!r:.40}")
         return examples
 
@@ -194,17 +198,17 @@ class _Reader:
         limits: dict[str, float] = self._read("parity_tolerance", 'a dictionary such as {"losses": 0.01}', dict) or {}
         for name, value in limits.items():
             if name not in PARITY_TOLERANCE:
-                message = f"parity_tolerance has no {name!r}; {nearest(str(name), PARITY_TOLERANCE)}"
+                message = f"parity_tolerance has no key {name!r}; {nearest(str(name), PARITY_TOLERANCE)}"
                 self._fail(self._given["parity_tolerance"], message)
             if type(value) not in (int, float) or value < 0:
-                message = f"parity_tolerance has numbers that are not negative, not {name!r}: {value!r:.40}"
+                message = f"parity_tolerance must map names to numbers of at least 0, not {name!r}: {value!r:.40}"
                 self._fail(self._given["parity_tolerance"], message)
         return limits
 
     def _held_out(self) -> int:
-        held_out: int = self._read("held_out", "a whole number", int) or 0
+        held_out: int = self._read("held_out", "an integer", int) or 0
         if held_out < 0:
-            self._fail(self._given["held_out"], f"held_out is at least 0, not {held_out}")
+            self._fail(self._given["held_out"], f"held_out must be at least 0, not {held_out}")
         return held_out
 
     def _frameworks(self, model: ast.expr) -> tuple[str, ...]:
@@ -213,5 +217,5 @@ class _Reader:
             return ("torch",)
         keys = [key.value if isinstance(key, ast.Constant) else None for key in model.keys]
         if not keys or not all(isinstance(key, str) for key in keys):
-            self._fail(model, 'the keys of model are names of frameworks, written out: {"torch": …}')
+            self._fail(model, 'the keys of model must be names of frameworks, such as {"torch": …}')
         return tuple(str(key) for key in keys)

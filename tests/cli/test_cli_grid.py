@@ -185,7 +185,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     shutil.copy(migrated_database, "raybench-results/mlflow.db")
     made = raybench("sync")
-    created = "2 runs created, 0 brought up to date, 0 unchanged; the journal brought up to date"
+    created = "2 runs created, 0 updated, 0 unchanged; journal updated"
     assert (made.status, made.lines) == (0, [f"digits: {created}"])
     with closing(sqlite3.connect("raybench-results/mlflow.db")) as store:
         runs = store.execute("select status, count(*) from runs group by status").fetchall()

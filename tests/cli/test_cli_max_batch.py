@@ -35,9 +35,9 @@ def test_a_row_for_each_search(say):
     assert said.status == 0, said
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
     assert "cpu torch fp32 96 5.0 MiB 128 asked 2.0 GiB, peak 2.0 MiB, limit 1.0 GiB" in rows
-    assert "slow torch fp32 64 3.0 MiB 128 it took too long" in rows
+    assert "slow torch fp32 64 3.0 MiB 128 timed out" in rows
     assert "small torch fp32 none – 1 peak 2.0 MiB" in rows
-    assert "large torch fp32 1437 7.0 GiB – all there is to train on" in rows
+    assert "large torch fp32 1437 7.0 GiB – the whole training set fits" in rows
 
 
 def test_what_went_wrong_is_status_1_and_said(say):
@@ -54,7 +54,7 @@ def test_what_cannot_run_here_is_status_3_and_said(say):
 def test_it_takes_processes(raybench, digits):
     said = raybench("grid", digits, "--find-max-batch", "--inline")
     assert (said.status, said.out) == (2, "")
-    assert said.err == "--find-max-batch needs a process for each try: leave --inline out\n"
+    assert said.err == "--find-max-batch needs separate processes; remove --inline\n"
 
 
 def test_help_has_an_example(raybench):

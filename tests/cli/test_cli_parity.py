@@ -56,7 +56,7 @@ def test_an_environment_that_was_taken_by_itself_is_named(raybench: Callable[...
     taken = Parity("digits_cnn", 128, "torch", (GOOD,), {}, {"tensorflow": "tensorflow"})
     monkeypatch.setattr(run, "run_parity", lambda *arguments: taken)
     said = raybench("parity", "digits_cnn")
-    assert said.err == "tensorflow is not installed beside raybench: it ran in environment tensorflow\n"
+    assert said.err == "tensorflow is not installed in raybench's Python; it ran in environment tensorflow\n"
 
 
 def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable[..., Any], found: Any) -> None:
@@ -66,18 +66,18 @@ def test_a_table_for_each_pair_and_status_1_where_one_differs(raybench: Callable
     assert asked == ["digits_cnn", [], {"torch_xla": "xla", "tensorflow": "~/tf"}, 128, {"side": 32, "deep": True}]
     assert said.status == 1
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert "digits_cnn: tensorflow against torch, batches of 128: the same" in rows
+    assert "digits_cnn: tensorflow against torch, batches of 128: same" in rows
     assert "outputs 5.2e-08 0.0001 same" in rows
-    assert "digits_cnn: torch_xla against torch, batches of 128: not the same" in rows
+    assert "digits_cnn: torch_xla against torch, batches of 128: different" in rows
     assert "outputs 0.021 0.0001 differs" in rows
     assert "layers – 0 differs layer 3 with weights: 2.1 against 7" in rows
 
 
 def test_what_was_left_out_is_said(raybench: Callable[..., Any], found: Any) -> None:
-    found(GOOD, missing={"torch_xla": "environment xla is not built: raybench env create xla"})
+    found(GOOD, missing={"torch_xla": "environment xla is not built; run `raybench env create xla`"})
     said = raybench("parity", "digits_cnn")
     assert said.status == 0
-    assert said.err == "torch_xla: not compared: environment xla is not built: raybench env create xla\n"
+    assert said.err == "torch_xla was not compared: environment xla is not built; run `raybench env create xla`\n"
 
 
 def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
@@ -98,13 +98,19 @@ def test_json_of_a_difference(raybench: Callable[..., Any], found: Any) -> None:
     ("arguments", "message"),
     [
         (["digts_cnn"], "unknown workload 'digts_cnn'; did you mean digits_cnn?"),
-        (["digits_cnn", "--frameworks", "torch"], "parity compares two frameworks or more"),
+        (["digits_cnn", "--frameworks", "torch"], "parity needs at least two frameworks"),
         (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
-        (["digits_cnn", "--environment", "xla"], "--environment xla: say FRAMEWORK=NAME"),
-        (["digits_cnn", "--model", "side"], "--model side: say NAME=VALUE, such as --model side=32"),
-        (["digits_cnn", "--model", "side=32"], "model.side: no option of digits_cnn's model; it has none"),
+        (["digits_cnn", "--environment", "xla"], "--environment xla: use FRAMEWORK=NAME"),
+        (["digits_cnn", "--model", "side"], "--model side: use NAME=VALUE, such as --model side=32"),
+        (
+            ["digits_cnn", "--model", "side=32"],
+            "model.side: not an option of digits_cnn's model; the model has no options",
+        ),
         (["resunet_v2", "--model", "side=[", "--frameworks", "torch,tensorflow"], "--model side=…"),
-        (["resunet_v2", "--model", "side=32.5", "--frameworks", "torch,tensorflow"], "wanted a whole number, not 32.5"),
+        (
+            ["resunet_v2", "--model", "side=32.5", "--frameworks", "torch,tensorflow"],
+            "32.5 is not allowed; use an integer",
+        ),
         (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
         ([], "Missing argument 'WORKLOAD'"),
     ],

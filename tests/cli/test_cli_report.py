@@ -75,7 +75,7 @@ def test_without_a_journal_plan_and_report_read_what_the_trials_have_kept(rayben
     journal.write_bytes(b"") if emptied else journal.unlink()
     for source in (digits, "digits", results, journal):
         assert raybench("report", source).status == 0
-    assert "2 trials (2 done)" in raybench("plan", digits, "--inline").out
+    assert "(2 done)" in raybench("plan", digits, "--inline").out
     after = raybench("report", "digits", "--json", "-")
     times = [{cell["cell_id"]: cell["steady"] for cell in json.loads(said.out)["cells"]} for said in (before, after)]
     assert len(times[0]) == 2 and times[0] == times[1]
@@ -88,7 +88,7 @@ def test_what_is_no_file_in_place_of_the_journal_is_one_message(raybench, digits
     journal.unlink()
     getattr(os, make)(journal)
     what = "a folder" if make == "mkdir" else "not a regular file"
-    says = f"{journal}: is {what}, and no journal of raybench; move it away, and run the command again"
+    says = f"{journal}: is {what}, not a journal of raybench; move it away and run the command again"
     short = says.removeprefix(f"{results.parent}/")
     for command in (("plan", digits), ("report", digits), ("report", "digits"), ("grid", digits, "--no-tracking")):
         said = raybench(*command, *(["--inline"] if command[0] != "report" else []))

@@ -53,7 +53,7 @@ def test_set_and_where_come_first(raybench, gpus):
     said = raybench("plan", gpus, "--smoke", "--inline", *given)
     assert "batch_size: 256 is 10" in said.out and "128" not in said.out and "epochs: 7 is 2" in said.out
     wrong = raybench("plan", gpus, "--smoke", "--where", "batch_size=12")
-    assert wrong.status == 2 and "batch_size of digits~smoke is never 12; it has 32, 64" in wrong.err
+    assert wrong.status == 2 and "digits~smoke has no batch_size 12; use one of 32, 64" in wrong.err
 
 
 def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(grid, gpus):
@@ -65,4 +65,4 @@ def test_a_cell_that_can_run_nowhere_is_skipped_with_its_reason(grid, gpus):
 def test_it_is_one_question_at_a_time(raybench, gpus):
     said = raybench("grid", gpus, "--smoke", "--find-max-batch")
     assert said.status == 2
-    assert said.lines == ["--smoke and --find-max-batch ask for different things; give one of them"]
+    assert said.lines == ["--smoke and --find-max-batch exclude each other; use one of them"]

@@ -26,19 +26,19 @@ def states(raybench):
 
 
 def test_without_a_terminal_a_long_step_says_that_it_goes_on(capsys):
-    with _Progress("building xla", every=0.01) as progress:
+    with _Progress("Building xla", every=0.01) as progress:
         progress.tell("step 2 of 3: Downloading torch-2.9.1.whl (900 MB)")
         deadline = time.monotonic() + 60
         lines = []
         while len(lines) < 4 and time.monotonic() < deadline:
             lines += capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["building xla …", "step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"]
+    assert lines[:2] == ["Building xla …", "step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"]
     assert lines[3] == "0 s, step 2 of 3: Downloading torch-2.9.1.whl (900 MB)"
 
 
 @pytest.mark.slow
 def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
-    assert raybench("env", "list").lines[0] == f"environments in {tmp_path / 'environments'}"
+    assert raybench("env", "list").lines[0] == f"Environments in {tmp_path / 'environments'}"
     before = states(raybench)
     assert list(before) == ["xla", "tpu", "tensorflow", "nothing"]
     assert "not built" in before["nothing"]
@@ -47,10 +47,10 @@ def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert made.status == 0
     steps = [line for line in made.err.splitlines() if not re.match(r"\d+ s, ", line)]
     assert steps == [
-        "building nothing …",
-        "step 1 of 3: making a virtual environment",
+        "Building nothing …",
+        "step 1 of 3: creating a virtual environment",
         "step 2 of 3: pip installs pip",
-        "step 3 of 3: checking what was installed",
+        "step 3 of 3: checking the installed packages",
     ]
     assert made.out.startswith("nothing: built in ")
     assert made.out.endswith(f" MB, in {tmp_path / 'environments' / 'nothing'}\n")
@@ -75,8 +75,8 @@ def test_what_pip_cannot_do_is_one_clear_message(raybench, nothing, tmp_path, mo
     monkeypatch.setitem(RECIPES, "nothing", Recipe("nothing", "torch", ("no such/thing",), "a test"))
     said = raybench("env", "create", "nothing")
     assert said.status == 1
-    assert "environment nothing was not built: pip ended with status 1" in said.lines
-    assert said.lines[-1] == f"All of its output: {tmp_path / 'environments' / 'nothing' / 'install.log'}"
+    assert "environment nothing could not be built: pip failed with exit status 1" in said.lines
+    assert said.lines[-1] == f"Full output: {tmp_path / 'environments' / 'nothing' / 'install.log'}"
     assert "Traceback" not in said.err
 
 
@@ -106,8 +106,8 @@ def test_a_plan_says_what_makes_an_environment(raybench, digits):
     for more in ([], ["--inline"]):
         said = raybench("plan", digits, *more)
         assert (said.status, said.err) == (0, "")
-        reason = "trials in this process cannot run in environment xla" if more else "raybench env create xla"
+        reason = "--inline cannot use environment xla" if more else "run `raybench env create xla`"
         assert reason in said.out
     ran = raybench("grid", digits)
     assert ran.status == 3
-    assert ": raybench env create xla" in ran.out
+    assert "; run `raybench env create xla`" in ran.out

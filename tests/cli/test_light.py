@@ -60,6 +60,7 @@ def test_every_verb_has_an_example_that_is_no_lie(raybench, verb):
     assert said.status == 0
     assert "Example" in said.out
     assert f"raybench {' '.join(verb)}" in said.out.split("Example")[1]
+    assert max(map(len, said.lines)) <= 80
 
 
 def test_every_verb_is_in_the_list(raybench):

@@ -79,7 +79,7 @@ def test_an_output_that_lacks_characters_gets_others(command):
 @pytest.mark.parametrize(
     ("redirect", "says"),
     [
-        pytest.param(">/dev/full", "standard output is not complete: No space left on device\n", marks=NO_ROOM),
+        pytest.param(">/dev/full", "The output is incomplete: No space left on device.\n", marks=NO_ROOM),
         (">&-", ""),
         pytest.param("2>&-", "", marks=pytest.mark.exhaustive),
         pytest.param(">/dev/full 2>&1", "", marks=[pytest.mark.exhaustive, NO_ROOM]),
@@ -95,7 +95,7 @@ def test_a_grid_whose_output_has_nowhere_to_go_is_run_and_kept(command, redirect
 @NO_ROOM
 def test_a_command_whose_output_is_its_result_fails_without_it(command):
     ended = command("schema", redirect=">/dev/full")
-    assert (ended.status, ended.err) == (1, "standard output is not complete: No space left on device\n")
+    assert (ended.status, ended.err) == (1, "The output is incomplete: No space left on device.\n")
 
 
 @pytest.mark.parametrize(

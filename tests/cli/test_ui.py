@@ -158,8 +158,8 @@ class NoServer:
     [
         ("127.0.0.1", [], ""),
         ("localhost", ["--login"], ""),
-        ("0.0.0.0", [], "whoever reaches 0.0.0.0 over the network can read, change and delete the runs"),
-        ("0.0.0.0", ["--login"], "the password and the runs cross the network unencrypted"),
+        ("0.0.0.0", [], "everyone who reaches 0.0.0.0 over the network can read, change and delete the runs"),
+        ("0.0.0.0", ["--login"], "the password and the runs are sent unencrypted"),
     ],
 )
 def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options, warning):
@@ -171,7 +171,7 @@ def test_it_says_who_can_open_it(raybench, tmp_path, monkeypatch, host, options,
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     said = raybench("ui", "--host", host, "--port", free_port(), *options)
     assert said.status == 0
-    assert ("There is no login: any user of this machine can" in said.out) == (not options)
+    assert ("Without a login, every user of this machine can" in said.out) == (not options)
     assert ("Log in as admin with the password" in said.out) == bool(options)
     assert said.err.startswith(f"warning: {warning}") if warning else said.err == ""
 
@@ -182,7 +182,7 @@ def test_a_login_that_is_not_installed(raybench, tmp_path, monkeypatch):
     monkeypatch.setattr("raybench.cli.ui.find_spec", lambda name: None)
     said = raybench("ui", "--login")
     assert said.status == 2
-    assert said.lines == ["--login needs MLflow's login, which is not installed: pip install 'mlflow[auth]'"]
+    assert said.lines == ["--login needs a package that is not installed; run `pip install 'mlflow[auth]'`"]
 
 
 def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
@@ -193,7 +193,7 @@ def test_a_port_in_use_is_said_before_anything_is_started(raybench, tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         said = raybench("ui", "--port", port)
-    assert (said.status, said.lines) == (2, [f"port {port} is in use: name another with --port {port + 1}"])
+    assert (said.status, said.lines) == (2, [f"port {port} is in use; choose another, such as --port {port + 1}"])
 
 
 def test_an_address_that_is_not_of_this_machine(raybench, tmp_path):
@@ -208,7 +208,7 @@ def test_no_store_yet(raybench, tmp_path):
     said = raybench("ui", "--results", "elsewhere")
     store = tmp_path / "elsewhere" / "mlflow.db"
     assert said.status == 2
-    assert said.lines == [f"no runs in {store}: run a grid first, or name the results folder with --results"]
+    assert said.lines == [f"no runs in {store}; run a grid first, or choose the results folder with --results"]
 
 
 @pytest.mark.parametrize("named", ["option", "variable"])
@@ -219,7 +219,7 @@ def test_a_server_has_a_ui_of_its_own(raybench, monkeypatch, named):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     said = raybench("ui", *options)
     assert (said.status, said.err) == (0, "")
-    assert said.out == "The runs are in the MLflow server at https://mlflow.example:5000: open it in a browser.\n"
+    assert said.out == "The runs are on an MLflow server: open https://mlflow.example:5000 in a browser.\n"
 
 
 def test_a_password_of_a_database_goes_to_mlflow_alone(raybench, monkeypatch):

@@ -19,8 +19,11 @@ FILES = {
     "an unknown key": (GOOD + "batchsize: 3\n", "g.yaml:6:1: batchsize: unknown setting; did you mean batch_size?"),
     "an unknown workload": (GOOD.replace("digits_cnn", "digits_cn"), "did you mean digits_cnn?"),
     "nothing": ("", "g.yaml: the file is empty; `raybench init` copies example grids"),
-    "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 asked for"),
-    "a store that is none": (GOOD + "tracking_uri: ./mlruns\n", "the grid file's tracking_uri: ./mlruns is no MLflow"),
+    "more examples than there are": (GOOD + "examples: {train: 99999}\n", "examples.train: 99999 is not allowed"),
+    "a store that is none": (
+        GOOD + "tracking_uri: ./mlruns\n",
+        "the grid file's tracking_uri: ./mlruns is not an MLflow",
+    ),
 }
 """One of each kind; what is wrong with a grid file in itself has tests of its own (`spec/test_grid_problems.py`)."""
 
@@ -55,25 +58,28 @@ ARGUMENTS = {
         "name.first: name is not a map",
     ),
     "--set of a wrong type": (["grid", "g.yaml", "--set", "axes.batch_size=[a]"], "--set axes.batch_size=…: "),
-    "--where without a value": (["grid", "g.yaml", "--where", "device"], "--where device: say AXIS=VALUE"),
+    "--where without a value": (["grid", "g.yaml", "--where", "device"], "--where device: use AXIS=VALUE"),
     "--where of an unknown axis": (
         ["grid", "g.yaml", "--where", "devices=cpu"],
         "--where devices=cpu: wrong has no axis devices; did you mean device?",
     ),
     "--where of a value it has not": (
         ["plan", "g.yaml", "--where", "batch_size=65"],
-        "--where batch_size=65: batch_size of wrong is never 65; it has 32, 64",
+        "--where batch_size=65: wrong has no batch_size 65; use one of 32, 64",
     ),
     "--retry of no status": (["grid", "g.yaml", "--retry", "fail"], "Error: Invalid value for '--retry': 'fail'"),
     "--repeats 0": (["grid", "g.yaml", "--repeats", "0"], "Error: Invalid value for '--repeats': 0"),
     "results in a file": (["grid", "g.yaml", "--results", "g.yaml"], "Error: Invalid value for '--results'"),
-    "no store": (["grid", "g.yaml", "--inline", "--tracking-uri", "./mlruns"], "--tracking-uri: ./mlruns is no MLflow"),
+    "no store": (
+        ["grid", "g.yaml", "--inline", "--tracking-uri", "./mlruns"],
+        "--tracking-uri: ./mlruns is not an MLflow",
+    ),
     "an unknown data set": (["data", "fetch", "cifar"], "unknown data set 'cifar'; did you mean cifar10?"),
     "an unknown verb of data": (["data", "fetsch"], "Error: No such command 'fetsch'."),
     "nothing to sync": (["sync"], "no journal in raybench-results"),
     "nothing to see": (["ui"], "no runs in "),
     "a port that is none": (["ui", "--port", "70000"], "Error: Invalid value for '--port'"),
-    "a folder that cannot be": (["init", "g.yaml/grids"], "g.yaml/grids: cannot be written: "),
+    "a folder that cannot be": (["init", "g.yaml/grids"], "Cannot write to g.yaml/grids: "),
 }
 
 
@@ -104,11 +110,11 @@ def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch)
     said = raybench("grid", "g.yaml", "--inline")
     assert said.status == 2
     fetching, message = said.lines
-    assert fetching == f"fetching mnist into {tmp_path / 'data'}"
+    assert fetching == f"Downloading mnist to {tmp_path / 'data'} …"
     assert message.startswith(
         "mnist: cannot be fetched from http://127.0.0.1:9/mnist/train-images-idx3-ubyte.gz: no connection"
     )
-    assert "RAYBENCH_DATA names another folder" in message
+    assert "another folder: RAYBENCH_DATA" in message
     assert not (tmp_path / "raybench-results").exists()
 
 

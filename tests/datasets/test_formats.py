@@ -46,7 +46,7 @@ def test_digits_are_official(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"1,2\n3,4\n"), "a table of 2×2 where 1797×65 is expected"),
+        (gzip.compress(b"1,2\n3,4\n"), "a table of 2×2 instead of 1797×65"),
         (gzip.compress(b"1,2\n" * 100)[:-9], "damaged"),
         (b"1,2,3", "damaged"),
         (gzip.compress(b"a,b\n"), "damaged"),
@@ -62,7 +62,7 @@ def test_damaged_digits(tmp_path: Path, content: bytes, message: str) -> None:
 def test_digits_without_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "find_spec", lambda name: None)
     assert datasets.get("digits").status(tmp_path).state == "missing"
-    with pytest.raises(DataError, match="it comes with scikit-learn: install that"):
+    with pytest.raises(DataError, match="install scikit-learn, which contains it"):
         datasets.get("digits").load(tmp_path)
 
 
@@ -101,10 +101,10 @@ def test_a_truncated_gzip_is_named(pair: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (idx(np.zeros((4, 28, 28), np.uint8)), "its header is 00 00 08 03 00 00 00 04"),
-        (idx(np.zeros((5, 28, 28), np.uint8))[:-1], "promises 3,920 values, and it holds 3,919"),
-        (idx(np.zeros((5, 28, 28), np.uint8)) + b"!", "promises 3,920 values, and it holds more"),
-        (b"", "not an idx file of 5×28×28 bytes"),
+        (idx(np.zeros((4, 28, 28), np.uint8)), "header 00 00 08 03 00 00 00 04"),
+        (idx(np.zeros((5, 28, 28), np.uint8))[:-1], "3,919 values instead of 3,920"),
+        (idx(np.zeros((5, 28, 28), np.uint8)) + b"!", "more values instead of 3,920"),
+        (b"", "not an IDX file of 5×28×28 bytes"),
     ],
 )
 def test_another_header_or_length_is_named(pair: tuple[Path, Path], content: bytes, message: str) -> None:
@@ -115,7 +115,7 @@ def test_another_header_or_length_is_named(pair: tuple[Path, Path], content: byt
 
 def test_a_class_beyond_nine_is_named(pair: tuple[Path, Path]) -> None:
     pair[1].write_bytes(gzip.compress(idx(np.array([3, 1, 10, 1, 5], np.uint8))))
-    with pytest.raises(DataError, match=r"labels\.gz: a class of 10"):
+    with pytest.raises(DataError, match=r"labels\.gz: class 10"):
         mnist._split(*pair, 5)
 
 
@@ -168,14 +168,14 @@ def test_cifar_is_read_as_rows_columns_channels(batches: Path) -> None:
 def test_a_cifar_file_of_another_length_is_named(batches: Path, change: int) -> None:
     path = batches / cifar10.TRAIN[2].path
     path.write_bytes((path.read_bytes() + b"!")[: 2 * cifar10.RECORD + change])
-    with pytest.raises(DataError, match=rf"data_batch_3\.bin: 6,1{46 + change} bytes where 6,146 are expected"):
+    with pytest.raises(DataError, match=rf"data_batch_3\.bin: 6,1{46 + change} bytes instead of 6,146"):
         cifar10.read(batches)
 
 
 def test_a_cifar_class_beyond_nine_is_named(batches: Path) -> None:
     path = batches / cifar10.VAL[0].path
     path.write_bytes(b"\x0a" + path.read_bytes()[1:])
-    with pytest.raises(DataError, match=r"test_batch\.bin: a class of 10"):
+    with pytest.raises(DataError, match=r"test_batch\.bin: class 10"):
         cifar10.read(batches)
 
 
@@ -206,7 +206,7 @@ def test_hold_out_leaves_something_on_both_sides(n: int) -> None:
 
 
 def test_a_split_has_as_many_targets_as_inputs() -> None:
-    with pytest.raises(ValueError, match="3 inputs and 2 targets"):
+    with pytest.raises(ValueError, match="3 inputs but 2 targets"):
         Split(np.arange(3), np.arange(2))
     with pytest.raises(ValueError, match="no examples"):
         Split(np.arange(0), np.arange(0))

@@ -88,7 +88,7 @@ def test_a_download_that_fails_names_them(tmp_path):
     def refuse(dataset, root):
         raise DataError(f"{dataset.name}: no network")
 
-    with pytest.raises(DataError, match="no network; `--synthetic-data` trains on generated data"):
+    with pytest.raises(DataError, match="no network; or use `--synthetic-data`: generated data"):
         datasets.ensure("mnist", tmp_path, refuse)
 
 

@@ -282,5 +282,5 @@ def test_a_loss_for_the_whole_batch_is_told_what_is_wanted(name):
 
 
 def test_metrics_are_a_function():
-    with pytest.raises(TypeError, match="metrics is a function, not a dict"):
+    with pytest.raises(TypeError, match="metrics must be a function, not a dict"):
         Workload(model=network, dataset="digits", metrics={"mae": None})

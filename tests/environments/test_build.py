@@ -42,7 +42,7 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
         )
         assert python_of("tiny") is None
     (built.folder / STAMP).write_text(json.dumps({**stamp, "python": "3.8.1"}))
-    assert environment_status("tiny").reason.startswith("it was built for Python 3.8.1, and its Python is 3.")
+    assert environment_status("tiny").reason.startswith("built for Python 3.8.1, but its Python is now 3.")
     (built.folder / STAMP).write_text(json.dumps(stamp))
     assert environment_status("tiny").state == "ready"
     own = built.python.readlink()
@@ -60,7 +60,7 @@ def test_one_is_built_and_then_left_alone_until_it_is_stale(tiny, tmp_path, monk
 
     # One that was ready is not, once building it anew has failed.
     monkeypatch.setattr("raybench.environments.build.sys.executable", "/bin/false")
-    with pytest.raises(ExecutionError, match="python -m venv ended with status 1"):
+    with pytest.raises(ExecutionError, match="python -m venv failed with exit status 1"):
         create("tiny", lambda _: None, rebuild=True)
     assert environment_status("tiny").state == "not built"
 
@@ -71,9 +71,9 @@ def test_what_pip_cannot_do_is_told_and_leaves_nothing(tiny, monkeypatch):
         create("tiny", lambda _: None)
     first, *_, last = str(caught.value).splitlines()
     folder = environments_root() / "tiny"
-    assert first == "environment tiny was not built: pip ended with status 1"
+    assert first == "environment tiny could not be built: pip failed with exit status 1"
     assert "No such file or directory: '/nowhere/tiny-1.0-py3-none-any.whl'" in str(caught.value)
-    assert last == f"All of its output: {folder / LOG}"
+    assert last == f"Full output: {folder / LOG}"
     assert "/nowhere/tiny" in (folder / LOG).read_text()
     assert [path.name for path in folder.iterdir()] == [LOG]
     assert environment_status("tiny").state == "not built"
@@ -100,7 +100,7 @@ def test_a_constraint_is_the_persons_own(tiny, tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "file"))
-    with pytest.raises(UsageError, match=r"file/tiny: cannot build an environment there: Not a directory"):
+    with pytest.raises(UsageError, match=r"file/tiny: cannot write there \(Not a directory\); change RAYBENCH_ENV"):
         create("tiny", lambda _: None)
 
 
@@ -112,7 +112,7 @@ def test_two_at_once_build_one(tiny):
     for thread in threads:
         thread.join()
     assert environment_status("tiny").state == "ready"
-    assert told.count("waiting for another raybench that is building it") == 1
+    assert told.count("waiting for another raybench process that builds it") == 1
     assert sum("Successfully installed" in line for line in told) == 1
 
 

@@ -99,28 +99,30 @@ def test_what_is_no_python_that_works(tmp_path, monkeypatch):
         return find(str(path), "server", ["torch"]).problem
 
     assert problem(tmp_path / "python") == f"{tmp_path}/python on server: no such file"
-    assert problem(tmp_path) == f"{tmp_path} on server: a folder without bin/python is no virtual environment"
+    assert problem(tmp_path) == f"{tmp_path} on server: not a virtual environment: it has no bin/python"
     (tmp_path / "text").write_text("")
     assert problem(tmp_path / "text") == f"{tmp_path}/text on server: cannot be run (Permission denied)"
     garbage = script(tmp_path / "garbage", "\x7fELF no program")
     assert problem(garbage) == f"{garbage} on server: cannot be run (Exec format error)"
     other = script(tmp_path / "other", "#!/bin/sh\necho 'not what you think' >&2; echo hello\n")
-    assert problem(other) == f"{other} on server: not a Python that works: not what you think"
+    assert problem(other) == f"{other} on server: not a working Python: not what you think"
     old = script(tmp_path / "old", '#!/bin/sh\necho \'{"python": "3.9.2", "prefix": "/usr", "packages": {}}\'\n')
-    assert problem(old) == f"{old} on server: Python 3.9.2, and trials need 3.11 or later"
+    assert problem(old) == f"{old} on server has Python 3.9.2; trials need 3.11 or later"
     monkeypatch.setattr(subprocess_python, "ANSWER_SECONDS", 0.2)
     hung = script(tmp_path / "hung", "#!/bin/sh\nexec sleep 60\n")
-    assert problem(hung) == f"{hung} on server: does not answer within 0.2 s"
+    assert problem(hung) == f"{hung} on server: no answer within 0.2 s"
 
 
 def test_a_built_one_and_what_makes_it(tiny, tmp_path):
-    assert find("tiny", "server", []).problem == "environment tiny is not built on server: raybench env create tiny"
+    assert (
+        find("tiny", "server", []).problem == "environment tiny is not built on server; run `raybench env create tiny`"
+    )
     folder = tmp_path / "environments" / "tiny"
     (folder / "venv" / "bin").mkdir(parents=True)
     (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
     stamp = {"recipe": tiny.digest, "python": "3.11.7", "packages": {}, "size": 1}
     (folder / STAMP).write_text(json.dumps({**stamp, "recipe": "another"}))
-    says = "environment tiny is stale on server (its recipe has changed): raybench env create tiny"
+    says = "environment tiny is stale on server (its recipe has changed); run `raybench env create tiny`"
     assert find("tiny", "server", []).problem == says
     (folder / STAMP).write_text(json.dumps({**stamp, "python": sys.version.split()[0]}))
     assert find("tiny", "server", []).problem == ""
@@ -137,7 +139,7 @@ def test_a_node_tries_them_side_by_side_and_survives_the_wire(tmp_path):
     assert [node.interpreter(path).problem for path in own] == [""] * 3
     assert Node.from_json(json.loads(json.dumps(node.to_json()))) == node
     assert node.interpreter() == Interpreter(version=node.python, packages=node.packages)
-    assert node.interpreter("tpu").problem == f"environment tpu was not tried on {node.name}"
+    assert node.interpreter("tpu").problem == f"environment tpu was not inspected on {node.name}"
 
 
 def test_the_version_is_that_of_the_environment():
@@ -165,12 +167,12 @@ def test_what_an_environment_lacks(packages, reason):
     [
         (
             ResourceRequest("cpu", "tensorflow", "fp32"),
-            "tensorflow is not installed on server: pip install 'raybench[tensorflow]', or "
+            "tensorflow is not installed on server; run `pip install 'raybench[tensorflow]'` or "
             "`raybench env create tensorflow`",
         ),
         (
             ResourceRequest("xla_cpu", "torch_xla", "fp32"),
-            "torch_xla is not installed on server: `raybench env create xla`",
+            "torch_xla is not installed on server; run `raybench env create xla`",
         ),
     ],
 )

@@ -33,7 +33,7 @@ def test_where_they_are(monkeypatch, tmp_path):
 def test_an_unknown_one_has_a_nearest_name():
     with pytest.raises(UsageError, match="unknown environment 'xlaa'; did you mean xla\\?"):
         python_of("xlaa")
-    with pytest.raises(UsageError, match="unknown environment 'q'; there are xla, tpu, tensorflow"):
+    with pytest.raises(UsageError, match="unknown environment 'q'; use one of xla, tpu, tensorflow"):
         python_of("q")
 
 

@@ -164,4 +164,4 @@ def test_a_node_that_goes_away_and_comes_back(cluster):
     resumed = [e for e in grid.events("trial_resumed") if e["trial"] == hit["trial"]]
     on_the_same = started[hit["trial"], 2]["host"]["name"] == "node-b"
     assert bool(resumed) == on_the_same, "a checkpoint is where it was made"
-    assert on_the_same or "to go on from on" in again["warnings"][0]
+    assert on_the_same or "restarted from epoch 1" in again["warnings"][0]

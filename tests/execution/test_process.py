@@ -67,9 +67,9 @@ def trial(fork_server, tmp_path_factory):
         ("disk_full", "lost", "OSError", "No space left on device"),
         ("infinite", "diverged", "Diverged", "the loss is nan in epoch 1"),
         ("greedy", "oom", "RuntimeError", "allocate"),
-        ("dying", "failed", "SIGSEGV", "died of SIGSEGV"),
+        ("dying", "failed", "SIGSEGV", "ended by SIGSEGV"),
         ("killed", "lost", "Killed", "SIGKILL"),
-        ("leaving", "failed", "Exit", "exit status 7"),
+        ("leaving", "failed", "Exit", "exited with status 7"),
         pytest.param("hanging", "timeout", "Timeout", f"longer than {HANGS_FOR} s", marks=pytest.mark.slow),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_trial_ends_before_its_node_is_full(template, tmp_path, monkeypatch):
     monkeypatch.setattr(memory_guard, "BELOW_RAY", memory_guard.OF_RAY - (1 - free / total) - (1 << 30) / total)
     *_, last = template.run(make_job(tmp_path, "growing", timeout=300))
     assert (last["status"], last["error"]["type"], last["error"]["phase"]) == ("oom", "OutOfMemory", "train")
-    assert "of its node's" in last["error"]["message"]
+    assert "of the node's" in last["error"]["message"]
     assert last["error"]["peak_bytes"] > 200 << 20
     monkeypatch.undo()
     assert list(template.run(make_job(tmp_path / "next", "fine")))[-1]["status"] == "completed"
@@ -392,7 +392,7 @@ def test_a_death_with_a_sign_of_memory_is_oom(tmp_path):
     }
     assert classify_exit(-signal.SIGABRT, limited, False, 7, abort)[1] == {
         "type": "OutOfMemory",
-        "message": "the process died of SIGABRT when memory ran out",
+        "message": "the process was ended by SIGABRT when memory ran out",
         "phase": "setup",
         "peak_bytes": 7,
         "limit_bytes": 1 << 30,

@@ -124,7 +124,7 @@ def test_a_full_folder_is_left_for_another(tmp_path, temporary):
 def test_no_folder_with_room_is_told(monkeypatch):
     monkeypatch.setattr(temp_folders, "_has_room", lambda folder: False)
     says = (
-        r"temporary folder: none of .*, /tmp and /var/tmp has room for 10 MiB and 200 files.*Make room there, or name"
+        r"temporary folder: none of .*, /tmp and /var/tmp has room for 10 MiB and 200 files.*Free disk space, or choose"
     )
     with pytest.raises(ExecutionError, match=says):
         ray_folder()

@@ -161,5 +161,5 @@ def test_trials_in_this_process_have_no_other_environment(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID.replace("here, other, ray, nowhere, wrong", "other"))
     options = Options(tmp_path / "r", **TRIALS_ALONE)
     result = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    assert result.rows[0].counts.skip == f"trials in this process cannot run in {tmp_path}/other"
+    assert result.rows[0].counts.skip == f"--inline cannot use {tmp_path}/other"
     assert result.exit_status == 3

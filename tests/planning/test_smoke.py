@@ -175,7 +175,7 @@ def test_a_cell_that_can_run_nowhere_is_told_as_ever(plan_of, line, reason):
 
 
 def test_a_cell_that_can_never_be_trained_is_told_as_ever(plan_of):
-    with pytest.raises(UsageError, match="batch_size 100000 is larger than the 1437 examples"):
+    with pytest.raises(UsageError, match="batch_size: 100000 is larger than the training set of 1437 examples"):
         plan_of("name: g\nworkload: digits_cnn\nbatch_size: 100000\n")
 
 

@@ -142,7 +142,7 @@ def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, migrated_d
     store = resolve(tmp_path / "results", uri)
     history = GridHistory.read(outcome.journal)
     sync(history, store, "full")
-    assert "0 runs created, 0 brought up to date, 6 unchanged" in str(sync(history, store, "full"))
+    assert "0 runs created, 0 updated, 6 unchanged" in str(sync(history, store, "full"))
     with sqlite3.connect(store.path) as database:
         assert database.execute("select status, count(*) from runs group by status").fetchall() == [("FINISHED", 7)]
         points = "select count(*), count(distinct run_uuid || step) from metrics where key = 'time/epoch_s'"
@@ -205,13 +205,13 @@ def test_a_results_folder_that_was_put_in_another_s_place_is_told(tmp_path):
         path.parent.rename(tmp_path / "moved")
         path.parent.mkdir()
         path.write_text("")
-        with pytest.raises(JournalError, match="taken away"):
+        with pytest.raises(JournalError, match="was replaced by another file"):
             journal.append(events.trial_ended("c-r1", 1, "completed"))
     assert [event["trial"] for event in read(tmp_path / "moved" / "journal.jsonl")] == ["c-r0"]
 
 
 def test_a_read_only_results_folder_is_refused_before_anything_starts(disk, grid):
     disk.mount("remount,ro")
-    with pytest.raises(UsageError, match=f"{disk.folder}/results: cannot keep results there: Read-only") as caught:
+    with pytest.raises(UsageError, match=f"Cannot write to {disk.folder}/results: Read-only") as caught:
         grid(disk.folder / "results")
     assert caught.value.exit_status == 2

@@ -81,7 +81,7 @@ def test_a_lost_start_is_found_again(tmp_path, golden_events, own_record):
 def test_without_a_record_it_was_lost(tmp_path, golden_events):
     added, attempt = recovered(tmp_path, golden_events[:2])
     assert [event["status"] for event in added] == ["lost"]
-    assert attempt.status == "lost" and "went away" in attempt.error["message"] and len(attempt.epochs) == 1
+    assert attempt.status == "lost" and "its driver ended" in attempt.error["message"] and len(attempt.epochs) == 1
 
 
 def test_a_record_torn_before_its_end_is_used_as_far_as_it_goes(tmp_path, golden_events, own_record):
@@ -126,7 +126,7 @@ def test_damage_is_reported_once(tmp_path, golden_events):
     path = tmp_path / "journal.jsonl"
     path.write_text("{not\n" + "".join(map(to_line, golden_events)))
     first, second = GridHistory.recover(path), GridHistory.recover(path)
-    assert first.warnings == [f"{path}: left out 1 damaged line (1)"] and second.warnings == []
+    assert first.warnings == [f"{path}: skipped 1 damaged line (1)"] and second.warnings == []
     assert first.damaged_lines == second.damaged_lines == [1]
     assert first.events == second.events == list(read(path))
     assert second.of_kind("journal_damaged")[0]["lines"] == [1]

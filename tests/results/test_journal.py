@@ -51,7 +51,7 @@ def test_appending_after_a_torn_tail_keeps_what_follows(golden_journal, golden_e
     assert damaged == [4]
     with caplog.at_level(logging.WARNING, "raybench"):
         list(read(path))
-    assert caplog.messages == [f"{path}: left out 1 damaged line (4)"]
+    assert caplog.messages == [f"{path}: skipped 1 damaged line (4)"]
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def test_one_driver_a_folder(tmp_path):
     with locked(results, "the grid mine"), pytest.raises(ResultsLockedError) as caught, locked(results):
         pass
     message = str(caught.value)
-    assert message.startswith(f"{results}: the grid mine is running here since 2")
+    assert message.startswith(f"{results}: the grid mine has been running here since 2")
     assert message.endswith(
-        f"(process {os.getpid()} on {platform.node()}); wait for it, or name another folder with --results"
+        f"(process {os.getpid()} on {platform.node()}); wait for it or choose another folder with --results"
     )
     with locked(results):
         pass
@@ -60,7 +60,7 @@ def test_an_unknown_holder_is_still_refused(tmp_path, text):
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot keep results there"), locked(tmp_path / "file" / "results"):
+    with pytest.raises(UsageError, match="Cannot write to"), locked(tmp_path / "file" / "results"):
         pass
 
 
@@ -78,7 +78,7 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(UsageError, match="cannot keep results there: No locks available"), locked(tmp_path):
+    with pytest.raises(UsageError, match="No locks available"), locked(tmp_path):
         pass
 
 

@@ -65,7 +65,7 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
     assert (row["time_to_target_s"], row["target_reached"], row["epochs_to_target"]) == (5.0, True, 2)
     assert (row["total_s"], row["total_price"]) == (9.0, 9.0)
     assert len(raybench.load(tmp_path / "mine.csv", grid="mine").trials) == 1
-    with pytest.raises(UsageError, match="no results of a grid yours; there are mine"):
+    with pytest.raises(UsageError, match="no results of a grid yours; use one of mine"):
         raybench.load(tmp_path / "mine.csv", grid="yours")
 
 
@@ -105,7 +105,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     [
         ("status", "success", "'success' is no status; did you mean completed?"),
         ("status", "Completed", "'Completed' is no status; did you mean completed?"),
-        ("status", "paused", "'paused' is no status; there are completed, diverged, failed, killed, lost, oom, "),
+        ("status", "paused", "'paused' is no status; use one of completed, diverged, failed, killed, lost, oom, "),
         ("price_per_hour", "-3", "'-3' is negative"),
         ("evaluate_s", "-0.5", "'-0.5' is negative"),
         ("wall_s", "-9", "'-9' is negative"),

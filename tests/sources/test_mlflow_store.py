@@ -133,9 +133,9 @@ def test_what_is_there_is_not_uploaded_again(own_store, results, in_parts):
     folder = results("once")
     first = sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once")
     files = {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]}
-    assert first.parts == len(files) > 5 and "the journal brought up to date" in str(first)
+    assert first.parts == len(files) > 5 and "journal updated" in str(first)
     again = sync(GridHistory.read(folder / "once" / JOURNAL), own_store, "once")
-    assert str(again) == "0 runs created, 0 brought up to date, 5 unchanged"
+    assert str(again) == "0 runs created, 0 updated, 5 unchanged"
     assert {path: path.stat().st_mtime_ns for path in artifacts_of(own_store)["once"]} == files
     with Journal(folder / "once" / JOURNAL) as journal:
         executions.write_execution(journal, execution(3))
@@ -250,13 +250,13 @@ def test_a_store_without_results_says_so(tmp_path, migrated_database):
 
 
 def test_what_is_no_store_is_said_in_one_line(tmp_path):
-    with pytest.raises(StoreError, match="there is no such file"):
+    with pytest.raises(StoreError, match="no such file"):
         raybench.load(f"sqlite:///{tmp_path}/missing.db")
     assert not (tmp_path / "missing.db").exists()
     other = tmp_path / "other.db"
     sqlite3.connect(other).execute("create table t (a)")
     before = other.read_bytes()
-    with pytest.raises(StoreError, match="it is a database of another program"):
+    with pytest.raises(StoreError, match="the database belongs to another program"):
         raybench.load(other)
     assert other.read_bytes() == before
     (tmp_path / "noise.db").write_bytes(b"noise" * 1000)
@@ -265,7 +265,7 @@ def test_what_is_no_store_is_said_in_one_line(tmp_path):
     with pytest.raises(StoreError, match=r"127\.0\.0\.1") as caught:
         raybench.load("http://bob:s3cret@127.0.0.1:9/p")
     assert "s3cret" not in str(caught.value)
-    with pytest.raises(UsageError, match="is no MLflow store of a database or a server"):
+    with pytest.raises(UsageError, match="is not an MLflow database or server"):
         raybench.load("file:///somewhere")
 
 

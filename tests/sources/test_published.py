@@ -200,7 +200,7 @@ def test_a_file_of_ones_own(tmp_path):
         (("machine: box", "machine: bx"), 1, "bx is not among the machines; did you mean box"),
         (("rule: total", "rule: totl"), 1, "totl is no rule; did you mean total"),
         (("counts", "count"), 1, "counts: Field required"),
-        (("source: mine", "source: mine\nsource: yours"), 2, "given twice"),
+        (("source: mine", "source: mine\nsource: yours"), 2, "appears twice"),
         ((OWN, "- a\n"), 1, "valid dictionary"),
     ],
 )

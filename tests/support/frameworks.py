@@ -42,7 +42,7 @@ def interpreter(framework: str) -> str:
 
         found = python_of("xla")
         if found is None:
-            pytest.skip("environment xla is not built: raybench env create xla")
+            pytest.skip("environment xla is not built; run `raybench env create xla`")
         return str(found)
     if framework != "none" and importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")

@@ -43,7 +43,7 @@ def test_a_server_that_sends_a_byte_at_a_time_is_given_up(dripping, monkeypatch)
     from raybench.tracking.mlflow import Runs
 
     monkeypatch.setattr(call_timeout, "REQUEST", 0.5)
-    with pytest.raises(StoreError, match=rf"MLflow store {dripping}: no whole answer within 0\.5 s"):
+    with pytest.raises(StoreError, match=rf"MLflow store {dripping}: no complete answer within 0\.5 s"):
         Runs(store_from_uri(dripping), "grid")
 
 
@@ -69,7 +69,7 @@ def test_a_call_within_its_time_is_as_without():
 
 def test_a_call_that_takes_longer_is_left():
     over = threading.Event()
-    with pytest.raises(TimeoutError, match=r"no whole answer within 0\.01 s"):
+    with pytest.raises(TimeoutError, match=r"no complete answer within 0\.01 s"):
         within(0.01, over.wait)
     over.set()
 

@@ -340,7 +340,7 @@ def test_a_deleted_experiment_is_said_plainly(own_store):
     Runs(own_store, "deleted")
     client = MlflowClient(own_store.uri)
     client.delete_experiment(client.get_experiment_by_name("deleted").experiment_id)
-    with pytest.raises(StoreError, match="was deleted in MLflow: bring it back with"):
+    with pytest.raises(StoreError, match="was deleted in MLflow; restore it with"):
         Runs(own_store, "deleted")
 
 

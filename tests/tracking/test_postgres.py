@@ -103,7 +103,7 @@ def test_two_grids_at_once_on_a_server_on_postgres(database, tmp_path):
     with mlflow_server(tmp_path, store=database) as server:
         twice(tmp_path, server.url)
         check(tmp_path, server.url)
-    with pytest.raises(StoreError, match="a server keeps the journal of twice; read it by the server's URL") as caught:
+    with pytest.raises(StoreError, match="the journal of twice is on a server; use the server's URL") as caught:
         raybench.load(database, grid="twice")
     assert PASSWORD not in str(caught.value)
 
@@ -141,9 +141,9 @@ def test_authentication(tmp_path, monkeypatch):
         assert wrong.returncode == 0, "the grid is as good as without a store"
         told = [line for line in said.splitlines() if "(401)" in line]
         refused = f"MLflow store {server.url}: {UNAUTHORIZED}"
-        assert told == [f"warning: {refused}. The grid goes on: everything is in the journal."]
+        assert told == [f"warning: {refused}. The grid continues; the journal is complete."]
         command = f"raybench sync --results {tmp_path}/wrong --tracking-uri {server.url} twice"
-        assert f"3 runs are not up to date in {server.url}: run `{command}` to write the rest" in said
+        assert f"3 runs are not up to date in {server.url}; run `{command}`" in said
         assert "wr0ng-w0rd" not in said and "Traceback" not in said
         said, _ = right.communicate(timeout=500)
         assert right.returncode == 0 and "warning" not in said and "not up to date" not in said, said

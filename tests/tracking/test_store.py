@@ -53,7 +53,7 @@ def test_a_database_that_cannot_be_a_file_is_refused_at_once(tmp_path, make, say
     make(tmp_path / "runs.db")
     (tmp_path / "results").mkdir()
     make(tmp_path / "results" / "mlflow.db")
-    with pytest.raises(UsageError, match=rf"--tracking-uri: .*runs\.db.*{says}.*name another file"):
+    with pytest.raises(UsageError, match=rf"--tracking-uri: .*runs\.db.*{says}.*choose another file"):
         resolve(tmp_path, "sqlite:///runs.db")
     with pytest.raises(UsageError, match=rf"the results folder's store: .*mlflow\.db.*{says}"):
         resolve(tmp_path / "results")

@@ -87,7 +87,7 @@ def test_a_server_that_fails_at_random_gets_everything_once(before, server, tmp_
     sync(GridHistory.read(tmp_path / JOURNAL), store, grid)
     exactly_once(server, grid, names(4), 3)
     assert str(sync(GridHistory.read(tmp_path / JOURNAL), store, grid)).startswith(
-        "0 runs created, 0 brought up to date, 4 unchanged"
+        "0 runs created, 0 updated, 4 unchanged"
     )
 
 
@@ -129,7 +129,7 @@ def test_a_slow_server_holds_up_neither_a_trial_nor_the_end(before, server, tmp_
     says = told[-1]
     command = f"raybench sync --results {shlex.quote(str(tmp_path.parent))} --tracking-uri {between.url} slow"
     runs = "1 run is" if left == 1 else f"{left} runs are"
-    assert says == f"{runs} not up to date in {between.url}: run `{command}` to write the rest"
+    assert says == f"{runs} not up to date in {between.url}; run `{command}`"
     between.mode = "pass"
     # In a command the process ends here; in this one its last call does.
     for thread in threading.enumerate():
@@ -145,7 +145,7 @@ def test_a_server_that_refuses_the_password_is_named_and_stops_nothing(before, t
     told, left = drive(tmp_path, store, "refused", names(2))
     refused = f"MLflow store {between.url}: {UNAUTHORIZED}"
     assert left == 3, "two trials and the grid"
-    assert [line for line in told if "(401)" in line] == [f"{refused}. The grid goes on: everything is in the journal."]
+    assert [line for line in told if "(401)" in line] == [f"{refused}. The grid continues; the journal is complete."]
     with pytest.raises(StoreError) as caught:
         sync(GridHistory.read(tmp_path / JOURNAL), store, "refused")
     assert str(caught.value) == refused
@@ -189,7 +189,7 @@ def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_
         (says,) = watched.warnings
         assert says.startswith(f"MLflow store {server.url}: ") and says.endswith("everything is in the journal.")
         command = f"raybench sync --results {tmp_path}/results --tracking-uri {server.url} away"
-        assert away.warnings == (f"7 runs are not up to date in {server.url}: run `{command}` to write the rest",)
+        assert away.warnings == (f"7 runs are not up to date in {server.url}; run `{command}`",)
         server.start()
         store = resolve(tmp_path, server.url)
         check(away, "away")

@@ -315,7 +315,7 @@ def test_a_dead_server_stops_nothing_and_is_told_once_without_secrets(tmp_path, 
     assert not writer.wait_open()
     assert writer.close() == 50
     assert len(told) == 2
-    assert "The grid goes on" in told[0] and "50 runs are not up to date" in told[1] and "raybench sync" in told[1]
+    assert "The grid continues" in told[0] and "50 runs are not up to date" in told[1] and "raybench sync" in told[1]
     assert not any(secret in line for line in told for secret in ("bob", "s3cret", "hush"))
 
 
@@ -359,5 +359,5 @@ def test_an_mlflow_that_cannot_be_loaded_is_told_and_keeps_nobody_waiting(store,
     writer.put(started("c-r0"))
     writer.put(ended("c-r0"))
     assert writer.close() == 1
-    assert "raybench.tracking.mlflow" in told[0] and "The grid goes on" in told[0]
+    assert "raybench.tracking.mlflow" in told[0] and "The grid continues" in told[0]
     assert "run `raybench sync" in told[-1]

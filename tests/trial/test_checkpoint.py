@@ -212,7 +212,7 @@ def test_another_trials_is_told_and_not_used(lost, left):
         "checkpoint of epoch 3 not used: it belongs to the trial t-r0",
         "checkpoint of epoch 2 not used: it belongs to the trial t-r0",
     ]
-    assert "begun again from epoch 1" in end(again)["warnings"][2]
+    assert "restarted from epoch 1" in end(again)["warnings"][2]
     assert losses(again) == losses(lost[2])
 
 
@@ -230,7 +230,7 @@ def test_where_there_is_none_it_begins_again_and_says_so(lost, left):
     shutil.rmtree(left / FOLDER)
     again = attempt("torch", left, 2, resume=4)
     (warning,) = end(again)["warnings"]
-    assert warning == f"no checkpoint of epoch 4 to go on from on {os.uname().nodename}: begun again from epoch 1"
+    assert warning == f"no checkpoint of epoch 4 on {os.uname().nodename}; restarted from epoch 1"
     assert losses(again) == losses(lost[2])
 
 

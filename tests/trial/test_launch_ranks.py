@@ -120,8 +120,8 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in (
                 ("raising", "failed", "KeyError", "only in rank 1"),
-                ("crashing", "failed", "SIGSEGV", "died of SIGSEGV"),
-                ("leaving", "failed", "Exit", "exit status 7"),
+                ("crashing", "failed", "SIGSEGV", "ended by SIGSEGV"),
+                ("leaving", "failed", "Exit", "exited with status 7"),
                 ("hanging", "timeout", "Timeout", "longer than 8 s"),
             )
         ),
@@ -201,7 +201,7 @@ def test_processes_of_its_own_are_not_to_be_had_in_this_one(tmp_path):
     run_job(make_job(tmp_path, "learning", "devices"), told_events.append)
     (told,) = told_events
     assert told["status"] == "failed"
-    assert "2 replicas that are processes need a process of the trial's own" in told["error"]["message"]
+    assert "2 replicas in separate processes cannot run with --inline" in told["error"]["message"]
 
 
 def test_processor_time_is_that_of_all_ranks_and_the_rest_is_the_first_s():

@@ -55,7 +55,7 @@ def test_a_workload_with_a_sheet_leaves_it_in_the_runs_artifacts(tmp_path: Path,
 
 def test_a_sheet_that_cannot_be_made_is_a_warning_and_no_failure(tmp_path: Path) -> None:
     attempt = run(tmp_path, "lambda inputs, targets, outputs: 1 / 0", None)
-    assert any("no picture of predictions: ZeroDivisionError" in words for words in attempt.warnings)
+    assert any("no image of predictions: ZeroDivisionError" in words for words in attempt.warnings)
     assert not list(tmp_path.rglob(SHEET))
 
 

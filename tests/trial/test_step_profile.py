@@ -100,7 +100,7 @@ def test_a_full_disk_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("attribute", "timeout", "reason"),
     [
-        ("leaving", 300, "Exit: the process ended by itself with exit status 7"),
+        ("leaving", 300, "Exit: the process exited with status 7"),
         pytest.param("hanging", 8, "Timeout: longer than 8 s", marks=pytest.mark.exhaustive),
     ],
 )

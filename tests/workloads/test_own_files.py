@@ -109,7 +109,7 @@ def test_an_import_that_reading_cannot_find_names_the_remedy(project):
     attempt = only(run(project))
     assert attempt.status == "failed"
     assert attempt.error["message"] == (
-        f"No module named 'hidden'; {project / 'hidden.py'} did not travel with the trial: "
+        f"No module named 'hidden'; {project / 'hidden.py'} was not copied for the trial: "
         "add `files: [hidden.py]` to the grid file"
     )
     (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [hidden.py]\n")
@@ -142,7 +142,7 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
     ("line", "message"),
     [
         ("files: [nothing/*.txt]", "'nothing/*.txt' matches no file in {folder}"),
-        ("files: [../other.py]", "'../other.py' is not below the workload's folder, {folder}"),
+        ("files: [../other.py]", "'../other.py' is outside of the workload's folder {folder}; move it there"),
         ("links: [nothing]", "there is no nothing in {folder}"),
     ],
 )
@@ -157,14 +157,14 @@ def test_a_wrong_name_is_a_mistake_of_the_grid_file(project, line, message):
     ("workload", "says"),
     [
         ("pipe.py:w", "cannot read {folder}/pipe.py: it is not a file"),
-        ("large.py:w", "{folder}/large.py is larger than 1 MiB; keep data in files of their own"),
+        ("large.py:w", "{folder}/large.py is larger than 1 MiB; move data to other files"),
         (
             "~nobody-here/x.py:w",
             "workload's file {folder}/~nobody-here/x.py: No such file or directory",
         ),
         (f"{'x' * 5000}.py:w", "File name too long"),
-        ("odd.py:nul", "{folder}/odd.py:2: data_files has a character that no file or program can hold: U+0000 or a"),
-        ("odd.py:lone", "{folder}/odd.py:3: name has a character that no file or program can hold: U+0000 or a lone"),
+        ("odd.py:nul", "{folder}/odd.py:2: data_files has an invalid character, U+0000 or a"),
+        ("odd.py:lone", "{folder}/odd.py:3: name has an invalid character, U+0000 or a lone"),
     ],
 )
 def test_a_workload_file_that_cannot_be_one_is_a_message_at_once(project, workload, says):
@@ -196,7 +196,7 @@ def test_a_helper_that_is_no_python_is_named(project):
 
 def test_files_are_for_a_workload_of_ones_own(project):
     (project / "grid.yaml").write_text("name: g\nworkload: digits_cnn\nfiles: [mine.py]\n")
-    with pytest.raises(WorkloadError, match="files belong to a workload file of your own"):
+    with pytest.raises(WorkloadError, match="files only apply to your own workload file"):
         run(project)
 
 

@@ -52,7 +52,7 @@ def run(folder, model="model", data="fine"):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"data": "loaders"}, "Data(train=…) takes a raybench.Split of inputs and targets, not a torch DataLoader"),
+        ({"data": "loaders"}, "Data(train=…) needs a raybench.Split of inputs and targets, not a torch DataLoader"),
         (
             {"data": "two"},
             "the workload's function data returns a tuple, not a raybench.Data: "
@@ -60,7 +60,7 @@ def run(folder, model="model", data="fine"):
         ),
         (
             {"data": "inside"},
-            "Split(inputs=…) takes an array with the examples along its first axis, not a torch DataLoader",
+            "Split(inputs=…) needs an array with the examples along its first axis, not a torch DataLoader",
         ),
         ({"model": "int"}, "the workload's model function returns a int, not a torch.nn.Module"),
     ],

@@ -165,7 +165,7 @@ def find_max_batch(
     root, folder = datasets.data_root(), grid_folder(results, spec.name)
     with closing(executor):
         if executor.isolation == "inline":
-            raise UsageError("--find-max-batch needs a process for each try: leave --inline out")
+            raise UsageError("--find-max-batch needs separate processes; remove --inline")
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, where, executor.isolation)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(

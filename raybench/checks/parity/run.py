@@ -133,10 +133,12 @@ def _chosen(info: WorkloadInfo, requested: Sequence[str]) -> list[str]:
         if name not in FRAMEWORKS:
             raise UsageError(f"unknown framework {name!r}; {nearest(name, FRAMEWORKS)}")
         if name not in supported:
-            raise UsageError(f"{info.name} has no {MODELS[name]} model; it has {', '.join(info.frameworks)}")
+            raise UsageError(f"{info.name} has no {MODELS[name]} model; use {', '.join(info.frameworks)}")
     selection = list(dict.fromkeys(requested or supported))
     if len(selection) < 2:
-        raise UsageError(f"parity compares two frameworks or more, and this is only {', '.join(selection) or 'none'}")
+        raise UsageError(
+            f"parity needs at least two frameworks, not only {', '.join(selection) or 'none'}; use --environment"
+        )
     return selection
 
 
@@ -152,7 +154,7 @@ def _plan(
     """Plan a grid of one cell per framework: ten epochs of one step."""
     unknown = next((name for name in environments if name not in selection), None)
     if unknown:
-        raise UsageError(f"--environment {unknown}=…: {unknown} is not compared; {', '.join(selection)} are")
+        raise UsageError(f"--environment {unknown}=…: {unknown} is not compared; use {', '.join(selection)}")
     devices: dict[str, Any] = {}
     for name in selection:
         kind = next(kind for kind in KINDS if hosted(kind) and name in frameworks(kind))

@@ -219,7 +219,7 @@ def test_wrong_use(wanted: list[str], environments: dict[str, str], message: str
 
 def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text('mine = Workload(model=build, dataset="digits")')
-    with pytest.raises(UsageError, match="mine has no tensorflow model; it has torch"):
+    with pytest.raises(UsageError, match="mine has no tensorflow model; use torch"):
         run_parity(f"{tmp_path}/mine.py:mine", ["torch", "tensorflow"])
 
 
