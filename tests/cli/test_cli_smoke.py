@@ -23,14 +23,14 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
     assert (said.status, said.err) == (0, "")
     assert said.lines[:2] == ["digits~smoke: 3 of 3 trials to run", told[0]]
     assert "Smoke run: 3 of 3 cells ran to the end." in said.out
-    assert said.out.count("1/1 completed") == 3 and "cuda b4 r0 digits_cnn torch wd0.005 smoke" in said.out
+    assert said.out.count("  1/1  ") == 3 and "cuda b4 r0 digits_cnn torch wd0.005 smoke" in said.out
     assert "x faster" not in said.out and "speed-up" not in said.out
-    assert any(line.startswith("smoke: scaled down to test that the grid runs") for line in said.lines)
-    assert f"journal: {tmp_path}/raybench-results/digits~smoke/journal.jsonl" in said.out
-    assert "these are no results of the grid: that is the same command without --smoke" in said.lines
+    assert any(line.startswith("Smoke run: scaled down to test that the grid runs") for line in said.lines)
+    assert "Report  raybench-results/digits~smoke/report.html" in said.lines
+    assert "These numbers are not results of the grid: run the same command without --smoke." in said.lines
 
     again = grid(gpus, "--smoke")
-    assert again.status == 0 and "nothing was left to run" in again.out
+    assert again.status == 0 and "Nothing was left to run" in again.out
     assert grid(gpus, "--where", "device=cpu").lines[0] == "digits: 2 of 2 trials to run"
 
 
