@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import Any
 
@@ -12,7 +12,8 @@ from raybench.analysis.comparison import Row
 from raybench.analysis.diagnostics.diagnose import by_code
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
-from raybench.analysis.pairs import Comparison
+from raybench.analysis.pairs import Comparison, SettingDifference
+from raybench.analysis.verdict import ConfounderFact, confounders, one_machine_each, unique
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,37 @@ class FindingFact(Fact):
     runs: int
     too_long: float
     too_short: float
+
+
+@dataclass(frozen=True)
+class SyntheticDataFact(Fact):
+    """The cells are trained on generated data instead of real data."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class IncompleteTrialsFact(Fact):
+    """Some trials did not complete.
+
+    Attributes:
+        planned: number of trials, without those that were skipped.
+        completed: number of them that completed.
+        by_status: number of the others by status.
+    """
+
+    planned: int
+    completed: int
+    by_status: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class OtherDifferencesFact(Fact):
+    """Two sides differ in settings that are not compared."""
+
+    other: str
+    baseline: str
+    differences: tuple[SettingDifference, ...]
 
 
 @dataclass(frozen=True)
@@ -138,6 +170,12 @@ def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
 def caveats(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
     """Yield caveats other than findings, in the order of a report."""
     rows = results.rows
+    if results.synthetic_data:
+        yield SyntheticDataFact(results.synthetic_data)
+    yield from _incomplete(rows)
+    if not results.smoke:
+        yield from _not_comparable(pairs)
+    yield from unique(fact for pair in pairs if pair.baseline and (fact := one_machine_each(pair, pair.baseline)))
     counts = Counter(row.steady.runs for row in rows if row.steady)
     if counts[1] and not results.smoke and any(pair.baseline for pair in pairs):
         yield SingleRunCellsFact(counts[1])
@@ -155,3 +193,30 @@ def caveats(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]
         yield OtherTrialsFact(other_trials, results.name)
     if results.further:
         yield FurtherRepeatsFact(results.further)
+
+
+def _incomplete(rows: Sequence[Row]) -> Iterator[Fact]:
+    """Yield how trials ended that did not complete."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts.update(row.counts.by_status)
+    if counts:
+        completed = sum(row.counts.completed for row in rows)
+        yield IncompleteTrialsFact(completed + counts.total(), completed, dict(counts))
+
+
+def _not_comparable(pairs: Sequence[Comparison]) -> Iterator[Fact]:
+    """Yield reasons why ratios may not be due to the compared axis, other than findings."""
+    compared = [(pair, pair.baseline) for pair in pairs if pair.baseline and pair.speedup and not pair.is_aa_test]
+    sides: dict[ConfounderFact, dict[str, None]] = {}
+    for pair, baseline in compared if any(pair.hardware for pair, _ in compared) else ():
+        codes = baseline.caveats | pair.other.caveats
+        for fact in confounders(baseline, pair.other):
+            if isinstance(fact, ConfounderFact) and fact.code not in codes:
+                sides.setdefault(replace(fact, sides=()), {}).update(dict.fromkeys(fact.sides))
+    yield from (replace(fact, sides=tuple(names)) for fact, names in sides.items())
+    yield from unique(
+        OtherDifferencesFact(pair.other.name, baseline.name, pair.differences)
+        for pair, baseline in compared
+        if pair.differences
+    )

@@ -202,6 +202,11 @@ class GridResults:
             parts = [axis_label(name, cell.axes[name]) for name in _ALWAYS if name in cell.axes] or [cell.cell_id]
         return " ".join([*parts, *(["A/A"] if cell.aa_of else [])])
 
+    @property
+    def has_several_jobs(self) -> bool:
+        """Whether cells differ in the workload or its data, so that their times must not be compared."""
+        return not self.axes.keys().isdisjoint(_JOB.values())
+
     @cached_property
     def places(self) -> dict[str, str]:
         """Hardware and numerics of each cell, by cell id.

@@ -1,25 +1,27 @@
-"""Summary of a grid: all facts for few comparisons, else aggregates."""
+"""The answer of a report: at most three facts about the whole grid, and all facts about each cell."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+from raybench.analysis.comparison import baseline_indices
+from raybench.analysis.contrast import CellPairs, Contrast, Contrasts
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import PLACE, GridResults
-from raybench.analysis.pairs import Comparison
-from raybench.analysis.statistics import time_to_target
+from raybench.analysis.pairs import CellSummary, Comparison
+from raybench.analysis.ranking import RankedDevice, time_to_target_ratio, times_ratio
+from raybench.analysis.statistics.accuracy import MARGIN, POINTS
+from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
+from raybench.analysis.statistics.time_to_target import expected
 from raybench.analysis.target import mean_accuracy, to_target
-from raybench.analysis.verdict import EpochTimeFact, HardwareCaveatFact, SpeedupFact, runs, unique, verdict
+from raybench.analysis.verdict import Outcome, aa_test, epoch_time, outcome, verdict
 from raybench.core.job import Target
+from raybench.planning.plan import format_value
 
 FEW = 3
-"""Up to this number, all comparisons are in the verdict.
-
-Beyond it, their range and the fastest.
-"""
+"""Maximum number of facts in an answer."""
 
 Paragraph = list[Fact]
 
@@ -36,111 +38,173 @@ class NoVerdictFact(Fact):
 
 
 @dataclass(frozen=True)
-class SpeedupRangeFact(Fact):
-    """The range of a side's speed-ups over its baselines, over many settings.
+class OverallSpeedupFact(Fact):
+    """The geometric mean speed-up over all pairs of cells that differ in the compared axis alone.
 
     Attributes:
-        least, most: ratios.
-        faster, slower, unknown, not_significant: number of settings with each outcome.
+        low, high: the 95% interval, corrected for the selection of the fastest; None with one run each.
+        least, most: the smallest and the largest speed-up of a pair.
+        depends_on: axes on which the speed-up is shown to depend; empty if it is not.
+        fastest: whether `other` was selected as the fastest of several.
+        tied: other candidates that are not shown to be slower than `other`.
+        equal_settings: whether devices are compared at several settings, which are not the best of each.
+        per_example: whether it is the ratio of examples per second, because epochs differ in size.
         from_warmup: whether times of warm-up epochs are included.
+        margin: the equivalence margin of the ratio.
     """
+
+    margin: ClassVar[float] = ALIKE - 1
 
     other: str
     baseline: str
-    least: float
-    most: float
-    faster: int
-    slower: int
-    unknown: int
-    not_significant: int
-    from_warmup: bool
-
-    @property
-    def settings(self) -> int:
-        """Number of settings."""
-        return self.faster + self.slower + self.unknown + self.not_significant
-
-
-@dataclass(frozen=True)
-class FastestSettingFact(Fact):
-    """The speed-up in the setting with the shortest epoch."""
-
-    speedup: SpeedupFact
-
-
-@dataclass(frozen=True)
-class FastestCellFact(Fact):
-    """The fastest of many cells."""
-
-    cells: int
-    time: EpochTimeFact
-
-
-@dataclass(frozen=True)
-class SlowestCellFact(Fact):
-    """The slowest of many cells."""
-
-    time: EpochTimeFact
-
-
-@dataclass(frozen=True)
-class BestToTargetFact(Fact):
-    """The setting of a device with the shortest expected time to target.
-
-    Attributes:
-        device, setting: display names; empty if the grid has only one.
-        settings, reaching: number of settings of the device, and number of those that reach the target.
-        seconds: expected training time.
-        low, high: its 95% interval.
-        successes, tries: of this setting.
-    """
-
-    device: str
-    setting: str
-    target: Target
-    settings: int
-    reaching: int
-    seconds: float
+    ratio: float
     low: float | None
     high: float | None
+    outcome: Outcome
+    least: float
+    most: float
+    depends_on: tuple[str, ...] = ()
+    fastest: bool = False
+    tied: tuple[str, ...] = ()
+    equal_settings: bool = False
+    per_example: bool = False
+    from_warmup: bool = False
+
+
+@dataclass(frozen=True)
+class BestSpeedupFact(Fact):
+    """The speed-up between two devices, each at its fastest settings.
+
+    Attributes:
+        low, high: the 95% interval, corrected for the selection of both cells; None with one run each.
+    """
+
+    margin: ClassVar[float] = ALIKE - 1
+
+    other: str
+    baseline: str
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class OverallAccuracyFact(Fact):
+    """The mean difference in accuracy over all pairs of cells that differ in the compared axis alone.
+
+    Attributes:
+        points: the other's minus the baseline's, in percentage points.
+        low, high: the 95% interval; None with one run each.
+        least, most: the smallest and the largest difference of a pair.
+        depends_on: axes on which the difference is shown to depend; empty if it is not.
+        margin: the equivalence margin in points.
+    """
+
+    margin: ClassVar[float] = MARGIN
+
+    other: str
+    baseline: str
+    points: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    least: float
+    most: float
+    depends_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TargetSide:
+    """Runs of one side towards the target.
+
+    Attributes:
+        seconds: expected training time at the best settings; None if no run reached the target.
+        successes, tries: over all its cells.
+    """
+
+    name: str
+    seconds: float | None
     successes: int
     tries: int
 
 
 @dataclass(frozen=True)
-class TargetMissedFact(Fact):
-    """No run on a device reached the target."""
+class TargetSummaryFact(Fact):
+    """Success rates and times to the target of all sides, each at its best settings.
+
+    Attributes:
+        selected: whether a side has several settings to select from.
+    """
+
+    target: Target
+    sides: tuple[TargetSide, ...]
+    selected: bool
+
+    @property
+    def all_reached(self) -> bool:
+        """Whether every run reached the target."""
+        return all(side.successes == side.tries for side in self.sides)
+
+
+@dataclass(frozen=True)
+class BestToTargetFact(Fact):
+    """The comparison of the two devices that reach the target first, each at its best settings.
+
+    Attributes:
+        seconds, baseline_seconds: expected training times.
+        low, high: the 95% interval of the ratio, corrected for the selection of both cells; None with too few runs.
+        selected: whether a device has several settings to select from.
+    """
+
+    other: str
+    baseline: str
+    target: Target
+    seconds: float
+    baseline_seconds: float
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    selected: bool
+
+
+@dataclass(frozen=True)
+class CheapestFact(Fact):
+    """The cheapest device at its best settings, compared with the next one.
+
+    Attributes:
+        target: if set, prices are those of reaching it, else of an epoch.
+        price: of the cheapest, in the grid's currency.
+        low, high: the 95% interval of the ratio, corrected for the selection of both cells; None with too few runs.
+    """
 
     device: str
-    target: Target
-    tries: int
+    other: str
+    target: Target | None
+    price: float
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
-class SelectionFact(Fact):
-    """The best of many settings is subject to selection bias."""
+class CellTimesFact(Fact):
+    """The fastest and the slowest of many cells.
 
-
-@dataclass(frozen=True)
-class MissingCellsFact(Fact):
-    """Many cells have no completed run."""
+    Attributes:
+        seconds, slowest_seconds: per epoch.
+        low, high: the 95% interval of `seconds`; None with one run.
+    """
 
     cells: int
-    missing: int
-
-
-@dataclass(frozen=True)
-class PartialCellsFact(Fact):
-    """The number of cells that lack some of the planned runs."""
-
-    cells: int
-
-
-@dataclass(frozen=True)
-class SyntheticDataFact(Fact):
-    """The cells are trained on generated data instead of real data."""
-
-    name: str
+    fastest: str
+    seconds: float
+    low: float | None
+    high: float | None
+    slowest: str
+    slowest_seconds: float
 
 
 @dataclass(frozen=True)
@@ -167,143 +231,258 @@ def cell_statement(pair: Comparison) -> Paragraph:
     return [*comparison_statement(pair), *([mean_fact] if mean_fact else [])]
 
 
-def summarize(results: GridResults, pairs: Sequence[Comparison]) -> list[Paragraph]:
-    """Return the verdict on a grid as paragraphs.
-
-    Each has the most important fact first.
+def summarize(
+    results: GridResults, pairs: Sequence[Comparison], ranking: Sequence[RankedDevice] = ()
+) -> list[Paragraph]:
+    """Return the answer to the question of a grid, in at most three paragraphs of one or two facts.
 
     Args:
         results: the grid.
         pairs: a comparison for each cell.
+        ranking: its devices (`raybench.analysis.ranking.rank`); empty if there is one.
     """
     if results.smoke:
         completed_cells = sum(bool(results.completed(cell)) for cell in results.cells)
-        return [[SmokeRunFact(completed_cells, len(results.cells)), SmokeCaveatFact()]]
-    timed = [pair for pair in pairs if pair.speedup and not pair.is_aa_test]
-    few = len(timed) <= FEW
-    paragraphs: list[Paragraph] = [[SyntheticDataFact(results.synthetic_data)]] if results.synthetic_data else []
-    if timed and few:
-        paragraphs += map(comparison_statement, timed)
-    elif timed:
-        groups: dict[str, list[Comparison]] = {}
-        for pair in timed:
-            groups.setdefault(pair.other.name, []).append(pair)
-        paragraphs += map(_in_common, groups.values())
+        return [[SmokeRunFact(completed_cells, len(results.cells))], [SmokeCaveatFact()]]
+    examples = next((each.examples for each in pairs if each.examples), None)
+    contrasts = Contrasts(results, [pair.other for pair in pairs], examples)
+    between_devices = ranking and (set(PLACE) & set(results.compared_with) or not results.compared_with)
+    facts: Sequence[Fact]
+    if between_devices:
+        facts = _devices(results, pairs, ranking, contrasts)
+    elif any(pair.speedup and not pair.is_aa_test for pair in pairs):
+        facts = _settings(results, pairs, contrasts)
     else:
-        paragraphs += _without_comparison(pairs)
-    paragraphs += [verdict(pair) for pair in pairs if pair.is_aa_test]
-    if not (timed and few):
-        paragraphs.append(_to_target(results, pairs))
-    paragraphs.append(_missing(results, pairs, {id(pair) for pair in timed} if few else set()))
-    deduplicated: list[Paragraph] = []
-    for paragraph in paragraphs:
-        # The hardware caution belongs to one ratio and is repeated; other sentences appear once.
-        earlier_facts = [
-            each for earlier in deduplicated for each in earlier if not isinstance(each, HardwareCaveatFact)
-        ]
-        deduplicated.append([each for each in unique(paragraph) if each not in earlier_facts])
-    no_verdict = NoVerdictFact(completed=any(map(results.completed, results.cells)))
-    return [each for each in deduplicated if each] or [[no_verdict]]
+        facts = _without_comparison(results, pairs)
+    return [[fact] for fact in facts[:FEW]] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
 
 
-def _in_common(pairs: Sequence[Comparison]) -> Paragraph:
-    """Return the range of a side's speed-ups and its fastest comparison."""
-    fastest = min(pairs, key=lambda pair: fmean(pair.other.times.values()))
-    if len(pairs) == 1:
-        return comparison_statement(fastest)
-    speedups = [speedup for pair in pairs if (speedup := pair.speedup)]
-    faster = sum(bool(speedup.differs) and speedup.ratio > 1 for speedup in speedups)
-    slower = sum(bool(speedup.differs) and speedup.ratio < 1 for speedup in speedups)
-    unknown = sum(speedup.differs is None for speedup in speedups)
-    speedup_fact, *more_facts = verdict(fastest)
-    assert isinstance(speedup_fact, SpeedupFact)
-    range_fact = SpeedupRangeFact(
-        other=speedup_fact.other,
-        baseline=speedup_fact.baseline,
-        least=min(speedup.ratio for speedup in speedups),
-        most=max(speedup.ratio for speedup in speedups),
-        faster=faster,
-        slower=slower,
-        unknown=unknown,
-        not_significant=len(speedups) - faster - slower - unknown,
-        from_warmup=any(side.from_warmup for pair in pairs for side in (pair.other, pair.baseline) if side),
-    )
-    return [range_fact, FastestSettingFact(speedup_fact), *more_facts]
+def _devices(
+    results: GridResults, pairs: Sequence[Comparison], ranking: Sequence[RankedDevice], contrasts: Contrasts
+) -> list[Fact]:
+    """Return facts about several devices: speed, the target or best settings, cost or accuracy."""
+    sides = [pair.other for pair in pairs]
+    baseline = next(each for each in ranking if each.is_baseline)
+    others = [each.device for each in ranking if each is not baseline]
+
+    def contrast(first: str, second: str) -> Contrast | None:
+        return contrasts.of(_equal_settings(results, first, second))
+
+    found = {name: each for name in others if (each := contrast(baseline.device, name))}
+    speed = _fastest(baseline.device, found, contrast, devices=True)
+    best = _best_settings(results, ranking, always=speed is None)
+    facts: list[Fact | None] = [speed or best]
+    if results.target:
+        facts.append(_ranked_target(results, results.target, ranking, sides))
+    elif speed:
+        facts.append(best)
+    facts.append(_cheapest(results.target, ranking, sides))
+    if speed:
+        name = speed.baseline if speed.baseline in found else speed.other
+        facts.append(_accuracy(name, baseline.device, found[name]))
+    return [fact for fact in facts if fact]
 
 
-def _without_comparison(pairs: Sequence[Comparison]) -> list[Paragraph]:
-    """Return the times of all cells or, if many, the extremes.
-
-    These are the fastest and the slowest.
-    """
-    timed = [pair for pair in pairs if pair.other.times and not pair.is_aa_test]
-    if len(timed) <= FEW:
-        return list(map(verdict, timed))
-    timed.sort(key=lambda pair: fmean(pair.other.times.values()))
-    fastest, slowest = (verdict(pair)[0] for pair in (timed[0], timed[-1]))
-    assert isinstance(fastest, EpochTimeFact) and isinstance(slowest, EpochTimeFact)
-    return [[FastestCellFact(len(timed), fastest), SlowestCellFact(slowest)]]
+def _equal_settings(results: GridResults, baseline: str, other: str) -> CellPairs:
+    """Return the pairs of cells of two devices with equal values on all other axes."""
+    by_settings: dict[str, dict[tuple[tuple[str, str], ...], int]] = {}
+    for number, cell in enumerate(results.cells):
+        if not cell.aa_of:
+            settings = tuple(sorted((axis, format_value(cell.axes[axis])) for axis in cell.axes if axis not in PLACE))
+            by_settings.setdefault(results.places[cell.cell_id], {})[settings] = number
+    first, second = by_settings.get(baseline, {}), by_settings.get(other, {})
+    return [(first[settings], second[settings]) for settings in first if settings in second]
 
 
-def _to_target(results: GridResults, pairs: Sequence[Comparison]) -> Paragraph:
-    """Return the setting expected to reach the target first, for each device."""
-    if results.target is None:
+def _settings(results: GridResults, pairs: Sequence[Comparison], contrasts: Contrasts) -> list[Fact]:
+    """Return facts about settings that are compared with a baseline: speed, accuracy and the target."""
+    origins = baseline_indices(results.cells, results.compared_with)
+    by_name: dict[str, list[tuple[int, int]]] = {}
+    baseline = ""
+    for number, (pair, origin) in enumerate(zip(pairs, origins, strict=True)):
+        if pair.baseline and pair.speedup and origin is not None and not pair.is_aa_test:
+            by_name.setdefault(pair.other.name, []).append((origin, number))
+            baseline = pair.baseline.name
+    found = {name: each for name, cell_pairs in by_name.items() if (each := contrasts.of(cell_pairs))}
+
+    def between(first: str, second: str) -> Contrast | None:
+        numbers = dict(by_name[first])
+        return contrasts.of([(numbers[origin], number) for origin, number in by_name[second] if origin in numbers])
+
+    speed = _fastest(baseline, found, between)
+    if speed is None:
         return []
-    reaching: dict[str, list[tuple[str, time_to_target.Expected]]] = {}
-    tries: Counter[str] = Counter()
-    settings: Counter[str] = Counter()
-    for cell, pair in zip(results.cells, pairs, strict=True):
-        expected = time_to_target.expected(pair.other.target_attempts)
-        device = results.places[cell.cell_id]
-        if expected and not cell.aa_of:
-            tries[device] += expected.tries
-            settings[device] += 1
-            if expected.seconds is not None:
-                reaching.setdefault(device, []).append((results.label(cell, without=PLACE), expected))
-    facts: list[Fact] = []
-    for device in tries:
-        if device not in reaching:
-            facts.append(TargetMissedFact(device, results.target, tries[device]))
-            continue
-        label, best = min(reaching[device], key=lambda each: each[1].seconds or 0.0)
-        assert best.seconds is not None
-        facts.append(
-            BestToTargetFact(
-                device=device,
-                setting=label,
-                target=results.target,
-                settings=settings[device],
-                reaching=len(reaching[device]),
-                seconds=best.seconds,
-                low=best.low,
-                high=best.high,
-                successes=best.successes,
-                tries=best.tries,
-            )
-        )
-    if any(len(estimates) > FEW for estimates in reaching.values()):
-        facts.append(SelectionFact())
-    return facts
+    name = speed.baseline if speed.baseline in found else speed.other
+    facts: list[Fact | None] = [speed, _accuracy(name, baseline, found[name])]
+    if results.target:
+        numbers = {name: [number for _, number in by_name[name]], baseline: [origin for origin, _ in by_name[name]]}
+        facts.append(_target(results.target, numbers, [pair.other for pair in pairs]))
+    return [fact for fact in facts if fact]
 
 
-def _missing(results: GridResults, pairs: Sequence[Comparison], shown_ids: Collection[int]) -> Paragraph:
-    """Return facts about missing runs.
+def _fastest(
+    baseline: str,
+    found: Mapping[str, Contrast],
+    between: Callable[[str, str], Contrast | None],
+    devices: bool = False,
+) -> OverallSpeedupFact | None:
+    """Return the speed-up of the fastest side over the baseline or, if that is the fastest, over the next one.
 
     Args:
-        results: the grid.
-        pairs: a comparison for each cell.
-        shown_ids: identities of comparisons whose own facts already include missing runs.
+        baseline: its name.
+        found: the contrast of each other side with the baseline.
+        between: returns the contrast of two other sides, that of the second over the first.
+        devices: whether the sides are devices, which may have other best settings.
     """
-    cells = zip(results.cells, pairs, strict=True)
-    lacking_sides = [
-        replace(pair.other, name=results.label(cell)) for cell, pair in cells if not results.completed(cell)
-    ]
-    if len(lacking_sides) <= FEW:
-        facts: Paragraph = [fact for side in lacking_sides if (fact := runs(side))]
+    if not found:
+        return None
+    name = max(found, key=lambda each: found[each].speedup.ratio)
+    contrast, several = found[name], len(found) > 1
+    speedup, least, most = selected(contrast.speedup, len(found)), contrast.least, contrast.most
+    sides = name, baseline
+    tied: list[str] = []
+    if several and speedup.ratio < 1:
+        speedup, least, most, sides = inverse(speedup), 1 / most, 1 / least, (baseline, name)
     else:
-        facts = [MissingCellsFact(len(pairs), len(lacking_sides))]
-    sides = {id(side) for pair in pairs if id(pair) in shown_ids for side in (pair.other, pair.baseline)}
-    partial_cells = sum(
-        0 < len(pair.other.times) < pair.other.counts.planned and id(pair.other) not in sides for pair in pairs
+        faster = [other for other in found if other != name and found[other].speedup.ratio > 1]
+        versus = [(other, between(other, name)) for other in faster]
+        tied = [other for other, each in versus if each and selected(each.speedup, len(found)).differs is False]
+    return OverallSpeedupFact(
+        *sides,
+        ratio=speedup.ratio,
+        low=speedup.low,
+        high=speedup.high,
+        outcome=_speed_outcome(speedup),
+        least=least,
+        most=most,
+        depends_on=contrast.speed_depends_on,
+        fastest=several and speedup.differs is not False,
+        tied=tuple(tied),
+        equal_settings=devices and contrast.pairs > 1,
+        per_example=contrast.per_example,
+        from_warmup=contrast.from_warmup,
     )
-    return [*facts, *([PartialCellsFact(partial_cells)] if partial_cells else [])]
+
+
+def _speed_outcome(speedup: Speedup) -> Outcome:
+    return outcome(speedup.differs, speedup.ratio > 1, speedup.verdict() == AS_FAST)
+
+
+def _accuracy(other: str, baseline: str, contrast: Contrast) -> OverallAccuracyFact | None:
+    """Return the mean difference in accuracy; None if it cannot be compared."""
+    gap = contrast.accuracy
+    if gap is None:
+        return None
+    differs = None if gap.low is None or gap.high is None else gap.low > 0 or gap.high < 0
+    low, high = (None if end is None else POINTS * end for end in (gap.low, gap.high))
+    least, most = (POINTS * end for end in contrast.accuracy_ends)
+    result = outcome(differs, gap.value > 0, gap.is_within(MARGIN / POINTS))
+    depends_on = contrast.accuracy_depends_on
+    return OverallAccuracyFact(other, baseline, POINTS * gap.value, low, high, result, least, most, depends_on)
+
+
+def _target(
+    target: Target, numbers: Mapping[str, Sequence[int]], sides: Sequence[CellSummary]
+) -> TargetSummaryFact | None:
+    """Return success rates and times to the target of groups of cells; None without informative runs."""
+    target_sides = []
+    for name, own_numbers in numbers.items():
+        estimates = [each for number in own_numbers if (each := expected(sides[number].target_attempts))]
+        seconds = [each.seconds for each in estimates if each.seconds is not None]
+        if estimates:
+            successes, tries = sum(each.successes for each in estimates), sum(each.tries for each in estimates)
+            target_sides.append(TargetSide(name, min(seconds, default=None), successes, tries))
+    several = any(len(own_numbers) > 1 for own_numbers in numbers.values())
+    return TargetSummaryFact(target, tuple(target_sides), several) if target_sides else None
+
+
+def _ranked_target(
+    results: GridResults, target: Target, ranking: Sequence[RankedDevice], sides: Sequence[CellSummary]
+) -> Fact | None:
+    """Return the comparison of the two devices that reach the target first; success rates if there are fewer."""
+    reached = [(each, each.target.seconds) for each in ranking if each.target and each.target.seconds is not None]
+    if len(reached) > 1:
+        (first, seconds), (second, baseline_seconds) = reached[:2]
+        ratio = time_to_target_ratio(first, second, sides)
+        if ratio:
+            return BestToTargetFact(
+                other=first.device,
+                baseline=second.device,
+                target=target,
+                seconds=seconds,
+                baseline_seconds=baseline_seconds,
+                ratio=ratio.ratio,
+                low=ratio.low,
+                high=ratio.high,
+                outcome=outcome(ratio.differs, is_higher=True, is_equal=False),
+                selected=max(first.candidates, second.candidates) > 1,
+            )
+    numbers: dict[str, list[int]] = {each.device: [] for each in ranking}
+    for number, cell in enumerate(results.cells):
+        if not cell.aa_of and results.places[cell.cell_id] in numbers:
+            numbers[results.places[cell.cell_id]].append(number)
+    return _target(target, numbers, sides)
+
+
+def _best_settings(results: GridResults, ranking: Sequence[RankedDevice], always: bool) -> BestSpeedupFact | None:
+    """Return the speed-up of the fastest device over the baseline, each at its best settings.
+
+    None if devices have no settings to select from, unless it is always wanted.
+    """
+    baseline = next(each for each in ranking if each.is_baseline)
+    compared = [(each, each.speedup) for each in ranking if each.speedup]
+    if not compared or not (always or max(each.candidates for each in ranking) > 1):
+        return None
+    best, speedup = max(compared, key=lambda each: each[1].ratio)
+    return BestSpeedupFact(
+        best.device, baseline.device, speedup.ratio, speedup.low, speedup.high, _speed_outcome(speedup)
+    )
+
+
+def _cheapest(
+    target: Target | None, ranking: Sequence[RankedDevice], sides: Sequence[CellSummary]
+) -> CheapestFact | None:
+    """Return the cheapest device; None if fewer than two have a price above 0."""
+    priced = sorted(((each, each.price) for each in ranking if each.price), key=lambda pair: pair[1])
+    if len(priced) < 2:
+        return None
+    (first, price), (second, next_price) = priced[:2]
+    speedup = time_to_target_ratio(first, second, sides) if target else times_ratio(first, second, sides)
+    low, high = (None, None)
+    if speedup and speedup.low is not None and speedup.high is not None:
+        factor = next_price / price / speedup.ratio
+        low, high = factor * speedup.low, factor * speedup.high
+    differs = None if low is None or high is None else not low <= 1 <= high
+    result = outcome(differs, is_higher=True, is_equal=False)
+    return CheapestFact(first.device, second.device, target, price, next_price / price, low, high, result)
+
+
+def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> list[Fact]:
+    """Return the fastest and the slowest cell, A/A tests, and the first cell to reach the target."""
+    timed = [
+        (fact, results.label(cell))
+        for cell, pair in zip(results.cells, pairs, strict=True)
+        if not pair.is_aa_test and (fact := epoch_time(pair))
+    ]
+    timed.sort(key=lambda each: each[0].seconds)
+    facts: list[Fact] = [fact for fact, _ in timed]
+    if len(timed) > 1:
+        (fastest, name), (slowest, slowest_name) = timed[0], timed[-1]
+        ends = fastest.low, fastest.high
+        facts = [CellTimesFact(len(timed), name, fastest.seconds, *ends, slowest_name, slowest.seconds)]
+    facts += [
+        aa_test(pair, pair.baseline, pair.speedup)
+        for pair in pairs
+        if pair.is_aa_test and pair.baseline and pair.speedup
+    ]
+    if results.target:
+        names = [(results.label(cell), pair) for cell, pair in zip(results.cells, pairs, strict=True)]
+        reached = [
+            (estimate.seconds, TargetSide(name, estimate.seconds, estimate.successes, estimate.tries))
+            for name, pair in names
+            if (estimate := expected(pair.other.target_attempts)) and estimate.seconds is not None
+        ]
+        if reached:
+            _, side = min(reached, key=lambda each: each[0])
+            facts = [*facts[: FEW - 1], TargetSummaryFact(results.target, (side,), len(names) > 1)]
+    return facts

@@ -1,23 +1,22 @@
-"""Output at the end of a grid: the table, the problems, and the next commands."""
+"""Output at the end of a grid: the answer, the table, the problems, and the next commands."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import trouble
-from raybench.cli.report_view import caption, show_caveats, show_verdict
+from raybench.cli.report_view import show_caveats, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
-from raybench.reporting.comparison_table import render
+from raybench.reporting.sentences import render_phrase
 from raybench.results.journal import attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
     from raybench.results.attempt import Attempt
@@ -40,7 +39,8 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     console.print()
     show_verdict(outcome.report, console)
     console.print()
-    console.print(render(outcome.rows, caption(outcome.report), outcome.report.results.metric_label))
+    show_table(outcome.report, console)
+    show_caveats(outcome.report, console)
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]
@@ -49,49 +49,50 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     for attempt in troubled[:MOST]:
         console.print(_trouble(attempt, outcome), soft_wrap=True)
     if len(troubled) > MOST:
-        remainder = f"… and {len(troubled) - MOST} more like these, each with its folder in {outcome.folder / 'trials'}"
-        console.print(remainder, soft_wrap=True)
-    show_caveats(outcome.report, console)
+        console.print(f"… and {len(troubled) - MOST} more; see {outcome.folder / 'trials'}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
 
 
 def _trouble(attempt: Attempt, outcome: Outcome) -> str:
-    folder = attempt_folder(outcome.folder, attempt.trial, attempt.attempt)
-    trouble_text = ""
+    """How a trial ended that did not complete, with its error and the folder of its output."""
+    lines = [f"Trial {render_phrase('ended', attempt.status, 1)}: {attempt.label or attempt.trial}"]
     if attempt.error:
         place = attempt.error.get("where")
-        trouble_text = f": {trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else "")
-    return f"{attempt.status:<9} {attempt.label or attempt.trial}{trouble_text}\n          {folder}"
+        lines.append(f"{trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else ""))
+    lines.append(f"Full output: {_short(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))}")
+    return "\n  ".join(lines)
 
 
 def _next(outcome: Outcome) -> list[str]:
-    if outcome.ran:
-        summary = f"{outcome.ran} trial{'s' if outcome.ran != 1 else ''} run now"
-    elif outcome.interrupted:
-        summary = "stopped before a trial had ended"
-    else:
-        summary = "nothing was left to run"
+    """Where to look, and the next commands."""
     page = outcome.folder / HTML
-    lines = [f"report: {page}"] if page.is_file() else []
-    lines.append(f"{summary}; journal: {outcome.journal}")
+    lines = [f"Report  {_short(page)}"] if page.is_file() else []
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
-        lines.append(f"look at the runs: {_look(outcome.store, outcome.folder.parent)}")
+        lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
+    if not outcome.ran and not outcome.interrupted:
+        lines.append("Nothing was left to run; --rerun runs trials again.")
     if outcome.plan.spec.smoke:
-        lines.append("these are no results of the grid: that is the same command without --smoke")
+        lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:
-        lines.append("run the same command again to continue")
+        lines.append("Stopped. Run the same command again to continue.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
-        lines.append(f"once that is mended: the same command with {retry_options}")
+        lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines
+
+
+def _short(path: Path) -> Path:
+    """A path relative to the current folder, if it is inside."""
+    current = Path.cwd()
+    return path.relative_to(current) if path.is_relative_to(current) else path
 
 
 def _look(store: Store, results: Path) -> str:
     """The command or address that shows the runs."""
     if is_server(store.uri):
-        return f"open {in_a_browser(store)} in a browser"
+        return in_a_browser(store)
     return f"raybench ui{cli_flags(store, results)}"

@@ -1,17 +1,17 @@
-"""The report in the terminal: the verdict, the table and the caveats, on one screen."""
+"""The report in the terminal: the answer, a table, and the caveats that could change the answer."""
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from raybench.analysis.verdict import HardwareCaveatFact
 from raybench.cli.console import page
-from raybench.reporting.comparison_table import render
+from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, render, shown_rows, skip_notes
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import Console
     from rich.table import Table
@@ -21,35 +21,40 @@ if TYPE_CHECKING:
     from raybench.reporting.tables import ReportTable
 
 MOST = 12
-"""Maximum number of incomplete trials and of paragraphs of the verdict on the screen; the page shows all."""
+"""Maximum number of incomplete trials on the screen; the page shows all."""
 
-IN_FULL = 1
-"""Maximum number of paragraphs that are printed in full; with more, only the first sentences of each are printed."""
-
-FIRST = 2
-"""Number of these sentences: which is faster, and the next one."""
+ANSWER_LINES = 3
+"""Maximum number of lines of the answer; facts that do not fit are on the page."""
 
 STYLES = {STRONG: "bold", NAME: "italic"}
 
 
 def show_verdict(report: Report, console: Console, full: bool = False) -> None:
-    """Print the verdict of the grid."""
+    """Print the answer: in full, or as much of it as fits into three lines."""
     from rich.text import Text
 
-    in_full = full or len(report.verdict) <= IN_FULL
-    paragraphs = report.verdict if full else report.verdict[:MOST]
-    shortened = [paragraph if in_full else _beginning(paragraph) for paragraph in paragraphs]
-    for paragraph in shortened:
-        console.print(Text(" ").join(map(worded, paragraph)))
-    hidden = sum(map(len, report.verdict)) - sum(map(len, shortened))
-    if hidden:
-        rest = f"… and {hidden} sentence{'s' if hidden > 1 else ''} more on the page, and with `raybench report --full`"
-        console.print(rest, style="dim")
+    lines = 0
+    for paragraph in report.verdict:
+        sentence = Text(" ").join(map(worded, paragraph))
+        lines += len(sentence.wrap(console, console.width))
+        if full or lines <= ANSWER_LINES or paragraph is report.verdict[0]:
+            console.print(sentence)
 
 
-def _beginning(paragraph: Sequence[Fact]) -> list[Fact]:
-    """Its first facts and any caveat about the hardware's part in a ratio."""
-    return [*paragraph[:FIRST], *(fact for fact in paragraph[FIRST:] if isinstance(fact, HardwareCaveatFact))]
+def show_table(report: Report, console: Console) -> None:
+    """Print a row for each device or, if there is one, for each cell; then the reasons of skipped cells."""
+    results, ranking = report.results, report.ranking
+    columns = ranking_columns(results, ranking) if ranking else cell_columns(results.rows, results.metric_label)
+    if columns:
+        console.print(render(columns, console.width))
+    cells = len(shown_rows(results.rows))
+    if ranking and cells > len(ranking):
+        line = (
+            f"One row per device, at its best settings; all {cells} cells: raybench report {quote(results.name)} --full"
+        )
+        console.print(line, style="dim", soft_wrap=True)
+    for note in skip_notes(results.rows):
+        console.print(note, soft_wrap=True)
 
 
 def show_sections(sections: Iterable[ReportTable], console: Console) -> None:
@@ -75,15 +80,14 @@ def table(section: ReportTable) -> Table:
 
 
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
-    """Print the caveats.
-
-    Findings that could change a verdict come below the table, the others only in full.
-    """
-    for caveat in report.caveats:
-        if caveat.runs is None or (full and caveat.kind == NOTE):
-            runs = f" ({caveat.runs} run{'s' if caveat.runs > 1 else ''})" if caveat.runs else ""
-            words = f"{caveat.kind}{runs}: {caveat.says} {caveat.remedy}".rstrip()
-            console.print(words, style="dim" if caveat.kind == NOTE else "yellow", soft_wrap=True)
+    """Print the caveats that could change the answer; in full, the others too."""
+    shown = [caveat for caveat in report.caveats if full or caveat.kind != NOTE]
+    if shown:
+        console.print()
+    for caveat in shown:
+        head = {NOTE: "Note", "smoke": "Smoke run"}.get(caveat.kind, "Caution")
+        style = "dim" if caveat.kind == NOTE else "yellow"
+        console.print(f"{head}: {caveat.says} {caveat.remedy}".rstrip(), style=style)
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
@@ -91,16 +95,37 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     console = console or page()
     show_verdict(report, console, full)
     console.print()
-    console.print(render(report.results.rows, caption(report), report.results.metric_label))
+    show_table(report, console)
     if full:
-        show_sections(report.sections, console)
-        console.print()
-        for fact in report.deciding:
-            console.print(worded(fact))
+        _show_details(report, console)
     show_caveats(report, console, full)
-    for trouble in report.troubles if full else report.troubles[:MOST]:
+    troubles = report.troubles if full else report.troubles[:MOST]
+    if troubles:
+        console.print()
+    for trouble in troubles:
         error = f": {trouble['error']}" if trouble["error"] else ""
         console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)
+
+
+def _show_details(report: Report, console: Console) -> None:
+    """Print the table of all cells with its legend, the tables of evidence, and sentences on each cell."""
+    results = report.results
+    if report.ranking:
+        console.print()
+        console.print(render(cell_columns(results.rows, results.metric_label), console.width))
+    for note in notes(results.rows, caption(report)):
+        console.print(note, style="dim")
+    show_sections(report.sections, console)
+    if report.deciding:
+        console.print()
+    for fact in report.deciding:
+        console.print(worded(fact))
+    for label, facts in report.comparisons if len(report.comparisons) > 1 else ():
+        if facts:
+            console.print()
+            console.print(f"{label}:")
+        for fact in facts:
+            console.print(worded(fact))
 
 
 def caption(report: Report) -> str:

@@ -1,179 +1,264 @@
-"""The comparison as a table for the terminal."""
+"""The comparison as tables for the terminal: all cells, or one row per device."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.caveats import FindingFact, finding_facts
 from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
-from raybench.core.settings import short_name
+from raybench.analysis.grid_results import PLACE, GridResults
+from raybench.analysis.ranking import RankedDevice
+from raybench.core.settings import label
 from raybench.core.text import printable
 from raybench.planning.plan import format_value
 from raybench.reporting.sentences import digits, render_phrase, times
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
 
 NOTHING = "–"
 WARMUP_MARK = "*"
-WORD = 12
-"""Length of the longest unbroken word on a narrow terminal."""
 
-WIDTH = 100
-"""Number of columns of a table that is written to a file."""
+GAP = 2
+"""Number of spaces between columns."""
+
+WIDE = 100
+"""Width from which on columns are shown that explain the others: minimum and maximum, utilization, caveats."""
+
+KEY, USEFUL, EXTRA, DETAIL = 3, 2, 1, 0
+"""Importance of a column: if a table does not fit, the least important columns are left out first, never the key."""
 
 
-Columns = list[tuple[str, str, list[str]]]
-"""Head, alignment (`left` or `right`) and one text per row of columns."""
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table.
 
-
-def columns(rows: Sequence[Row], metric: str = ACCURACY, caption: str = "") -> tuple[Columns, list[str]]:
-    """Return the non-empty columns, and the notes below them (see `render`).
-
-    Cells that could not run here are left out if other cells ran: a note counts them.
+    Attributes:
+        head: its heading.
+        cells: one text per row.
+        importance: `KEY`, `USEFUL`, `EXTRA` or `DETAIL`.
+        right: whether it is aligned to the right.
     """
-    skips = Counter(render_phrase("run_counts", row.counts) for row in rows if row.counts.none_ran)
-    all_skipped = all(row.counts.none_ran for row in rows)
-    rows = [row for row in rows if all_skipped or not row.counts.none_ran]
-    axes = {name: [row.axes.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row.axes)}
-    shown_axes = [name for name, values in axes.items() if any(value != values[0] for value in values)]
-    notes = [
-        ", ".join(
-            f"{short_name(name)} {format_value(values[0])}" for name, values in axes.items() if name not in shown_axes
-        ),
-        caption,
-    ]
+
+    head: str
+    cells: Sequence[str]
+    importance: int = USEFUL
+    right: bool = True
+
+    @property
+    def width(self) -> int:
+        """Number of characters of the longest cell."""
+        return max(map(len, (self.head, *self.cells)))
+
+
+def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColumn]:
+    """Return the non-empty columns of the table of all cells.
+
+    An interval is in parentheses behind its ratio; minimum and maximum over runs have columns of their own. A * marks a
+    time that had to be taken from a warm-up epoch. A letter in the last column refers to a finding (`notes`).
+    """
+    rows = shown_rows(rows)
     findings = finding_facts(rows)
-    statuses = ["skipped" if row.counts.none_ran else render_phrase("run_counts", row.counts) for row in rows]
-    notes += [f"{count} cell{'s' if count > 1 else ''} {status}" for status, count in skips.items()]
-    all_columns: Columns = [
-        *(
-            (short_name(name), "left", [format_value(row.axes[name]) if name in row.axes else NOTHING for row in rows])
-            for name in shown_axes
-        ),
-        (
-            "status",
-            "left",
-            [f"{status}, A/A" if row.is_aa_test else status for row, status in zip(rows, statuses, strict=True)],
-        ),
-        ("s/epoch", "right", [_steady(row) for row in rows]),
-        (metric, "right", [_spread(row.metric, 3) for row in rows]),
-        ("speed-up", "right", [_speedup(row) for row in rows]),
-        (
-            "bottleneck",
-            "left",
-            [
-                f"{', '.join(row.bottleneck.causes)} {row.bottleneck.share:.2f}" if row.bottleneck else NOTHING
-                for row in rows
-            ],
-        ),
-        ("ms/step", "left", [_step_profile(row) for row in rows]),
-        ("price/epoch", "right", [_price(row.epoch_price) for row in rows]),
-        ("price/run", "right", [_price(row.total_price) for row in rows]),
-        ("caveats", "left", [_marks(row, findings) for row in rows]),
+    percent = metric.startswith(ACCURACY) and all(0 <= row.metric.value <= 1 for row in rows if row.metric)
+    return _non_empty(
+        [
+            *_axes(rows),
+            TableColumn("runs", [_runs(row) for row in rows], right=False),
+            TableColumn("s/epoch", [_steady(row) for row in rows], KEY),
+            *_extremes([row.steady for row in rows], digits),
+            TableColumn("speed-up (95% CI)", [_speedup(row) for row in rows], KEY, right=False),
+            TableColumn(metric.replace(ACCURACY, "accuracy"), [_metric(row, percent) for row in rows]),
+            *_extremes([row.metric for row in rows], lambda value: _quality(value, percent)),
+            *_bottleneck(rows),
+            TableColumn("price/run", [_price(row.total_price) for row in rows], EXTRA),
+            TableColumn("price/epoch", [_price(row.epoch_price) for row in rows], DETAIL),
+            TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
+            TableColumn("caveats", [_marks(row, findings) for row in rows], DETAIL, right=False),
+        ]
+    )
+
+
+def ranking_columns(results: GridResults, ranking: Sequence[RankedDevice]) -> list[TableColumn]:
+    """Return the non-empty columns of the table of devices, each at its best settings."""
+    rows = [results.rows[each.number] for each in ranking]
+    target = results.target
+    percent = results.metric == ACCURACY
+    goal = render_phrase("goal", target, True) if target else ""
+    axes = [axis for axis in results.axes if axis not in PLACE]
+    head = f"to {goal}" if len(goal) <= len("100.0%") else "to target, s"
+    unit = "" if head.endswith("s") else " s"
+    return _non_empty(
+        [
+            TableColumn("rank", [str(place) for place in range(1, len(rows) + 1)], EXTRA),
+            TableColumn("device", [each.device for each in ranking], KEY, right=False),
+            *(_axis(axis, rows) for axis in axes),
+            TableColumn("runs", [_runs(row) for row in rows], right=False),
+            TableColumn("s/epoch", [_steady(row) for row in rows], KEY),
+            *(
+                [TableColumn(head, [_seconds(each, unit) for each in ranking], KEY), _cost(ranking)]
+                if target
+                else [_cost(ranking)]
+            ),
+            TableColumn(
+                "speed-up (95% CI)",
+                [
+                    "baseline"
+                    if each.is_baseline
+                    else NOTHING
+                    if each.speedup is None
+                    else times(each.speedup.ratio, each.speedup.low, each.speedup.high)
+                    for each in ranking
+                ],
+                KEY,
+                right=False,
+            ),
+            TableColumn(results.metric_label.replace(ACCURACY, "accuracy"), [_metric(row, percent) for row in rows]),
+            *_bottleneck(rows),
+        ]
+    )
+
+
+def shown_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows without cells that could not run here, if others ran."""
+    ran = [row for row in rows if not row.counts.none_ran]
+    return ran or list(rows)
+
+
+def skip_notes(rows: Sequence[Row]) -> list[str]:
+    """Return one line for each reason why cells could not run."""
+    skips = Counter(row.counts.skip for row in rows if row.counts.none_ran)
+    return [f"{count} cell{'s' if count > 1 else ''} skipped: {reason}" for reason, count in skips.items()]
+
+
+def notes(rows: Sequence[Row], caption: str = "") -> list[str]:
+    """Return the legend of the table of all cells: constant axes, columns, marks and findings."""
+    rows = shown_rows(rows)
+    constant = [
+        f"{label(axis)} {format_value(values[0])}"
+        for axis, values in _axis_values(rows).items()
+        if _is_constant(values)
     ]
-    # Notes are separated by empty lines.
-    note_texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
-    notes += [" ".join(note.split()) for note in note_texts]
-    return [column for column in all_columns if any(cell not in (NOTHING, "") for cell in column[2])], notes
+    # Notes in the template are separated by empty lines.
+    texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    runs = sum(row.runs for row in rows)
+    findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
+    lines = [f"All cells: {', '.join(constant)}" if constant else "", caption, *texts, *findings]
+    return [" ".join(line.split()) for line in lines if line.strip()]
 
 
-def render(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY) -> RenderableType:
-    """Render one row per cell, with its results and caveats.
+def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
+    """Return the columns that fit into a width, without the least important ones."""
+    shown = [column for column in columns if column.importance > DETAIL or width >= WIDE]
+    for importance in (DETAIL, EXTRA, USEFUL):
+        for column in [column for column in shown if column.importance == importance][::-1]:
+            if sum(each.width for each in shown) + GAP * (len(shown) - 1) > width:
+                shown.remove(column)
+    return shown
 
-    The columns are axes, status, steady epoch, metric, speed-up, bottleneck, price and caveats. Axes with one value in
-    the whole grid, and empty columns, are left out; the former are named in the caption. With several runs, minimum and
-    maximum follow the mean in parentheses, and a speed-up is followed by its 95% interval. A * marks a time that had to
-    be taken from a warm-up epoch. A letter in the last column refers to a finding, which a line below the table
-    describes with its remedy.
+
+def render(columns: Sequence[TableColumn], width: int) -> Table:
+    """Render the columns that fit into a width.
+
+    Text wraps between words, and a number's interval to a second line, if the key columns alone do not fit.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    shown_columns, notes = columns(rows, metric, caption)
-    runs = sum(row.runs for row in rows)
-    findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
-
-    def table(wide: bool, whole: bool = True) -> Table:
-        """Return the table.
-
-        If narrow, intervals have their own lines and long texts wrap.
-
-        Args:
-            wide: whether each cell is on one line.
-            whole: whether to keep words whole, except in the status.
-        """
-        rich_table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        column_texts: list[list[str]] = []
-        for head, justify, cells in shown_columns:
-            right = justify == "right"
-            # If several columns may wrap, rich also breaks the words of narrow ones.
-            no_wrap = right or (whole and head != "status" and all(map(_is_short, cells)))
-            rich_table.add_column(
-                Text(head if wide or not whole else re.sub("([_/])", r"\1\n", head)),
-                justify="right" if right else "left",
-                no_wrap=no_wrap,
-                overflow="fold",
-            )
-            column_texts.append(list(map(_stacked, cells)) if no_wrap and not wide else cells)
-        for texts in zip(*column_texts, strict=True):
-            rich_table.add_row(*map(Text, texts))
-        return rich_table
-
-    class Page:
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            any_width = options.update(width=10_000)
-            if console.measure(table(wide=True), options=any_width).maximum <= options.max_width:
-                yield table(wide=True)
-            else:
-                min_width = console.measure(table(wide=False), options=any_width).minimum
-                yield table(wide=False, whole=min_width <= options.max_width)
-            # The notes are no caption, which would be wrapped to the table's width.
-            yield from (Text(note, style="dim") for note in notes if note)
-            yield from (Text(line, style="yellow") for line in findings)
-
-    return Page()
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    shown = fitting(columns, width)
+    for column in shown:
+        table.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+    for texts in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(Text, texts))
+    return table
 
 
-def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = WIDTH) -> str:
-    """Return the same table as plain text, without colours."""
+def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: int = 2 * WIDE) -> str:
+    """Return the table of all cells with its notes as plain text, without colours."""
     from rich.console import Console
 
     page = StringIO()
-    Console(file=page, width=width, color_system=None, force_jupyter=False).print(render(rows, caption, metric))
+    console = Console(file=page, width=width, color_system=None, force_jupyter=False)
+    if columns := cell_columns(rows, metric):
+        console.print(render(columns, width))
+    for note in (*skip_notes(rows), *notes(rows, caption)):
+        console.print(note, markup=False)
     lines = printable(page.getvalue()).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _stacked(cell: str) -> str:
-    """Put a number's interval, or a bottleneck's share, on a second line."""
-    return re.sub(r" \(| (?=[\d.]+$)", "\n", cell).removesuffix(")")
+def _non_empty(columns: Sequence[TableColumn]) -> list[TableColumn]:
+    return [column for column in columns if any(cell not in (NOTHING, "") for cell in column.cells)]
 
 
-def _is_short(cell: str) -> bool:
-    return all(len(word) <= WORD for word in cell.split())
+def _axis_values(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in rows for name in row.axes)
+    return {name: [row.axes.get(name) for row in rows] for name in names}
 
 
-def _spread(spread: MeanMinMax | None, decimals: int) -> str:
-    if spread is None:
-        return NOTHING
-    if spread.runs == 1:
-        return f"{spread.value:.{decimals}f}"
-    return f"{spread.value:.{decimals}f} ({spread.low:.{decimals}f}–{spread.high:.{decimals}f})"
+def _is_constant(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)
+
+
+def _axes(rows: Sequence[Row]) -> list[TableColumn]:
+    """Return a column for each axis with several values; if there is none, the first axis."""
+    values = _axis_values(rows)
+    varied = [axis for axis in values if not _is_constant(values[axis])]
+    return [_axis(axis, rows) for axis in varied or list(values)[:1]]
+
+
+def _axis(axis: str, rows: Sequence[Row]) -> TableColumn:
+    cells = [format_value(row.axes[axis]) if axis in row.axes else NOTHING for row in rows]
+    right = all(isinstance(row.axes.get(axis, 0), int) for row in rows)
+    return TableColumn(label(axis), cells, KEY, right)
+
+
+def _extremes(values: Sequence[MeanMinMax | None], show: Any) -> list[TableColumn]:
+    """Return columns of the minimum and the maximum over runs."""
+    ends = [(show(each.low), show(each.high)) if each and each.runs > 1 else (NOTHING, NOTHING) for each in values]
+    return [TableColumn(head, [each[place] for each in ends], DETAIL) for place, head in enumerate(("min", "max"))]
+
+
+def _bottleneck(rows: Sequence[Row]) -> list[TableColumn]:
+    causes = [", ".join(row.bottleneck.causes) if row.bottleneck else NOTHING for row in rows]
+    shares = [f"{100 * row.bottleneck.share:.0f}%" if row.bottleneck else NOTHING for row in rows]
+    return [TableColumn("limited by", causes, EXTRA, right=False), TableColumn("utilization", shares, DETAIL)]
+
+
+def _cost(ranking: Sequence[RankedDevice]) -> TableColumn:
+    return TableColumn("cost", [_price(each.price) for each in ranking])
+
+
+def _seconds(each: RankedDevice, unit: str) -> str:
+    seconds = each.target.seconds if each.target else None
+    return NOTHING if seconds is None else f"{digits(seconds)}{unit}"
+
+
+def _runs(row: Row) -> str:
+    """Return the number of completed runs, and how the others ended: "2/3 oom"."""
+    counts = row.counts
+    if counts.none_ran:
+        return "skipped"
+    troubles = render_phrase("run_troubles", counts).replace(", 1 ", ", ")
+    marks = [f"{counts.completed}/{counts.planned}", troubles.removeprefix("1 "), "A/A" if row.is_aa_test else ""]
+    return " ".join(mark for mark in marks if mark)
+
+
+def _quality(value: float, percent: bool) -> str:
+    return f"{100 * value:.1f}%" if percent else f"{value:.3f}"
+
+
+def _metric(row: Row, percent: bool) -> str:
+    return NOTHING if row.metric is None else _quality(row.metric.value, percent)
 
 
 def _steady(row: Row) -> str:
-    if row.steady is None:
-        return NOTHING
-    mark = WARMUP_MARK if row.from_warmup else ""
-    if row.steady.runs == 1:
-        return f"{digits(row.steady.value)}{mark}"
-    return f"{digits(row.steady.value)}{mark} ({digits(row.steady.low)}–{digits(row.steady.high)})"
+    return NOTHING if row.steady is None else digits(row.steady.value) + (WARMUP_MARK if row.from_warmup else "")
 
 
 def _step_profile(row: Row) -> str:

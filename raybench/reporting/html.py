@@ -1,6 +1,6 @@
 """The report as a single self-contained HTML page.
 
-It has no scripts and no external resources, and is laid out for desktop, phone and print.
+It has no external resources, and a script only to sort tables. It is laid out for desktop, phone and print.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from raybench.reporting.comparison_table import Columns, columns
+from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, skip_notes
 from raybench.reporting.report import NOTE, Report
-from raybench.reporting.sentences import as_html, environment
+from raybench.reporting.sentences import as_html, environment, render_phrase
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -48,9 +48,9 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
     """
     from markupsafe import Markup
 
-    results = report.results
-    shown_columns, notes = columns(results.rows, results.metric_label)
-    head: Columns = shown_columns
+    results, ranking = report.results, report.ranking
+    # Own drawings are already escaped.
+    figures = {picture.name: (picture, Markup(picture.svg)) for picture in pictures}
     return (
         environment()
         .get_template(TEMPLATE)
@@ -58,12 +58,15 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             report=report,
             context=report.context,
             results=results,
-            columns=head,
-            notes=notes,
-            rows=range(len(head[0][2]) if head else 0),
-            pictures=[(picture, Markup(picture.svg)) for picture in pictures],  # own drawing, already escaped
+            ranking=ranking_columns(results, ranking) if ranking else [],
+            cells=cell_columns(results.rows, results.metric_label),
+            skips=skip_notes(results.rows),
+            notes=notes(results.rows, " ".join(render_phrase("caption", results).split())),
+            figures=figures,
+            sections={section.name: section for section in report.sections},
             left_out=left_out or {},
-            caveat_count=sum(caveat.kind != NOTE for caveat in report.caveats) + len(report.troubles),
+            cautions=[caveat for caveat in report.caveats if caveat.kind != NOTE],
+            remarks=[caveat for caveat in report.caveats if caveat.kind == NOTE],
             comparisons=report.comparisons[:COMPARISONS],
             html=as_html,
             with_code=with_code,

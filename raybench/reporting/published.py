@@ -116,12 +116,12 @@ def _reported(measurements: Sequence[SourceCell], publication: Publication) -> R
         "reported",
         (
             Column("machine", "machine", right=False),
-            Column("run", "what", right=False),
+            Column("run", "run", right=False),
             Column("runs", "runs"),
             Column(
                 "seconds", "s", lambda value: format_value(float(f"{value:.4g}")) if value < 1000 else f"{value:,.0f}"
             ),
-            Column("least_most", "least–most", lambda ends: f"{digits(ends[0], 4)}–{digits(ends[1], 4)}"),
+            Column("least_most", "min, max", lambda ends: f"{digits(ends[0], 4)}, {digits(ends[1], 4)}"),
             Column("rate", "examples/s", digits),
             Column("accuracy", "accuracy", lambda value: f"{value:.4f}"),
             Column("price", "price", lambda value: f"{value:.2f}"),
@@ -152,8 +152,8 @@ def _every_rule(pairs: Sequence[SourceComparison], publication: Publication) -> 
     return ReportTable(
         "rules",
         (
-            Column("counts", "counted", right=False),
-            *(Column(str(number), head, lambda ratio: f"{ratio:.2f} ×") for number, head in enumerate(heads)),
+            Column("counts", "timing rule", right=False),
+            *(Column(str(number), head, lambda ratio: f"{ratio:.2f}x") for number, head in enumerate(heads)),
         ),
         records,
     )

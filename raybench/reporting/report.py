@@ -15,8 +15,10 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.learning import accuracy_factors
 from raybench.analysis.pairs import Comparison, pairs
+from raybench.analysis.ranking import RankedDevice, rank
 from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
+from raybench.analysis.verdict import OneMachineEachFact
 from raybench.checks.canary.judge import Drift
 from raybench.core import memory
 from raybench.core.cell import CellDevice
@@ -35,7 +37,7 @@ It is raised if a field changes its meaning. New fields may be added at any time
 FINDING, NOTE = "finding", "note"
 """Kinds of caveats with a presentation of their own."""
 
-NOTES = (PerExampleCellsFact, OtherTrialsFact, FurtherRepeatsFact)
+NOTES = (PerExampleCellsFact, OneMachineEachFact, OtherTrialsFact, FurtherRepeatsFact)
 """Caveats that do not change a verdict."""
 
 
@@ -49,12 +51,14 @@ class Caveat:
         says: the observation, in the worst of several runs.
         remedy: the recommended action; empty if none is known.
         runs: number of affected completed runs; None if it is not about runs.
+        mark: the letter of a finding in the table of all cells; empty for other caveats.
     """
 
     kind: str
     says: str
     remedy: str = ""
     runs: int | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ class Report:
     Attributes:
         results: the grid, and its rows.
         context: information besides its results.
-        verdict: paragraphs of facts, the most important first in each.
+        verdict: at most three paragraphs of facts, the most important first.
+        ranking: the devices, each at its best settings; empty if there is one.
         comparisons: label and facts of each cell.
         deciding: effects on accuracy: of the device, a setting or noise; empty if they cannot be determined.
         sections: tables of evidence.
@@ -100,6 +105,7 @@ class Report:
     results: GridResults
     context: ReportContext
     verdict: Sequence[Sequence[Fact]]
+    ranking: Sequence[RankedDevice]
     comparisons: Sequence[tuple[str, Sequence[Fact]]]
     deciding: Sequence[Fact]
     sections: Sequence[ReportTable]
@@ -118,13 +124,15 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     cell_facts = [
         (results.label(cell), cell_statement(pair)) for cell, pair in zip(results.cells, cell_pairs, strict=True)
     ]
+    ranking = rank(results, cell_pairs)
     examples = next((each.examples for each in cell_pairs if each.examples), None)
     published_section = published(results, context.published)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     return Report(
         results=results,
         context=context,
-        verdict=summarize(results, cell_pairs),
+        verdict=summarize(results, cell_pairs, ranking),
+        ranking=ranking,
         comparisons=[] if results.smoke else cell_facts,
         deciding=[] if results.smoke else accuracy_factors(results.accuracies, examples),
         sections=[]
@@ -161,7 +169,7 @@ def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[
     if cuts := smoke_cuts(cell.content for cell in results.cells):
         yield Caveat("smoke", plain(cuts))
     findings = finding_facts(results.rows)
-    yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs) for fact in findings if fact.mark)
+    yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
     yield from (Caveat("warning", warning) for warning in context.warnings)
     # Drifts that affect runs of the table are among the findings already.
     touched_keys = {
@@ -225,13 +233,15 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
 
     - `v`: the version of this format, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`,
       `target`, `synthetic_data` (the name of the data set, or none)
-    - `verdict`: sentences, in order; `comparisons`: a `cell` and its `sentences` each
+    - `verdict`: at most three sentences; `ranking`: the devices, best first, each with its best `cell`, `target`,
+      `price` and `speedup` over the baseline (95%, corrected for the selection)
+    - `comparisons`: a `cell` and its `sentences` each
     - `deciding`: sentences on the effects on accuracy
     - `cells`: the comparison, one row per cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
       `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds per epoch: `value`, `low`, `high`,
       `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices
     - `sections`: by table name: `title`, `says` and `records`; seconds and shares are numbers
-    - `caveats` (`kind`, `says`, `remedy`, `runs`), `troubles`, `machines`, `versions`, `grid_file`
+    - `caveats` (`kind`, `says`, `remedy`, `runs`, `mark`), `troubles`, `machines`, `versions`, `grid_file`
     - `figures_left_out`: the reasons by figure name
 
     Args:
@@ -251,6 +261,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "baseline": dict(results.compared_with),
         "target": asdict(results.target) if results.target else None,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
+        "ranking": [{**asdict(each), "cell": results.label(results.cells[each.number])} for each in report.ranking],
         "comparisons": [{"cell": label, "sentences": list(map(plain, facts))} for label, facts in report.comparisons],
         "deciding": list(map(plain, report.deciding)),
         "cells": [

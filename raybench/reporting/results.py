@@ -18,6 +18,7 @@ from raybench.core.files import write_atomic
 from raybench.errors import UsageError
 from raybench.planning.plan import format_value
 from raybench.reporting import build, comparison_table
+from raybench.reporting.comparison_table import TableColumn, cell_columns, fitting, ranking_columns
 from raybench.reporting.plots import Plots
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import as_html, environment, plain, plural
@@ -48,7 +49,7 @@ class _Summary:
 
     name: str
     verdict: Sequence[Sequence[Fact]]
-    columns: comparison_table.Columns
+    columns: Sequence[TableColumn]
     table: str
     cautions: Sequence[str]
     further: Sequence[str]
@@ -268,7 +269,7 @@ class Results:
         template = environment().get_template(TEMPLATE)
         return template.render(grids=self._summaries(), html=as_html, with_code=with_code) if self._records else ""
 
-    def _summaries(self, width: int = comparison_table.WIDTH) -> list[_Summary]:
+    def _summaries(self, width: int = comparison_table.WIDE) -> list[_Summary]:
         if self._published:
             return [_published_summary(self._published)]
         return [_summary(report, width) for report in self._reports]
@@ -326,7 +327,8 @@ def _page(
 
 def _summary(report: Report, width: int) -> _Summary:
     results = report.results
-    columns, _ = comparison_table.columns(results.rows, results.metric_label)
+    columns = ranking_columns(results, report.ranking) if report.ranking else []
+    columns = fitting(columns or cell_columns(results.rows, results.metric_label), comparison_table.WIDE)
     table = comparison_table.text(results.rows, metric=results.metric_label, width=width)
     cautions = {f"{caveat.says} {caveat.remedy}".strip(): caveat for caveat in report.caveats if caveat.kind != NOTE}
     further = [text for text, caveat in cautions.items() if caveat.runs is None]
@@ -334,19 +336,19 @@ def _summary(report: Report, width: int) -> _Summary:
 
 
 def _published_summary(report: PublishedReport) -> _Summary:
-    columns: comparison_table.Columns = []
+    columns = []
     caveats = report.publication.caveats
     for section in report.sections[:1]:
         for number, column in enumerate(section.shown):
             texts = [section.cells(record)[number][1] for record in section.records]
-            columns.append((column.head, "right" if column.right else "left", texts))
-    lines = ["  ".join(texts).rstrip() for texts in zip(*(_padded(*column) for column in columns), strict=True)]
+            columns.append(TableColumn(column.head, texts, right=column.right))
+    lines = ["  ".join(texts).rstrip() for texts in zip(*map(_padded, columns), strict=True)]
     return _Summary(report.name, report.verdict, columns, "\n".join(lines), caveats, caveats)
 
 
-def _padded(head: str, justify: str, texts: Sequence[str]) -> list[str]:
-    width = max(map(len, (head, *texts)))
-    return [text.rjust(width) if justify == "right" else text.ljust(width) for text in (head, *texts)]
+def _padded(column: TableColumn) -> list[str]:
+    texts = (column.head, *column.cells)
+    return [text.rjust(column.width) if column.right else text.ljust(column.width) for text in texts]
 
 
 def _cell_rows(report: Report) -> list[dict[str, Any]]:

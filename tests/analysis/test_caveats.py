@@ -8,6 +8,7 @@ from raybench.analysis.caveats import (
     BaselineStandInFact,
     FurtherRepeatsFact,
     IdenticalTimesFact,
+    IncompleteTrialsFact,
     OtherTrialsFact,
     PerExampleCellsFact,
     SingleRunCellsFact,
@@ -45,7 +46,10 @@ def test_cells_with_one_run(repeats, expected):
 
 def test_a_stand_in_for_the_baseline():
     lost = {("cpu", 256, 5e-4, repeat): "failed" for repeat in range(3)}
-    assert of(made_up(("cpu", "gpu", "tpu"), ends=lost)) == [BaselineStandInFact({"device": "cpu"}, {"device": "gpu"})]
+    assert of(made_up(("cpu", "gpu", "tpu"), ends=lost)) == [
+        IncompleteTrialsFact(9, 6, {"failed": 3}),
+        BaselineStandInFact({"device": "cpu"}, {"device": "gpu"}),
+    ]
 
 
 def test_trials_that_are_left_aside():
@@ -79,5 +83,5 @@ def test_the_worst_of_a_finding_stands_for_all_and_has_a_letter_if_it_could_chan
 
 def test_of_a_report_notes_change_no_verdict():
     caveats = REPORTS["stand_in_baseline"]().caveats
-    assert [caveat.kind for caveat in caveats] == ["caveat", "note", "note"]
-    assert [bool(caveat.remedy) for caveat in caveats] == [False, True, False]
+    assert [caveat.kind for caveat in caveats] == ["caveat", "caveat", "note", "note"]
+    assert [bool(caveat.remedy) for caveat in caveats] == [False, False, True, False]

@@ -82,8 +82,8 @@ def test_a_name_of_the_grid_file_says_what_a_framework_says():
     assert results.baseline == {"device": "my torch"}
     report = make_report(results)
     first = [plain(paragraph[0]) for paragraph in report.verdict]
-    assert first[0].startswith("Speed-up of my tensorflow over my torch in 2 settings: ")
-    assert first[1].startswith("Speed-up of my torch_xla over my torch in 2 settings: ")
+    assert first[0].startswith("my torch is fastest: 1.98x faster than my tensorflow at equal settings (")
+    assert [each.device for each in report.ranking] == ["my torch", "my tensorflow", "my torch_xla"]
 
 
 def test_precisions_and_replicas_of_one_device_are_apart():

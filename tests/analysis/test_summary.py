@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -5,20 +6,18 @@ from support.made_up_grids import made_up
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
 from raybench.analysis.summary import (
+    BestSpeedupFact,
     BestToTargetFact,
-    FastestCellFact,
-    FastestSettingFact,
-    MissingCellsFact,
+    CellTimesFact,
+    CheapestFact,
     NoVerdictFact,
-    PartialCellsFact,
-    SelectionFact,
-    SlowestCellFact,
+    OverallAccuracyFact,
+    OverallSpeedupFact,
     SmokeCaveatFact,
     SmokeRunFact,
-    SpeedupRangeFact,
-    TargetMissedFact,
+    TargetSummaryFact,
 )
-from raybench.analysis.verdict import BreakEvenFact, HardwareCaveatFact, RunsFact
+from raybench.analysis.verdict import EpochTimeFact, Outcome
 from raybench.core.job import Target
 from raybench.reporting.report import make_report
 
@@ -28,64 +27,124 @@ def facts(report):
 
 
 def of(report, kind):
-    return [fact for fact in facts(report) if isinstance(fact, kind)]
+    (fact,) = [fact for fact in facts(report) if isinstance(fact, kind)]
+    return fact
 
 
-def test_many_comparisons_have_a_range_and_the_fastest_of_them():
-    report = REPORTS["many_settings"]()
-    first, fastest = report.verdict[0][:2]
-    assert isinstance(first, SpeedupRangeFact) and isinstance(fastest, FastestSettingFact)
-    assert first.least < 1 < first.most == pytest.approx(fastest.speedup.ratio)
-    assert (first.settings, first.faster, first.slower, first.not_significant) == (4, 2, 1, 1)
+@pytest.mark.parametrize("name", REPORTS)
+def test_an_answer_has_at_most_three_facts(name):
+    assert 1 <= len(facts(REPORTS[name]())) <= 3
+
+
+def test_the_speed_up_is_the_geometric_mean_over_pairs():
+    grid = Grid(baseline={"batch_size": 64})
+    for decay, seconds in ((0.0, (4.0, 2.0)), (5e-4, (4.0, 1.9))):
+        for batch, second in zip((64, 256), seconds, strict=True):
+            runs = [second * factor for factor in (1.0, 1.01, 1.02)]
+            grid.add("cpu", runs, batch=batch, axes={"weight_decay": decay}, weight_decay=decay)
+    report = grid.report()
+    fact = of(report, OverallSpeedupFact)
+    ratios = [row.speedup.ratio for row in report.results.rows if row.speedup]
+    assert (fact.other, fact.baseline) == ("batch 256", "batch 64")
+    assert fact.ratio == pytest.approx(math.sqrt(ratios[0] * ratios[1]))
+    assert fact.low < fact.ratio < fact.high and fact.outcome == Outcome.HIGHER
+    assert (fact.least, fact.most) == pytest.approx((min(ratios), max(ratios)))
+    assert not fact.depends_on and not fact.fastest and not fact.equal_settings
+
+
+def test_a_speed_up_that_depends_on_a_setting_is_a_range():
+    fact = of(REPORTS["many_settings"](), OverallSpeedupFact)
+    assert fact.depends_on == ("batch_size",)
+    assert fact.least < 1 < fact.most == pytest.approx(4.74, abs=0.01)
+
+
+def test_the_fastest_of_several_has_a_wider_interval():
+    alone = of(Grid().add("cpu", CPU).add("gpu", GPU).report(), OverallSpeedupFact)
+    of_two = of(Grid().add("cpu", CPU).add("gpu", GPU).add("tpu", (2.0, 2.02, 1.98)).report(), OverallSpeedupFact)
+    assert (of_two.other, of_two.fastest, of_two.tied) == ("gpu", True, ())
+    assert not alone.fastest and of_two.ratio == pytest.approx(alone.ratio)
+    assert of_two.low < alone.low < alone.high < of_two.high
+
+
+def test_a_device_that_is_not_shown_to_be_slower_is_named():
+    report = Grid().add("cpu", CPU).add("gpu", GPU).add("tpu", (1.01, 1.0, 0.99)).report()
+    fact = of(report, OverallSpeedupFact)
+    assert {fact.other, *fact.tied} == {"gpu", "tpu"}
+
+
+def test_a_baseline_may_be_the_fastest():
+    fact = of(Grid().add("cpu", GPU).add("gpu", CPU).add("tpu", (8.0, 8.1, 8.2)).report(), OverallSpeedupFact)
+    assert (fact.other, fact.baseline, fact.fastest) == ("cpu", "gpu", True)
+    assert fact.low < fact.ratio < fact.high and fact.ratio == pytest.approx(4.05, abs=0.05)
+
+
+def test_accuracy_is_compared_over_the_same_pairs():
+    worse = Grid().add("cpu", CPU).add("gpu", GPU, accuracies=(-0.03, -0.031, -0.029)).report()
+    fact = of(worse, OverallAccuracyFact)
+    assert fact.outcome == Outcome.LOWER and fact.low < fact.points < fact.high < 0
+    depends = of(REPORTS["effects_do_not_add_up"](), OverallAccuracyFact)
+    assert depends.depends_on == ("weight_decay",) and depends.least < 1 < depends.most
+    assert not any(isinstance(fact, OverallAccuracyFact) for fact in facts(REPORTS["batches"]())), "other epochs"
 
 
 def test_without_a_baseline_the_fastest_and_the_slowest_cell():
-    report = REPORTS["one_device"]()
-    (fastest,), (slowest,) = of(report, FastestCellFact), of(report, SlowestCellFact)
-    assert fastest.cells == 4 and fastest.time.seconds < slowest.time.seconds
+    fact = of(REPORTS["one_device"](), CellTimesFact)
+    assert (fact.cells, fact.fastest, fact.slowest) == (4, "b512", "b64")
+    assert fact.low < fact.seconds < fact.high < fact.slowest_seconds
+    assert of(make_report(made_up(("gpu",))), EpochTimeFact).name == "gpu"
 
 
 def test_nothing_to_compare():
     assert REPORTS["nothing_at_all"]().verdict == [[NoVerdictFact(completed=False)]]
-    assert of(REPORTS["nothing_completed"](), RunsFact)
+    assert REPORTS["nothing_completed"]().verdict == [[NoVerdictFact(completed=False)]]
 
 
-def test_the_setting_that_reaches_the_target_first():
+def test_the_devices_that_reach_the_target_first():
     results = made_up(("cpu", "gpu"), (64, 128, 256, 512))
-    report = make_report(replace(results, target=Target("val/accuracy", 0.78)))
-    best = {fact.device: fact for fact in of(report, BestToTargetFact)}
-    assert set(best) == {"cpu", "gpu"}
-    assert best["gpu"].seconds < best["cpu"].seconds
-    assert best["gpu"].settings == 4 >= best["gpu"].reaching
-    never = make_report(replace(results, target=Target("val/accuracy", 0.99)))
-    assert {fact.device: fact.tries for fact in of(never, TargetMissedFact)} == {"cpu": 12, "gpu": 12}
-    easy = make_report(replace(results, target=Target("val/accuracy", 0.3)))
-    assert of(easy, SelectionFact) and not of(never, SelectionFact)
+    fact = of(make_report(replace(results, target=Target("val/accuracy", 0.78))), BestToTargetFact)
+    assert (fact.other, fact.baseline, fact.selected) == ("gpu", "cpu", True)
+    assert fact.ratio == pytest.approx(fact.baseline_seconds / fact.seconds, rel=0.01)
+    assert fact.low < fact.ratio < fact.high and fact.outcome == Outcome.HIGHER
+    never = of(make_report(replace(results, target=Target("val/accuracy", 0.99))), TargetSummaryFact)
+    assert [(side.name, side.successes, side.tries) for side in never.sides] == [("gpu", 0, 12), ("cpu", 0, 12)]
 
 
-def test_missing_cells_and_runs():
+def test_settings_have_their_times_to_the_target():
+    fact = of(REPORTS["batches"](), TargetSummaryFact)
+    assert [(side.name, side.successes, side.tries) for side in fact.sides] == [("batch 256", 3, 3), ("batch 64", 3, 3)]
+    assert fact.all_reached and not fact.selected
+
+
+def test_best_settings_without_a_target():
+    fact = of(make_report(made_up(("cpu", "gpu"), (64, 512))), BestSpeedupFact)
+    assert (fact.other, fact.baseline, fact.outcome) == ("gpu", "cpu", Outcome.HIGHER)
+    assert of(make_report(made_up(("cpu", "gpu"), (64, 512))), OverallSpeedupFact).equal_settings
+
+
+def test_the_cheapest_device():
+    report = Grid().add("cpu", CPU, price=0.1).add("gpu", GPU, price=0.8).report()
+    fact = of(report, CheapestFact)
+    cpu, gpu = report.results.rows
+    assert (fact.device, fact.other, fact.target) == ("cpu", "gpu", None)
+    assert fact.price == pytest.approx(cpu.epoch_price)
+    assert fact.ratio == pytest.approx(gpu.epoch_price / cpu.epoch_price) == pytest.approx(8 / gpu.speedup.ratio)
+    assert (fact.low, fact.high) == pytest.approx((8 / gpu.speedup.high, 8 / gpu.speedup.low))
+
+
+def test_trials_that_did_not_complete_are_one_caution():
     lost = {("gpu", batch, 5e-4, repeat): "lost" for batch in (64, 128, 256, 512) for repeat in range(3)}
-    lost[("cpu", 64, 5e-4, 0)] = "lost"
+    lost[("cpu", 64, 5e-4, 0)] = "oom"
     report = make_report(made_up(("cpu", "gpu"), (64, 128, 256, 512), ends=lost))
-    assert of(report, MissingCellsFact) == [MissingCellsFact(8, 4)]
-    assert of(report, PartialCellsFact) == [PartialCellsFact(1)]
-
-
-def test_a_fact_is_in_the_verdict_once_but_for_the_caveat_of_each_comparison():
-    report = REPORTS["outcomes"]()
-    every = facts(report)
-    assert all(every.count(fact) == 1 for fact in every if not isinstance(fact, HardwareCaveatFact))
-
-
-def test_alike_facts_about_other_sides_are_not_one():
-    """Both devices are slower at every job length: that is a fact of each comparison."""
-    grid = Grid().add("cpu", GPU).add("gpu", CPU).add("tpu", CPU)
-    assert [fact.loser for fact in of(grid.report(), BreakEvenFact)] == ["gpu", "tpu"]
+    (caveat,) = [caveat for caveat in report.caveats if "did not complete" in caveat.says]
+    assert caveat.says == (
+        "13 of 24 trials did not complete: 1 ran out of memory, 12 were lost with the machine. "
+        "The results are those of the 11 that completed."
+    )
 
 
 def test_a_smoke_run_has_no_other_fact():
     report = make_report(
         replace(made_up(ends={("gpu", 256, 5e-4, n): "failed" for n in range(3)}), name="made_up~smoke")
     )
-    assert report.verdict == [[SmokeRunFact(1, 2), SmokeCaveatFact()]]
+    assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCaveatFact()]]
     assert report.comparisons == []

@@ -37,14 +37,16 @@ def results(ran, digits):
 def test_of_a_file_a_name_and_a_journal(raybench, digits, results):
     by_file = raybench("report", digits)
     assert by_file.status == 0
-    assert " s/epoch at batch 32" in by_file.lines[0], "the verdict first"
-    assert any(line.startswith("batch_size") for line in by_file.lines), "then the table"
+    assert by_file.lines[0].startswith("Fastest of 2 cells: b"), "the verdict first"
+    assert any(line.startswith("batch") for line in by_file.lines), "then the table"
     assert raybench("report", "digits").lines == by_file.lines
     assert raybench("report", results / "digits").lines == by_file.lines
     journal = results / "digits" / "journal.jsonl"
     assert raybench("report", journal).lines == by_file.lines
     alone = shutil.copy(journal, results.parent / "alone.jsonl")
-    assert " s/epoch at batch 32" in raybench("report", alone).lines[0], "also where nobody knows what was asked for"
+    assert raybench("report", alone).lines[0].startswith("Fastest of 2 cells: b32 at "), (
+        "also where nobody knows what was asked for"
+    )
 
 
 @pytest.mark.slow
@@ -98,19 +100,19 @@ def test_what_is_no_file_in_place_of_the_journal_is_one_message(raybench, digits
 
 def test_a_grid_leaves_its_report_and_says_where(grid, digits, results):
     again = grid(digits)
-    assert f"report: {results / 'digits' / 'report.html'}" in again.lines
-    assert " s/epoch at " in "\n".join(again.lines).split("batch_size")[0], "the verdict above the table"
+    assert "Report  raybench-results/digits/report.html" in again.lines
+    assert "Fastest of 2 cells" in "\n".join(again.lines).split("batch ")[0], "the verdict above the table"
 
 
 def test_only_what_was_asked_for_last_or_everything(raybench, grid, digits, results):
     assert grid(digits, "--where", "batch_size=64", "--rerun").status == 0
     assert len(from_source("digits", results).results.rows) == 1
-    said = raybench("report", "digits").lines
+    said = raybench("report", "digits", "--full").lines
     assert (
-        "note: 1 trial of other cells (other machines, versions or settings) in the journal is not shown. "
+        "Note: 1 trial of other cells (other machines, versions or settings) in the journal is not shown. "
         "`raybench report digits --all` includes them."
     ) in said
-    assert "note: Only a part of the grid was run: `--where batch_size=64` leaves out 1 of its 2 cells." in said
+    assert "Note: Only a part of the grid was run: `--where batch_size=64` leaves out 1 of its 2 cells." in said
     assert len(from_source("digits", results, everything=True).results.rows) == 2
     said = raybench("report", "digits", "--all")
     assert said.status == 0
@@ -134,7 +136,7 @@ def test_everything_keeps_the_device_that_the_grid_compares_with(raybench, grid,
     )
     assert grid(digits).status == 0
     assert grid(digits, "--where", "device=one", "--rerun").status == 0
-    said = raybench("report", "digits", "--all").out
+    said = raybench("report", "digits", "--all", "--full").out
     for batch in (32, 64):
         assert f" two at batch {batch} " in said
 

@@ -22,14 +22,14 @@ def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_
     assert said.lines[0].startswith("digits~smoke  3 cells x 1 repeat = 3 trials  ·  cpu: ")
     assert told[0] in said.lines[1:3]
     assert "Smoke run: 3 of 3 cells ran to the end." in said.out
-    assert said.out.count("1/1 completed") == 3 and "started    cuda, batch 32" in said.lines
+    assert said.out.count("  1/1  ") == 3 and "started    cuda, batch 32" in said.lines
     assert "x faster" not in said.out and "speed-up" not in said.out
-    assert any(line.startswith("smoke: scaled down to test that the grid runs") for line in said.lines)
-    assert f"journal: {tmp_path}/raybench-results/digits~smoke/journal.jsonl" in said.out
-    assert "these are no results of the grid: that is the same command without --smoke" in said.lines
+    assert any(line.startswith("Smoke run: scaled down to test that the grid runs") for line in said.lines)
+    assert "Report  raybench-results/digits~smoke/report.html" in said.lines
+    assert "These numbers are not results of the grid: run the same command without --smoke." in said.lines
 
     again = grid(gpus, "--smoke")
-    assert again.status == 0 and "nothing was left to run" in again.out
+    assert again.status == 0 and "Nothing was left to run" in again.out
     assert grid(gpus, "--where", "device=cpu").lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
 
 

@@ -86,7 +86,7 @@ def test_the_contract_s_numbers():
 def test_a_difference_in_accuracy_has_its_sign():
     for shift, words in ((-0.03, "points less accurate"), (0.03, "points more accurate")):
         grid = Grid().add("cpu", CPU).add("gpu", GPU, accuracies=(shift, shift + 0.001, shift + 0.002))
-        (sentence,) = [plain(each) for each in grid.report().verdict[0] if "ccura" in plain(each)]
+        (sentence,) = [plain(each) for each in dict(grid.report().comparisons)["gpu"] if " accurate " in plain(each)]
         assert words in sentence and sentence.startswith("gpu is ")
 
 
@@ -109,7 +109,9 @@ def test_a_part_of_an_epoch_is_no_epoch():
     (jobs,) = [section for section in report.sections if section.name == "jobs"]
     seconds = {record["device"]: record["seconds"] for record in jobs.records}
     assert seconds["cpu"] == pytest.approx(100 * 4.06 + 4.5, rel=0.01)
-    assert any("after 3.9 epochs" in plain(each) for each in report.verdict[0]), "nine point nine are not ten"
+    assert any("after 3.9 epochs" in plain(each) for each in dict(report.comparisons)["gpu"]), (
+        "nine point nine are not ten"
+    )
 
 
 def test_restarts_do_not_make_runs_that_stop_at_the_target_prove_a_mean():

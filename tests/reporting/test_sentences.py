@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
+from raybench.analysis.caveats import SyntheticDataFact
 from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.fact import Fact
 from raybench.analysis.run_counts import Ending, RunCounts
@@ -31,7 +32,7 @@ def test_three_ways_to_write_a_sentence():
     assert plain(ODD) == 'gpu*<b> takes 2.02 s/epoch at batch "1" (one run).'
     assert markdown(ODD) == r'*gpu\*\<b\>* takes **2.02 s/epoch** at batch "1" (one run).'
     assert as_html(ODD) == "<em>gpu*&lt;b&gt;</em> takes <strong>2.02 s/epoch</strong> at batch &#34;1&#34; (one run)."
-    assert "(`` my`data ``)" in markdown(summary.SyntheticDataFact("my`data"))
+    assert "(`` my`data ``)" in markdown(SyntheticDataFact("my`data"))
 
 
 def test_every_fact_has_its_macro_and_every_macro_its_fact():
@@ -57,7 +58,7 @@ def test_each_reason_has_its_sentence_of_one_side_and_of_both(code, snapshot):
 
 
 def test_what_a_caveat_is_named():
-    assert plain(HardwareCaveatFact()) == "Caution: the speed-up may not be due to the hardware alone."
+    assert plain(HardwareCaveatFact()) == "The speed-up may not be due to the hardware alone."
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def in_words(report):
         lines += [f"{section.title}. {section.says}", " | ".join(column.head for column in section.shown)]
         lines += [" | ".join(text for _, text in section.cells(record)) for record in section.records] + [""]
     lines += [*map(plain, report.deciding), ""]
-    lines += [f"{each.kind} ({each.runs}): {each.says} {each.remedy}" for each in report.caveats] + [""]
+    lines += [f"{each.kind} {each.mark}: {each.says} {each.remedy}" for each in report.caveats] + [""]
     lines += [f"{each['trial']}: {each['status']} {each['error']}" for each in report.troubles] + [""]
     for label, sentences in report.comparisons:
         own = [words for words in map(plain, sentences) if words not in told]
@@ -47,8 +47,7 @@ def test_a_report_in_words(name, snapshot):
 )
 def test_a_report_in_the_terminal(make, full, snapshot):
     terminal = io.StringIO()
-    # Wide enough that no table is folded, which is the terminal library's to decide.
-    show_report(make(), Console(file=terminal, width=250, color_system=None), full=make is contract)
+    show_report(make(), Console(file=terminal, width=100 if full else 80, color_system=None), full=full)
     assert "\n".join(line.rstrip() for line in terminal.getvalue().splitlines()) == snapshot
 
 

@@ -207,15 +207,13 @@ def test_runs_that_tell_their_device_alone_are_compared_and_have_their_target(tm
     told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
     rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
     said = verdict(tmp_path, head + "\n".join(rows) + "\n")
-    assert said[0] == "cpu takes 2.00x as long as gpu (one run each)."
-    assert said[1].startswith("cpu reached val/loss 0.6 or less in 0 of 1 run (95% CI 0–79%)")
-    assert said[2].endswith("in 1 of 1 run (95% CI 21–100%), after 9.00 s of training on average.")
+    assert said[0] == "cpu takes 2.00x as long as gpu in one run each."
+    assert said[1] == "gpu reached val/loss 0.6 or less in 1 of 1 run (9.00 s), cpu in 0 of 1 run."
 
 
 def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
     told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
-    assert len(told) == 2 and not any("None" in each for each in told)
-    assert told[0].endswith(" takes 4.00 s/epoch at batch 32 (one run).")
+    assert told == ["Fastest of 2 cells: b64 at 2.50 s/epoch; slowest: b32 at 4.00."]
 
 
 def test_workloads_are_never_compared_with_each_other(tmp_path):
@@ -228,11 +226,9 @@ def test_workloads_are_never_compared_with_each_other(tmp_path):
         for number in range(3)
         for epoch in (1, 2)
     ]
-    said = [each for each in verdict(tmp_path, head + "".join(rows)) if " cpu at " in each]
-    assert [each.split(" (")[0] for each in said] == [
-        "gpu is 5.00x faster than cpu at workload resnet",
-        "gpu takes 2.00x as long as cpu at workload lstm",
-    ]
+    assert verdict(tmp_path, head + "".join(rows))[0] == (
+        "Depending on workload, gpu takes up to 2.00x as long as cpu or is up to 5.00x faster."
+    )
     apart = [row for row in rows if row.startswith(("resnet-gpu", "lstm-cpu"))]
     assert not any(" than " in each or " as long " in each for each in verdict(tmp_path, head + "".join(apart)))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import fmean
 
 CONFIDENCE = 0.95
@@ -83,6 +84,52 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None
     return mean([one - other for one, other in zip(first, second, strict=True)])
 
 
+def average(differences: Sequence[Difference]) -> Difference | None:
+    """Return the mean of independent differences, with Satterthwaite's degrees of freedom.
+
+    Differences without an interval are left out if others have one.
+
+    Returns:
+        None without differences.
+    """
+    known = [(each.value, each.error, each.df) for each in differences if each.error is not None and each.df]
+    if not known:
+        return Difference(fmean(each.value for each in differences)) if differences else None
+    value = fmean(each for each, _, _ in known)
+    squares = [error**2 for _, error, _ in known]
+    if not any(squares):
+        return _interval(value, 0.0, sum(df for _, _, df in known))
+    df = sum(squares) ** 2 / sum(square**2 / df for square, (_, _, df) in zip(squares, known, strict=True))
+    return _interval(value, math.sqrt(sum(squares)) / len(known), df)
+
+
+def simultaneous(difference: Difference, comparisons: int) -> Difference:
+    """Widen an interval for a difference that was selected from several (Bonferroni).
+
+    All of these comparisons together then have the nominal coverage.
+    """
+    if difference.error is None or difference.df is None:
+        return difference
+    return _interval(difference.value, difference.error, difference.df, comparisons)
+
+
+def heterogeneous(differences: Sequence[Difference]) -> bool:
+    """Return whether some independent differences are shown to be unequal.
+
+    The interval of the difference of two of them excludes 0, corrected for the number of such pairs. Differences
+    without an interval are ignored.
+    """
+    known = [each for each in differences if each.error is not None and each.df]
+    pairs = list(combinations(known, 2))
+    for first, second in pairs:
+        # The mean of the first and the negative second is half of their difference.
+        half = average([first, replace(second, value=-second.value)])
+        interval = simultaneous(half, len(pairs)) if half else None
+        if interval and interval.low is not None and interval.high is not None and interval.low * interval.high > 0:
+            return True
+    return False
+
+
 def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
     """Return a mean with its interval, as its difference from zero.
 
@@ -131,6 +178,6 @@ def quantile(df: float, probability: float = 0.5 + CONFIDENCE / 2) -> float:
     return float(stdtrit(df, probability))
 
 
-def _interval(value: float, error: float, df: float) -> Difference:
-    half = quantile(df) * error if error else 0.0
+def _interval(value: float, error: float, df: float, comparisons: int = 1) -> Difference:
+    half = quantile(df, 1 - (1 - CONFIDENCE) / (2 * comparisons)) * error if error else 0.0
     return Difference(value, value - half, value + half, df, error)

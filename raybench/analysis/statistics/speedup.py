@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.statistics.intervals import Difference, paired, quantile, variance, welch
+from raybench.analysis.statistics import intervals
+from raybench.analysis.statistics.intervals import CONFIDENCE, Difference, paired, quantile, variance, welch
 
 LEAST_PAIRS = 3
 """Minimum number of repeats for pairing.
@@ -61,9 +62,13 @@ class Speedup:
             return FASTER if low > 1 else SLOWER
         return AS_FAST if self._moved(factor).is_within(math.log(ALIKE)) else UNCLEAR
 
+    @property
+    def log(self) -> Difference:
+        """The logarithm of the ratio."""
+        return self.difference or Difference(math.log(self.ratio))
+
     def _moved(self, factor: float) -> Difference:
-        difference = self.difference or Difference(math.log(self.ratio))
-        return replace(difference, value=difference.value + math.log(factor))
+        return replace(self.log, value=self.log.value + math.log(factor))
 
 
 def speedup(baseline: Sequence[float], other: Sequence[float]) -> Speedup | None:
@@ -127,6 +132,48 @@ def repeats_are_correlated(neighbours: Sequence[Mapping[int, float]], repeats: s
     return math.sqrt(1 - max(0.0, share)) * quantile(count - 1) < quantile(2 * count - 2)
 
 
+def mean_speedup(speedups: Sequence[Speedup]) -> Speedup | None:
+    """Return the geometric mean of independent speed-ups, with its interval.
+
+    Speed-ups without an interval are left out if others have one; None without any.
+    """
+    return as_speedup(intervals.average([each.log for each in speedups]))
+
+
+def selected(speedup: Speedup, candidates: int) -> Speedup:
+    """Widen the interval of a speed-up that was selected from several (Bonferroni).
+
+    A ratio of expected times has no standard error: its interval is widened on the logarithmic scale by the ratio of
+    the normal quantiles.
+    """
+    if speedup.difference:
+        chosen = as_speedup(intervals.simultaneous(speedup.difference, candidates), speedup.paired)
+        assert chosen is not None
+        return chosen
+    if not speedup.low or speedup.high is None:
+        return speedup
+    factor = quantile(math.inf, 1 - (1 - CONFIDENCE) / (2 * candidates)) / quantile(math.inf)
+    ends = ((end / speedup.ratio) ** factor * speedup.ratio for end in (speedup.low, speedup.high))
+    return Speedup(speedup.ratio, *ends)
+
+
+def inverse(speedup: Speedup) -> Speedup:
+    """Return the speed-up of the baseline over the other."""
+    ends = (None if end is None else 1 / end if end else math.inf for end in (speedup.high, speedup.low))
+    log = speedup.difference
+    if log:
+        low, high = (None if end is None else -end for end in (log.high, log.low))
+        log = replace(log, value=-log.value, low=low, high=high)
+    low, high = ends
+    return Speedup(1 / speedup.ratio, low, high, speedup.df, speedup.paired, log)
+
+
+def is_heterogeneous(speedups: Sequence[Speedup]) -> bool:
+    """Return whether speed-ups are shown to be unequal, by more than the equivalence margin."""
+    ratios = [each.ratio for each in speedups]
+    return max(ratios) > ALIKE * min(ratios) and intervals.heterogeneous([each.log for each in speedups])
+
+
 def _logs(*sides: Sequence[float]) -> list[list[float]] | None:
     """Return the logarithms of every side.
 
@@ -140,5 +187,6 @@ def as_speedup(difference: Difference | None, is_paired: bool = False) -> Speedu
     """Convert a difference of logarithms to a ratio."""
     if difference is None:
         return None
-    low, high = (None if end is None else math.exp(end) for end in (difference.low, difference.high))
+    # The interval of very different runs can exceed the range of a float.
+    low, high = (None if end is None else math.exp(min(700.0, end)) for end in (difference.low, difference.high))
     return Speedup(math.exp(difference.value), low, high, difference.df, is_paired, difference)

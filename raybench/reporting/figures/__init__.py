@@ -66,7 +66,8 @@ FIGURES: Mapping[str, FigureSpec] = {
     ),
     "accuracy_by_time": FigureSpec(
         "Learning curves over time",
-        "The same over training time: compilation, steps and waiting for input, without evaluation.",
+        "The mean over runs; the band is from minimum to maximum. Training time is compilation, steps and waiting for "
+        "input, without evaluation. The dashed line is the target.",
         curves.accuracy_by_time,
     ),
     "reached": FigureSpec(

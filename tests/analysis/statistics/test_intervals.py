@@ -1,8 +1,19 @@
+import math
+import random
+
 import numpy as np
 import pytest
 
 from raybench.analysis.statistics import intervals
-from raybench.analysis.statistics.intervals import Difference, paired
+from raybench.analysis.statistics.intervals import (
+    Difference,
+    average,
+    heterogeneous,
+    paired,
+    quantile,
+    simultaneous,
+    welch,
+)
 
 
 def test_one_run_a_side_shows_no_interval():
@@ -40,3 +51,48 @@ def test_a_difference_as_large_as_the_margin_is_seldom_called_smaller(runs):
     assert np.mean([each.is_within(0.1) for each in found]) <= 0.065
     assert intervals.welch([1.0, 1.01, 0.99], [1.0, 1.01, 0.99]).is_within(0.1)
     assert not intervals.welch([1.0], [1.0]).is_within(0.1), "one run shows no spread"
+
+
+def test_the_average_of_independent_differences():
+    first, second = welch([2.0, 2.2, 2.1], [1.0, 1.1, 0.9]), welch([3.0, 3.4, 3.2], [1.0, 1.2, 1.1])
+    found = average([first, second])
+    assert found.value == pytest.approx((first.value + second.value) / 2)
+    assert found.error == pytest.approx(math.hypot(first.error, second.error) / 2)
+    assert min(first.df, second.df) < found.df < first.df + second.df
+    assert average([first, Difference(9.0)]) == average([first]), "without an interval it says less"
+    assert average([Difference(1.0), Difference(3.0)]) == Difference(2.0) and average([]) is None
+    exact = welch([2.0, 2.0], [1.0, 1.0])
+    assert (average([exact, exact]).low, average([exact, exact]).high) == (1.0, 1.0)
+
+
+def runs(chance, mean, deviation):
+    return [chance.gauss(mean, deviation) for _ in range(3)]
+
+
+def test_an_average_covers_the_truth():
+    chance = random.Random(1)
+    hits = 0
+    for _ in range(2000):
+        pairs = [welch(runs(chance, mean + 1, 0.2), runs(chance, mean, 0.1)) for mean in (0.0, 5.0)]
+        found = average(pairs)
+        hits += found.low <= 1 <= found.high
+    assert 0.93 < hits / 2000 < 0.98
+
+
+def test_one_of_several_has_a_wider_interval():
+    found = welch([2.0, 2.2, 2.1], [1.0, 1.1, 0.9])
+    wider = simultaneous(found, 10)
+    assert wider.low < found.low and wider.value == found.value
+    assert wider.high - wider.value == pytest.approx(quantile(found.df, 1 - 0.025 / 10) * found.error)
+    assert simultaneous(found, 1) == found and simultaneous(Difference(1.0), 10) == Difference(1.0)
+
+
+def test_unequal_differences_are_found_and_equal_ones_seldom():
+    low, high = welch([2.0, 2.02, 2.01], [1.0, 1.01, 0.99]), welch([3.0, 3.02, 3.01], [1.0, 1.01, 0.99])
+    assert heterogeneous([low, high]) and heterogeneous([low, low, high])
+    assert not heterogeneous([low, low]) and not heterogeneous([low]) and not heterogeneous([low, Difference(9.0)])
+    chance = random.Random(2)
+    alarms = sum(
+        heterogeneous([welch(runs(chance, 1, 0.1), runs(chance, 0, 0.1)) for _ in range(4)]) for _ in range(1000)
+    )
+    assert alarms / 1000 < 0.06

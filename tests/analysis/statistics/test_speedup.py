@@ -8,7 +8,19 @@ from support.simulated import CALLS, COVERS, GRIDS, covers, steady
 
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.intervals import Difference
-from raybench.analysis.statistics.speedup import AS_FAST, FASTER, SLOWER, UNCLEAR, Speedup, paired_or_welch, speedup
+from raybench.analysis.statistics.speedup import (
+    AS_FAST,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    Speedup,
+    inverse,
+    is_heterogeneous,
+    mean_speedup,
+    paired_or_welch,
+    selected,
+    speedup,
+)
 
 CPU, OTHER = [4.000, 4.100, 4.050], [2.000, 2.020, 1.980]
 
@@ -132,3 +144,31 @@ def test_as_fast_has_to_be_shown():
     assert close.verdict() == UNCLEAR, f"up to {close.high} is not as fast within 10 %"
     assert [speedup([2.0, 2.1], sides).verdict() for sides in ([1.0, 1.05], [4.0, 4.2])] == [FASTER, SLOWER]
     assert speedup([2.0], [1.0]).verdict() == FASTER
+
+
+def test_the_mean_speed_up_is_geometric():
+    two, eight = speedup(CPU, OTHER), speedup([each * 4 for each in CPU], OTHER)
+    found = mean_speedup([two, eight])
+    assert found.ratio == pytest.approx(math.sqrt(two.ratio * eight.ratio))
+    assert found.low < found.ratio < found.high and mean_speedup([]) is None
+    assert is_heterogeneous([two, eight]) and not is_heterogeneous([two, two])
+    near = speedup([each * 1.05 for each in CPU], OTHER)
+    assert not is_heterogeneous([two, near]), "within 10%"
+
+
+def test_a_selected_speed_up_has_a_wider_interval():
+    found = speedup(CPU, OTHER)
+    wider = selected(found, 12)
+    assert wider.ratio == found.ratio and wider.low < found.low < found.high < wider.high
+    restarts = Speedup(2.0, 1.6, 2.5)
+    wider = selected(restarts, 12)
+    assert wider.low < 1.6 and wider.low * wider.high == pytest.approx(1.6 * 2.5)
+    assert selected(restarts, 1).low == pytest.approx(1.6)
+    assert selected(Speedup(2.0), 12) == Speedup(2.0)
+
+
+def test_the_inverse_of_a_speed_up():
+    found, back = speedup(CPU, OTHER), speedup(OTHER, CPU)
+    turned = inverse(found)
+    assert (turned.ratio, turned.low, turned.high) == pytest.approx((back.ratio, back.low, back.high))
+    assert turned.verdict() == back.verdict() and inverse(Speedup(2.0)) == Speedup(0.5)
