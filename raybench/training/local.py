@@ -32,12 +32,11 @@ def local_trial(epochs: float | None) -> Trial:
         rank=rank,
         world_size=count,
     )
-    return Trial(options, Printer(silent=rank > 0), _open_clock)
+    return Trial(options, Printer(silent=rank > 0), lambda: open_clock(loaded_framework()))
 
 
-def _open_clock() -> TrainingClock:
-    """Open the clock of the framework that the program has imported, on the device that it finds."""
-    framework = loaded_framework()
+def open_clock(framework: str) -> TrainingClock:
+    """Open the clock of a framework that the program has imported, on the device that it finds."""
     device = _device(framework)
     return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
 
