@@ -69,6 +69,10 @@ class Printer:
         """Print an epoch."""
         self._write(epoch_line(fields))
 
+    def left(self, fields: dict[str, Any]) -> None:
+        """Print the epoch after which the loop was left."""
+        self.epoch_ended(fields, False)
+
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Print metrics that were logged after the last epoch."""
         self._write("  ".join(_metrics(metrics)))

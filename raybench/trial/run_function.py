@@ -235,6 +235,9 @@ class _Journal:
         if self._state:
             self._checkpoints.after(event, self._state, self._ledger)
 
+    def left(self, fields: dict[str, Any]) -> None:
+        """Wait for `Trial.finish`: it may have been by an error."""
+
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""
         if self._last:

@@ -169,6 +169,8 @@ def test_an_error_has_the_line_of_the_user_s_file(project, name):
     assert attempt.error["type"] == kind
     assert message in attempt.error["message"]
     assert attempt.error["where"] == f"{project.folder / 'my.py'}:{line}"
+    assert attempt.warnings == []
+    assert len(attempt.epochs) == (2 if name == "twice" else 0)
 
 
 def test_a_target_that_is_never_logged_is_an_error(project):
