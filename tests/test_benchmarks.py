@@ -29,6 +29,7 @@ SHORT = {
     "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
     "scenes": "--workloads resunet_v2 --batch 2 --steps 1 --pictures 4 --rounds 2 --side 32",
     "store": "--seconds 0.5 --steps 1 --rounds 2 --delay 0.1",
+    "training_loop": "--seconds 0.01 --rounds 3",
 }
 WITHOUT_JSON = {"fresh_process"}
 

@@ -30,7 +30,7 @@ from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of
 from raybench.core.cell import Cell
 from raybench.core.job import Target
-from raybench.core.settings import CONVERGENCE, MISSING, SETTINGS, TRAINING, affecting, label
+from raybench.core.settings import CONVERGENCE, MISSING, PARAM, SETTINGS, TRAINING, affecting, label
 from raybench.core.status import TrialStatus
 from raybench.datasets import is_synthetic
 from raybench.planning.plan import format_value
@@ -219,12 +219,12 @@ def differences(baseline: Cell, other: Cell, fields: Sequence[str]) -> tuple[Set
         SettingDifference(
             name,
             value,
-            None if baseline_settings[name] is MISSING else baseline_settings[name],
-            baseline_settings[name] is not MISSING,
+            None if (known := baseline_settings.get(name, MISSING)) is MISSING else known,
+            known is not MISSING,
         )
         for name, value in other_settings.items()
         if value is not MISSING
-        and value != baseline_settings[name]
+        and value != baseline_settings.get(name, MISSING)
         and name not in fields
         and (name not in TRAINING or all(map(TRAINING[name].applies_to, optimizers)))
     )
@@ -234,7 +234,8 @@ def _job(cell: Cell) -> dict[str, Any]:
     """Return the settings of a cell other than its hardware, by name."""
     settings = {name: getattr(cell.settings, name) for name in TRAINING}
     fields = {"replicas": cell.device.replicas, "framework": cell.framework, "stop_at_target": cell.stop_at_target}
-    return settings | fields
+    params = {f"{PARAM}{name}": value for name, value in (cell.params or {}).items()}
+    return settings | fields | params
 
 
 def _varied(cells: Sequence[PlannedCell]) -> list[str]:

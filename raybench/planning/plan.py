@@ -113,11 +113,9 @@ def notes(plan: Plan) -> Iterator[str]:
     yield from profile_notes(plan.cells)
     if plan.workload.is_function and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
-        modules = f" and {count} module{'s' if count > 1 else ''} that it imports" if count else ""
-        yield (
-            f"{Path(str(plan.workload.file)).name}{modules} decide which trials are done; name other files that change "
-            "results under `files`."
-        )
+        modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
+        file = Path(str(plan.workload.file)).name
+        yield f"{file}{modules} which trials are done; name other files that change results under `files`."
 
 
 def _parts(cell: ResolvedCell) -> dict[str, str]:

@@ -32,12 +32,11 @@ def local_trial(epochs: float | None) -> Trial:
         rank=rank,
         world_size=count,
     )
-    return Trial(options, Printer(silent=rank > 0), _open_clock)
+    return Trial(options, Printer(silent=rank > 0), lambda: open_clock(loaded_framework()))
 
 
-def _open_clock() -> TrainingClock:
-    """Open the clock of the framework that the program has imported, on the device that it finds."""
-    framework = loaded_framework()
+def open_clock(framework: str) -> TrainingClock:
+    """Open the clock of a framework that the program has imported, on the device that it finds."""
     device = _device(framework)
     return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
 
@@ -69,6 +68,10 @@ class Printer:
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Print an epoch."""
         self._write(epoch_line(fields))
+
+    def left(self, fields: dict[str, Any]) -> None:
+        """Print the epoch after which the loop was left."""
+        self.epoch_ended(fields, False)
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Print metrics that were logged after the last epoch."""

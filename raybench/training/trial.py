@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,6 +85,9 @@ class Recorder(Protocol):
             more: whether another epoch follows, before which a checkpoint may be made.
         """
 
+    def left(self, fields: dict[str, Any]) -> None:
+        """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
+
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Record metrics that were logged after the last epoch."""
 
@@ -115,6 +118,8 @@ class Trial:
         self._total: float | None = None
         self._in_steps = False
         self._steps_before: int | None = None
+        self._left: tuple[dict[str, Any] | None, str] | None = None
+        self._diverged = ""
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -198,7 +203,10 @@ class Trial:
             self._epoch.log(metrics)
         elif self._last is not None:
             self._last.log(metrics)
-            self._recorder.logged_later(self._finite({name: number_of(value) for name, value in metrics.items()}))
+            later = self._finite({name: number_of(value) for name, value in metrics.items()})
+            if self._left and self._left[0]:
+                self._left[0]["metrics"] |= later
+            self._recorder.logged_later(later)
         else:
             raise RuntimeError("trial.log() before the first epoch: it belongs into `for … in trial.epochs()`")
         self._names.update(metrics)
@@ -247,9 +255,22 @@ class Trial:
         return [each.to_json() for each in self._last.evaluations] if self._last else []
 
     def finish(self) -> None:
-        """End an epoch in which the loop was left, if that has not been noticed yet."""
-        if self._epoch is not None and self._total is not None:
+        """Record the epoch in or after which the loop was left, now that it is known that no error ended it.
+
+        Raises:
+            Diverged: its loss is not finite.
+        """
+        if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
             self._leave(self._epoch.number, math.ceil(self._total))
+        if self._left is None:
+            return
+        (fields, message), self._left = self._left, None
+        if fields:
+            self._recorder.epoch_ended(fields, False)
+        if self._diverged:
+            raise Diverged(self._diverged)
+        if message:
+            self._recorder.warn(message)
 
     def abandon(self) -> None:
         """Ignore everything from here on: training has ended, perhaps by an error."""
@@ -298,52 +319,58 @@ class Trial:
             try:
                 yield number
             except GeneratorExit:
-                self._leave(number, numbers)
+                with suppress(Exception):  # an error of the loop may have left the device unusable
+                    self._leave(number, numbers)
                 raise
             if self._end_epoch(number + 1 < numbers):
                 break
 
     def _leave(self, number: int, numbers: int) -> None:
-        """End the loop early: an epoch whose steps were done counts, any other does not."""
+        """End the loop early, by `break` or an error: an epoch whose steps were done counts, any other does not."""
         epoch = self._epoch
         if epoch is None or sys.is_finalizing():
             return
         if self._in_steps:
             self._clock.end_epoch()
             self._epoch = None
-            ended = f"in epoch {number + 1}, which does not count"
-        else:
-            self._end_epoch(False)
-            ended = f"after epoch {number + 1}"
-        if number + 1 < numbers or ended.endswith("count"):
-            self._recorder.warn(f"the loop was left {ended}, of {numbers} epochs")
+            self._left = None, f"the loop was left in epoch {number + 1}, which does not count, of {numbers} epochs"
+            return
+        fields = self._close(epoch)
+        more = number + 1 < numbers
+        self._left = fields, f"the loop was left after epoch {number + 1}, of {numbers} epochs" if more else ""
+        self._recorder.left(fields)
 
-    def _end_epoch(self, more: bool) -> bool:
-        """Record the epoch; return whether training ends with it."""
-        epoch = self._epoch
-        assert epoch
+    def _close(self, epoch: EpochRecord) -> dict[str, Any]:
+        """End an epoch; return the fields of its event."""
         measured = self._clock.end_epoch()
+        if not epoch.taken:  # not measured: the loop does not use `steps`
+            del measured["ledger"]["input_wait"]
         self._epoch, self._last = None, epoch
         self._steps_before = epoch.taken or None
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
-        metrics = self._finite(values)
+        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
+        if losses:
+            self._diverged = f"{losses[0]} is {values[losses[0]]} in epoch {epoch.number + 1}"
         steps, optimizers = self._loop.optimizer_steps(), self._loop.optimizers()
-        fields = {
+        return {
             "epoch": epoch.number + 1,
             **epoch.counted(),
             **({"optimizer_steps": steps} if steps else {}),
             **({"optimizers": [_as_json(entry) for entry in optimizers]} if optimizers else {}),
             **measured,
             **({"evaluations": [each.to_json() for each in epoch.evaluations]} if epoch.evaluations else {}),
-            "metrics": metrics,
+            "metrics": self._finite(values),
         }
-        losses = [name for name, value in values.items() if name.endswith("loss") and not math.isfinite(value)]
-        target, stops = self._options.target, self._options.stop_at_target
+
+    def _end_epoch(self, more: bool) -> bool:
+        """Record the epoch; return whether training ends with it."""
+        assert self._epoch
+        fields = self._close(self._epoch)
+        target, stops, metrics = self._options.target, self._options.stop_at_target, fields["metrics"]
         reached = bool(stops and target and target.metric in metrics and target.reached(metrics))
-        more = more and not reached and not losses
-        self._recorder.epoch_ended(fields, more)
-        if losses:
-            raise Diverged(f"{losses[0]} is {values[losses[0]]} in epoch {epoch.number + 1}")
+        self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
+        if self._diverged:
+            raise Diverged(self._diverged)
         return reached
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
@@ -424,7 +451,8 @@ class Steps(Generic[T]):
                 yield batch
             except GeneratorExit:  # the loop was left with `break`, which usually follows the work of a step
                 epoch.taken += 1
-                clock.end_step()
+                with suppress(Exception):  # or by an error, which may have left the device unusable
+                    clock.end_step()
                 raise
             epoch.taken += 1
             clock.end_step()

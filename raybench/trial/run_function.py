@@ -103,6 +103,9 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
         checkpoints.remove()
     sections, wall_s = ledger.close()
+    cpu = ledger.cpu()
+    if not sections["data"]:  # not measured: the function does not say where it loads its data
+        del sections["data"], cpu["data"]
     shutil.rmtree(code.parents[1], ignore_errors=True)
     send(
         events.trial_ended(
@@ -110,7 +113,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
             job.attempt,
             status,
             ledger=sections,
-            cpu=ledger.cpu(),
+            cpu=cpu,
             wall=wall_s,
             template_import=round(template_import, 6),
             warnings=warnings,
@@ -231,6 +234,9 @@ class _Journal:
         self._send(event)
         if self._state:
             self._checkpoints.after(event, self._state, self._ledger)
+
+    def left(self, fields: dict[str, Any]) -> None:
+        """Wait for `Trial.finish`: it may have been by an error."""
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""

@@ -34,6 +34,9 @@ class Kept:
         self.epochs.append(fields)
         self.more.append(more)
 
+    def left(self, fields):
+        pass
+
     def logged_later(self, metrics):
         self.later |= metrics
 
@@ -222,7 +225,10 @@ def test_an_epoch_that_is_left_after_its_steps_counts():
             pass
         if epoch == 1:
             break
+    trial.log({"test/accuracy": 0.5})
+    trial.finish()
     assert [epoch["steps"] for epoch in kept.epochs] == [5, 5]
+    assert kept.epochs[1]["metrics"] == {"test/accuracy": 0.5}
     assert kept.warnings == ["the loop was left after epoch 2, of 5 epochs"]
 
 
@@ -236,8 +242,29 @@ def test_an_epoch_that_is_left_in_a_step_does_not_count():
                     return
 
     train()
+    trial.finish()
     assert len(kept.epochs) == 1
     assert kept.warnings == ["the loop was left in epoch 2, which does not count, of 5 epochs"]
+
+
+def test_an_epoch_in_which_an_error_occurs_does_not_count():
+    trial, kept, _ = make_trial(5)
+    with pytest.raises(ZeroDivisionError):
+        for epoch in trial.epochs():
+            list(trial.steps(BATCHES))
+            1 / (1 - epoch)
+    trial.abandon()
+    assert (len(kept.epochs), kept.warnings) == (1, [])
+
+
+def test_a_loop_that_is_left_because_its_loss_is_not_finite_has_diverged():
+    trial, kept, _ = make_trial(5)
+    for _ in trial.epochs():
+        trial.log({"train/loss": math.inf})
+        break
+    with pytest.raises(Diverged, match="train/loss is inf in epoch 1"):
+        trial.finish()
+    assert len(kept.epochs) == 1
 
 
 def test_metrics_after_the_last_epoch_are_reported_separately():

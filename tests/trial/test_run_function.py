@@ -169,6 +169,8 @@ def test_an_error_has_the_line_of_the_user_s_file(project, name):
     assert attempt.error["type"] == kind
     assert message in attempt.error["message"]
     assert attempt.error["where"] == f"{project.folder / 'my.py'}:{line}"
+    assert attempt.warnings == []
+    assert len(attempt.epochs) == (2 if name == "twice" else 0)
 
 
 def test_a_target_that_is_never_logged_is_an_error(project):
@@ -298,3 +300,97 @@ def test_a_function_that_takes_too_long_is_a_timeout(tmp_path, fork_server):
     train = "import time\n" + TRAIN.replace("accuracy = hidden", "time.sleep(60); accuracy = hidden")
     attempt = project.one(train, "epochs: 1\ntimeout: 2\n")
     assert (attempt.status, attempt.error["phase"]) == ("timeout", "evaluate")
+
+
+TENSORFLOW = """
+import numpy as np
+import tensorflow as tf
+
+def train(trial, *, batch_size: int, learning_rate: float = 0.1):
+    weights = tf.Variable(np.zeros((3, 1), np.float32))
+
+    @tf.function
+    def step(inputs):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((inputs @ weights - 1) ** 2)
+        weights.assign_sub(learning_rate * tape.gradient(loss, weights))
+        return loss
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((32, 3), np.float32)).batch(batch_size)
+    with tf.device(trial.device):
+        for epoch in trial.epochs():
+            for inputs in trial.steps(data):
+                loss = step(inputs)
+            with trial.evaluation():
+                accuracy = tf.reduce_sum(weights)
+            trial.log({"train/loss": loss, "val/accuracy": accuracy})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_tensorflow_loop(tmp_path, fork_server):
+    project = Project(tmp_path, fork_server)
+    attempt = project.one(TENSORFLOW, "epochs: 2\n")
+    assert attempt.status == "completed", attempt.error
+    assert attempt.cell.framework == "tensorflow"
+    assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(4, 32), (4, 32)]
+    first, second = (epoch.metrics["train/loss"] for epoch in attempt.epochs)
+    assert second < first < 1
+    assert attempt.epochs[0].ledger["compile"] > 0, "tracing"
+
+
+@pytest.mark.slow
+@pytest.mark.mlflow
+def test_params_are_in_mlflow_and_in_the_tables(project, tmp_path):
+    from raybench import load
+    from raybench.tracking.mlflow import MlflowClient
+
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    project.write("my.py", TRAIN)
+    project.write("grid.yaml", GRID + "epochs: 1\nparams: {hidden: 7}\n")
+    options = Options(tmp_path / "results", tracking=uri, checks=False, report=False)
+    run_grid(load_grid(project.folder / "grid.yaml"), InlineExecutor(), options=options)
+    client = MlflowClient(uri)
+    (experiment,) = [each for each in client.search_experiments() if each.name == "mine"]
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.data.params.get("params.hidden") for run in runs if "workload.form" in run.data.params} == {"7"}
+    trials = load(tmp_path / "results").trials
+    assert list(trials["params.hidden"]) == [7]
+    assert trials["dawnbench_s"].notna().all(), "the function has a section for its data"
+
+
+def test_rules_that_need_the_time_of_the_data_need_a_section(project):
+    from raybench.results import timing
+
+    attempt = project.one(TRAIN.replace('trial.section("data")', 'trial.section("build")'))
+    assert attempt.status == "completed", attempt.error
+    assert (timing.dawnbench(attempt), timing.mlperf(attempt)) == (None, None)
+    assert timing.steady(attempt) is not None
+
+
+def test_what_needs_a_declared_workload_is_refused(project, fork_server):
+    from raybench.checks.max_batch.search import find_max_batch
+    from raybench.checks.parity.run import run_parity
+    from raybench.errors import UsageError
+
+    project.write("my.py", TRAIN)
+    project.write("grid.yaml", GRID)
+    with pytest.raises(UsageError, match="train is a training function with a loop of its own"):
+        find_max_batch(load_grid(project.folder / "grid.yaml"), ForkingExecutor(fork_server))
+    with pytest.raises(UsageError, match="parity compares the models of a declared workload"):
+        run_parity(f"{project.folder / 'my.py'}:train")
+    project.write("grid.yaml", GRID + "synthetic_data: true\n")
+    with pytest.raises(UsageError, match="reads its own data"):
+        project.run(grid="synthetic_data: true\n")
+
+
+def test_canaries_run_beside_it_and_no_other_check(tmp_path):
+    project = Project(tmp_path)
+    project.write("my.py", TRAIN)
+    project.write("grid.yaml", GRID + "epochs: 1\n")
+    options = Options(tmp_path / "results", tracking=None, report=False)
+    run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
+    checks = project.events("check_ended")
+    assert {(check["check"], check["error"]) for check in checks} == {("canary", None)}
+    assert all(check["call_s"] > 0 for check in checks)

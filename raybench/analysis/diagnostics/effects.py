@@ -165,7 +165,7 @@ def other_batch_size(attempt: Attempt, context: Context) -> Iterator[Observation
     "accelerator_unused",
     condition="in the first epoch of a training function no memory was allocated on its accelerator",
     bias="none: it is that of another device",
-    did="allocated no memory on its accelerator",
+    did="allocated no memory on an accelerator",
     measures="the host, not the accelerator",
     remedy="move the model and the batches to `trial.device`",
 )

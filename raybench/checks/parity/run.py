@@ -104,6 +104,8 @@ def run_parity(
         ExecutionError: a framework's process failed.
     """
     info = read_reference(workload, Path())
+    if info.is_function:
+        raise UsageError(f"parity compares the models of a declared workload, and {info.name} is a training function")
     selection = _chosen(info, requested)
     root = datasets.data_root()
     plan = _plan(info, workload, selection, environments or {}, batch_size, root, model or {})

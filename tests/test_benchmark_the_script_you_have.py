@@ -1,0 +1,47 @@
+"""The how-to page for one's own script: its script and its grid do what it says."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from support import ROOT
+
+from raybench.config import load_grid
+from raybench.execution.inline import InlineExecutor
+from raybench.run import Options, run_grid
+from raybench.training.trial import Trial
+
+PAGE = (ROOT / "docs" / "how_to" / "benchmark_the_script_you_have.md").read_text()
+
+
+@pytest.fixture
+def project(tmp_path):
+    for language, name in (("python", "my.py"), ("yaml", "grid.yaml")):
+        (tmp_path / name).write_text(re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL).group(1))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_script_runs_by_itself(project):
+    done = subprocess.run([sys.executable, "my.py"], cwd=project, capture_output=True, text=True, check=True)
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()] == ["epoch 1", "epoch 2"]
+
+
+@pytest.mark.slow
+def test_the_grid_runs(project):
+    options = Options(project / "results", tracking=None, checks=False, report=False)
+    outcome = run_grid(load_grid(project / "grid.yaml"), InlineExecutor(), options=options)
+    attempts = outcome.latest.values()
+    assert {attempt.status for attempt in attempts} == {"completed"}
+    assert len(attempts) == 8
+    assert all(attempt.metric("val/accuracy") > 0.7 for attempt in attempts)
+    codes = {finding.code for findings in outcome.report.results.findings.values() for finding in findings}
+    assert not codes & {"no_effect", "seed_unused", "other_batch_size", "optimizer_unchanged"}
+
+
+def test_every_method_is_on_the_page():
+    public = [name for name in vars(Trial) if not name.startswith("_")]
+    users = {"epochs", "steps", "evaluation", "section", "log", "count", "checkpoint", "device", "output_dir"}
+    assert users <= set(public)
+    assert [name for name in users if f"trial.{name}" not in PAGE] == []
