@@ -122,7 +122,7 @@ def test_trials_land_where_their_device_is(placed):
         hosts.setdefault(event["profile"], []).append(event["host"]["name"])
     assert hosts["there"] == ["node-b"] * 2
     assert len(hosts["any"]) == 2
-    assert "node-b" in placed.words or "8 × TPU wanted" in placed.words
+    assert "node-b" in placed.words or "needs 8 x TPU" in placed.words
     skipped = [event["reason"] for event in placed.events("trial_skipped")]
     assert len(skipped) == 2
     assert all("needs 8 x TPU; node-b has 4" in reason for reason in skipped)
