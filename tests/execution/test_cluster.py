@@ -122,7 +122,7 @@ def test_trials_land_where_their_device_is(placed):
         hosts.setdefault(event["profile"], []).append(event["host"]["name"])
     assert hosts["there"] == ["node-b"] * 2
     assert len(hosts["any"]) == 2
-    assert "node-b" in placed.words or "8 × TPU wanted" in placed.words
+    assert "node-b" in placed.words or "needs 8 x TPU" in placed.words
     skipped = [event["reason"] for event in placed.events("trial_skipped")]
     assert len(skipped) == 2
     assert all("needs 8 x TPU; node-b has 4" in reason for reason in skipped)
@@ -152,7 +152,7 @@ def test_a_node_that_goes_away_and_comes_back(cluster):
     assert lost[0]["trial"] == hit["trial"]
     # What any node can hold goes on here; what only the other one can hold waits for it.
     grid.wait_for(lambda: len([e for e in grid.events("trial_ended") if e["status"] == "completed"]) >= 1)
-    grid.wait_for(lambda: "Ray's node node-b" in grid.words and "is gone" in grid.words)
+    grid.wait_for(lambda: "Ray's node node-b" in grid.words and "was lost" in grid.words)
     cluster.start_second()
     grid.finish(0)
     assert "is back" in grid.words

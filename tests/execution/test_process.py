@@ -70,7 +70,9 @@ def trial(fork_server, tmp_path_factory):
         ("dying", "failed", "SIGSEGV", "ended by SIGSEGV"),
         ("killed", "lost", "Killed", "SIGKILL"),
         ("leaving", "failed", "Exit", "exited with status 7"),
-        pytest.param("hanging", "timeout", "Timeout", f"longer than {HANGS_FOR} s", marks=pytest.mark.slow),
+        pytest.param(
+            "hanging", "timeout", "Timeout", f"longer than its timeout of {HANGS_FOR} s", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_end_has_its_name(trial, template, attribute, status, kind, says):

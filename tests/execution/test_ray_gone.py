@@ -88,7 +88,7 @@ def test_a_grid_goes_on_with_a_new_ray(tmp_path, name):
     gone = "raylet" if name == "agent" else name
     words = " ".join(said.split())
     assert f"warning: Ray's {gone} was ended" in words
-    assert "Ray is started again" in words
+    assert "Ray is restarted" in words
     assert "Traceback" not in said
     assert "Raylet is terminated" not in said  # a page of Ray's own logs
     ends = [event for event in read(journal) if event["event"] == "trial_ended"]
@@ -114,7 +114,7 @@ def test_a_ray_that_goes_on_ending_ends_the_grid(monkeypatch):
     monkeypatch.setattr("raybench.execution.ray_tune.HeadWatch", lambda *arguments: SimpleNamespace(close=list))
     monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(gcs_address=""))
     monkeypatch.setattr(executor, "_run", run)
-    with pytest.raises(ExecutionError, match=r"raylet .* after 2 restarts .* the same command goes on"):
+    with pytest.raises(ExecutionError, match=r"raylet .* after 2 restarts .* run the same command again"):
         executor.run(dispatcher, None, sunk.append, told.append)
     assert len(told) == RESTARTS
     assert [(event["trial"], event["attempt"], event["status"]) for event in sunk] == [

@@ -122,7 +122,7 @@ def test_what_a_ranked_trial_tells(template, tmp_path):
                 ("raising", "failed", "KeyError", "only in rank 1"),
                 ("crashing", "failed", "SIGSEGV", "ended by SIGSEGV"),
                 ("leaving", "failed", "Exit", "exited with status 7"),
-                ("hanging", "timeout", "Timeout", "longer than 8 s"),
+                ("hanging", "timeout", "Timeout", "took longer than its timeout of 8 s"),
             )
         ),
     ],
@@ -136,7 +136,7 @@ def test_a_ranks_end_is_the_trials(template, tmp_path, attribute, status, kind, 
         assert last["error"]["rank"] == 1
         assert "KeyError" in last["error"]["traceback"] or "empty" in last["error"]["traceback"]
     elif attribute != "hanging":
-        assert "rank 1 of 2 ended without a word" in last["error"]["output"]
+        assert "rank 1 of 2 ended without a message" in last["error"]["output"]
     pids = ranks_in(tmp_path)
     assert set(pids) == {0, 1}
     assert all_gone(pids.values())

@@ -101,7 +101,7 @@ def test_a_full_disk_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("attribute", "timeout", "reason"),
     [
         ("leaving", 300, "Exit: the process exited with status 7"),
-        pytest.param("hanging", 8, "Timeout: longer than 8 s", marks=pytest.mark.exhaustive),
+        pytest.param("hanging", 8, "Timeout: took longer than its timeout of 8 s", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_process_that_dies_in_it_has_its_result(
