@@ -40,6 +40,17 @@ def send(stream: TextIO, **message: Any) -> None:
     stream.flush()
 
 
+def report(stream: TextIO, event: Any) -> None:
+    """Send an event of this trial; if the supervisor has ended, end this process.
+
+    That is no failure of the trial: it counts as lost and is retried, unless its own record says that it completed.
+    """
+    try:
+        send(stream, event=event)
+    except BrokenPipeError:
+        os._exit(1)
+
+
 def redirect_output(path: Path) -> None:
     """Redirect this process's output, including that of native code, to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +107,7 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
             memory.limit(job.memory_limit)
-            record(job, lambda event: send(stream, event=event), Ledger(start_ns), imported)
+            record(job, lambda event: report(stream, event), Ledger(start_ns), imported)
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this
         # session, so a KeyboardInterrupt was raised by the trial's code.
         except BaseException as error:
@@ -108,7 +119,7 @@ def run_child(message: dict[str, Any], start_ns: int, imported: float, temporary
             event = failure_event(job, status, failure, wall_s, round(imported, 6))
             with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
-            send(stream, event=event)
+            report(stream, event)
         code = 0
     except BaseException:
         import traceback
