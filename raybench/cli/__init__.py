@@ -26,7 +26,7 @@ VERBS = {
     "env": "List the environments that a device can name, or build one.",
     "data": "List the data sets, or fetch one.",
     "parity": "Show whether a workload is the same training job in several frameworks.",
-    "report": "Say what a grid has come to: in the terminal, as a page, as data.",
+    "report": "Show a grid's results in the terminal, as HTML or as JSON.",
     "sync": "Bring MLflow up to date with the journal.",
     "ui": "Open the MLflow UI on the right store.",
     "init": "Copy the shipped grids to where you can edit them.",
