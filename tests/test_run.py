@@ -317,7 +317,7 @@ def test_the_page_beside_the_journal_is_of_what_is_there(grid):
     assert page.read_text().count("<tr>") == made.count("<tr>") > 2
     grid(DIGITS, where=[("batch_size", "64")], rerun=True)
     part = page.read_text()
-    assert "This is a part of the grid: <code>--where batch_size=64</code> leaves out 1 of its 2 cells." in part
+    assert "Only a part of the grid was run: <code>--where batch_size=64</code> leaves out 1 of its 2 cells." in part
     _, nothing = grid(DIGITS)
     assert nothing == [] and "This is a part" not in page.read_text(), "another selection is another page"
 
@@ -375,7 +375,9 @@ def test_a_rule_of_decay_that_is_not_what_it_says(grid, monkeypatch, capsys):
     again, nothing = grid(DIGITS)
     show_end(again)
     assert nothing == []
-    assert f"warning: {words}" in capsys.readouterr().out, "it stands under the table as long as its runs do"
+    assert f"Caution: {words}" in " ".join(capsys.readouterr().out.split()), (
+        "it stands under the table as long as its runs do"
+    )
     mended, _ = grid(DIGITS, rerun=True)
     assert mended.warnings == ()
     assert {attempt.decay_check["says"] for attempt in mended.latest.values()} == {"passed"}

@@ -68,11 +68,11 @@ def _trouble(attempt: Attempt, outcome: Outcome) -> str:
 def _next(outcome: Outcome) -> list[str]:
     """Where to look, and the next commands."""
     page = outcome.folder / HTML
-    lines = [f"Report  {_short(page)}"] if page.is_file() else []
+    lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
+    if page.is_file():
+        lines.append(f"Report  {_short(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
-    if not outcome.ran and not outcome.interrupted:
-        lines.append("Nothing was left to run; --rerun runs trials again.")
     if outcome.plan.spec.smoke:
         lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:

@@ -34,18 +34,24 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.command("report", epilog=EPILOG)
 @click.argument("source", metavar="FILE-OR-NAME")
 @opt.results
-@click.option("--grid", metavar="NAME", help="Which grid, of an MLflow store or a results folder that has several.")
+@click.option("--grid", metavar="NAME", help="The grid to show, if an MLflow store or a results folder has several.")
 @click.option(
     "--baseline",
     multiple=True,
     metavar="DEVICE",
-    help="What the others are compared with: a device, or AXIS=VALUE. May be given again.",
+    help="The baseline of the comparison: a device, or AXIS=VALUE. Repeatable.",
 )
-@click.option("--smoke", is_flag=True, help="Of the grid's smoke run, instead of the grid.")
-@click.option("--html", type=Where, metavar="FILE", help="Write the page: one file that needs nothing else.")
-@click.option("--json", "data", type=Where, metavar="FILE", help="Write everything as data; - is the terminal.")
-@click.option("--full", is_flag=True, help="The whole verdict and the tables of evidence, in the terminal.")
-@click.option("--all", "everything", is_flag=True, help="Every cell in the journal, not only those asked for last.")
+@click.option("--smoke", is_flag=True, help="Show the smoke run of the grid.")
+@click.option("--html", type=Where, metavar="FILE", help="Write the report as a single HTML file.")
+@click.option("--json", "data", type=Where, metavar="FILE", help="Write the report as JSON; - writes to the terminal.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Add all cells with a legend, the tables of evidence, and every cell in words.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Include all cells in the journal, not only those of the last request."
+)
 def command(
     source: str,
     results: Path,
@@ -57,7 +63,7 @@ def command(
     full: bool,
     everything: bool,
 ) -> int:
-    """Say what a grid has come to: the verdict, the table and the caveats.
+    """Show the results of a grid: the answer, the table and the cautions.
 
     FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; an MLflow store (its URI or its
     .db file), or a CSV of epochs; or published:NAME, a published result that raybench ships, of which published: lists

@@ -81,7 +81,7 @@ def test_the_table_says_where_and_how_much(outcome):
         "0/1 completed, 1 oom in train, asked 1000.0 MiB",
         "1/1 completed",
     ]
-    assert "oom in evaluate" in text(outcome.rows, width=200)
+    assert "0/1 oom" in text(outcome.rows, width=200)
     assert f"{HALVED} (2 trials)" in outcome.warnings
 
 
