@@ -39,7 +39,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         repeat=trial.repeat,
         seed=trial.seed,
         cell=trial.cell.content,
-        workload=plan.workload.to_json(),
+        workload=_located(plan.workload).to_json(),
         data_root=placement.node.data_root or str(root.absolute()),
         folder=str(attempt_folder(folder, trial.trial_id, attempt)),
         cores=list(placement.cores),
@@ -61,6 +61,14 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
             **({"target": target} if target else {}),
         },
     )
+
+
+def _located(workload: WorkloadInfo) -> WorkloadInfo:
+    """The workload with an absolute path of a training function's file.
+
+    The function has another working directory.
+    """
+    return replace(workload, file=str(Path(str(workload.file)).absolute())) if workload.is_function else workload
 
 
 def code_of(workload: WorkloadInfo, folder: Path) -> str:

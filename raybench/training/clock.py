@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,6 +39,7 @@ class TrainingClock:
         self._timer: StepTimer | None = None
         self._is_first, self._in_step = True, False
         self._compile_ns = self._compile_evaluate_ns = 0
+        self._wait_ns = self._wait_cpu_ns = self._waited_ns = self._waited_cpu_ns = 0
         note_phase("build")
         ledger.enter("build")
 
@@ -64,6 +66,7 @@ class TrainingClock:
 
     def _change(self, name: str) -> None:
         self._device.synchronize()
+        self._charge_waits()
         if PHASES.get(name, PHASES.get(self._section)) != PHASES.get(self._section):
             self.ledger.enter("other")
             self._note_phase(PHASES[name])
@@ -94,6 +97,7 @@ class TrainingClock:
         self.end_step()
         self._device.synchronize()
         timer.over()
+        self._charge_waits()
         self._section, self._timer = "other", None
         ledger = self.ledger
         ledger.enter("other")
@@ -122,12 +126,23 @@ class TrainingClock:
         return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
 
     def wait(self) -> None:
-        """Charge the time from here on to `input_wait`, without synchronising the device."""
-        self.ledger.enter("input_wait")
+        """Charge the time from here on to `input_wait`, without synchronising the device.
+
+        The processor time is that of this thread: reading that of all threads takes longer than some steps.
+        """
+        self._wait_cpu_ns, self._wait_ns = time.thread_time_ns(), time.perf_counter_ns()
 
     def wait_is_over(self) -> None:
         """Charge the time from here on to the section before `wait`."""
-        self.ledger.enter(self._section)
+        self._waited_ns += time.perf_counter_ns() - self._wait_ns
+        self._waited_cpu_ns += time.thread_time_ns() - self._wait_cpu_ns
+
+    def _charge_waits(self) -> None:
+        """Move the time of all waits in the open section to `input_wait`."""
+        if self._waited_ns:
+            self.ledger.enter(self._section)
+            self.ledger.move(self._waited_ns, self._section, "input_wait", self._waited_cpu_ns)
+            self._waited_ns = self._waited_cpu_ns = 0
 
     def begin_step(self, on_host: bool) -> None:
         """Mark the beginning of a step.

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from pathlib import Path
 
 import pytest
 from support.executors import ForkingExecutor
@@ -135,7 +136,11 @@ def test_it_runs_in_a_copy_of_its_files(project):
     assert kept.read_text() == "kept"
 
 
-def test_a_missing_relative_path_is_an_error_that_names_both(project):
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_missing_relative_path_is_an_error_that_names_both(project, relative, monkeypatch):
+    if relative:
+        monkeypatch.chdir(project.folder)
+        project.folder = Path()
     project.write("data/words.txt", "a b")
     train = """
     def train(trial, *, batch_size):
@@ -145,7 +150,7 @@ def test_a_missing_relative_path_is_an_error_that_names_both(project):
     """
     attempt = project.one(train)
     assert attempt.status == "failed"
-    place = project.folder / "data" / "words.txt"
+    place = Path.cwd() / project.folder / "data" / "words.txt"
     assert f"{place} did not travel with the trial: add `files: [data/words.txt]`" in attempt.error["message"]
     assert "`links: [data]`" in attempt.error["message"]
 
