@@ -227,7 +227,7 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
         ),
         (
             lambda: raybench.run_grid(GRID, where={"batch_size": 31}),
-            "where batch_size=31: batch_size of small is never 31; it has 32, 64",
+            "where batch_size=31: small has no batch_size 31; use one of 32, 64",
         ),
         (lambda: raybench.run_grid(GRID, repeats=0), "set repeats=…: repeats: "),
         (lambda: raybench.load("raybench-result"), "raybench-result: there is no such file or folder"),

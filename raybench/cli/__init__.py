@@ -72,7 +72,7 @@ def group() -> None:
     Start here:
       raybench init                          copy the example grids to ./grids
       raybench grid grids/quickstart.yaml    run one, in half a minute
-      raybench ui                            look at the runs in a browser
+      raybench ui                            open the runs in a browser
     """
     try:
         Path.cwd()

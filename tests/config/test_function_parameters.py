@@ -50,7 +50,7 @@ def test_what_fits(problems, text):
         ("axes: {params.hidden: [1, x]}", "grid.yaml:5:27: axes.params.hidden[1]: wanted a whole number, not 'x'"),
         ("axes: {params.weight_decay: [1, 2]}", "grid.yaml:5:29: axes.params.weight_decay: weight_decay is a setting "
          "of raybench; write it without params"),
-        ("axes: {params.start: [1, 2]}", "grid.yaml:4:17: params.start: on the axis and fixed: say it once"),
+        ("axes: {params.start: [1, 2]}", "grid.yaml:4:17: params.start: both an axis and a fixed value; remove one"),
         ("replicas: 2", "grid.yaml:5:11: replicas: not for a training function: the batch is divided by a loop of "
          "raybench; give the device a count"),
         ("precision: bf16", "grid.yaml:5:12: precision: train (my.py:2) has no parameter precision; it has batch_size, "

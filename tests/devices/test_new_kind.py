@@ -119,7 +119,7 @@ def test_it_is_placed_by_what_it_declares(abacus):
     assert unsupported_reason(ResourceRequest("abacus", "torch", "fp32")) is None
     assert (
         unsupported_reason(ResourceRequest("abacus", "tensorflow", "fp32"))
-        == "tensorflow does not run on abacus; torch can"
+        == "tensorflow does not run on abacus; use torch"
     )
     assert "precision bf16 is not available on abacus, only on cpu, cuda" in unsupported_reason(
         ResourceRequest("abacus", "torch", "bf16")

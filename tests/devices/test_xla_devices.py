@@ -157,13 +157,13 @@ def test_eight_replicas_on_a_tpu(model, count, asked, made):
 
 def test_two_devices_of_a_chip_are_of_one_process():
     said = resolve_replication("tpu", "torch_xla", "TPU v3", 8, 4, "devices")
-    assert said.endswith("a TPU v3 is 2 devices; say replication: spmd")
+    assert said.endswith("a TPU v3 is 2 devices; set replication: spmd")
 
 
 def test_xla_cpu_spreads_a_batch_by_one_program_only():
     assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 8, "spmd") == Replication("spmd", 8)
     assert resolve_replication("xla_cpu", "torch_xla", "AMD EPYC", 8, 1, None) == Replication("grouped", 1)
-    assert "cannot have replication: devices on xla_cpu" in resolve_replication(
+    assert "torch_xla has no replication: devices on xla_cpu" in resolve_replication(
         "xla_cpu", "torch_xla", "AMD EPYC", 8, 8, None
     )
 

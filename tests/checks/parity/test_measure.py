@@ -207,8 +207,8 @@ def test_what_a_persons_model_raises_is_told_with_its_place(changed: Callable[..
     ("wanted", "environments", "message"),
     [
         (["torch", "tensorflw"], {}, "unknown framework 'tensorflw'; did you mean tensorflow"),
-        (["torch"], {}, "two frameworks or more, and this is only torch"),
-        (["torch", "tensorflow"], {"torch_xla": "xla"}, "torch_xla is not compared; torch, tensorflow are"),
+        (["torch"], {}, "parity needs at least two frameworks, not only torch"),
+        (["torch", "tensorflow"], {"torch_xla": "xla"}, "torch_xla is not compared; use torch, tensorflow"),
         (["torch", "tensorflow"], {"tensorflow": "/no/python"}, r"^tensorflow: /no/python .*no such file"),
     ],
 )
@@ -224,5 +224,5 @@ def test_a_workload_with_one_model_has_nothing_to_compare(tmp_path: Path) -> Non
 
 
 def test_a_batch_larger_than_the_training_set() -> None:
-    with pytest.raises(UsageError, match="batch_size 2000 is larger than the 1437 examples"):
+    with pytest.raises(UsageError, match="batch_size: 2000 is larger than the training set of 1437 examples"):
         run_parity("digits_cnn", ["torch", "tensorflow"], batch_size=2000)
