@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,8 +37,9 @@ class TrainingClock:
         self._section = "build"
         self._timer: StepTimer | None = None
         self._is_first, self._in_step = True, False
+        self._ends_steps = type(loop).after_step is not UserLoop.after_step
         self._compile_ns = self._compile_evaluate_ns = 0
-        self._wait_ns = self._wait_cpu_ns = self._waited_ns = self._waited_cpu_ns = 0
+        self._waited_ns = 0
         note_phase("build")
         ledger.enter("build")
 
@@ -125,24 +125,20 @@ class TrainingClock:
         sections = self.ledger.epoch()
         return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
 
-    def wait(self) -> None:
-        """Charge the time from here on to `input_wait`, without synchronising the device.
-
-        The processor time is that of this thread: reading that of all threads takes longer than some steps.
-        """
-        self._wait_cpu_ns, self._wait_ns = time.thread_time_ns(), time.perf_counter_ns()
-
-    def wait_is_over(self) -> None:
-        """Charge the time from here on to the section before `wait`."""
-        self._waited_ns += time.perf_counter_ns() - self._wait_ns
-        self._waited_cpu_ns += time.thread_time_ns() - self._wait_cpu_ns
+    def waited(self, nanoseconds: int) -> None:
+        """Charge a wait for a batch, that is just over, to `input_wait`; the device is not synchronised."""
+        self._waited_ns += nanoseconds
 
     def _charge_waits(self) -> None:
-        """Move the time of all waits in the open section to `input_wait`."""
+        """Move the time of all waits in the open section to `input_wait`.
+
+        Their processor time is taken to be the same share of that of the section: reading that of all threads at each
+        wait would take longer than some steps.
+        """
         if self._waited_ns:
             self.ledger.enter(self._section)
-            self.ledger.move(self._waited_ns, self._section, "input_wait", self._waited_cpu_ns)
-            self._waited_ns = self._waited_cpu_ns = 0
+            self.ledger.move(self._waited_ns, self._section, "input_wait")
+            self._waited_ns = 0
 
     def begin_step(self, on_host: bool) -> None:
         """Mark the beginning of a step.
@@ -158,6 +154,7 @@ class TrainingClock:
         """Mark the end of a step, if one has begun and has not ended."""
         if self._in_step:
             self._in_step = False
-            self.loop.after_step()
+            if self._ends_steps:
+                self.loop.after_step()
             assert self._timer
             self._timer.end(wait=True)

@@ -405,6 +405,7 @@ class Steps(Generic[T]):
     def __init__(self, trial: Trial, batches: Iterable[T], examples: int | Callable[[T], int] | None) -> None:
         self._trial, self._batches, self._examples = trial, batches, examples
         self._iterator: Iterator[T] | None = None
+        self._passes = 0
         self._path: ArrayPath | None = None
         self._on_host: bool | None = None
 
@@ -439,11 +440,15 @@ class Steps(Generic[T]):
         assert epoch
         limit = trial._limit(self._length)
         trial._in_steps = True
+        self._passes = 0 if self._iterator is None else 1
         while limit is None or epoch.taken < limit:
-            clock.wait()
-            batch = self._next(restart=restart and limit is not None)
-            clock.wait_is_over()
+            start_ns = time.perf_counter_ns()
+            batch = next(self._iterator, _END) if self._iterator else _END
             if batch is _END:
+                batch = self._first_batch(restart and limit is not None)
+            clock.waited(time.perf_counter_ns() - start_ns)
+            if batch is _END:
+                self._iterator = None
                 break
             self._count(batch, epoch)
             clock.begin_step(bool(self._on_host))
@@ -457,21 +462,20 @@ class Steps(Generic[T]):
             epoch.taken += 1
             clock.end_step()
         if not restart:
-            clock.wait()
+            start_ns = time.perf_counter_ns()
             self._iterator = None  # ends the processes of a loader
-            clock.wait_is_over()
+            clock.waited(time.perf_counter_ns() - start_ns)
         if not epoch.taken:
             raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
         trial._in_steps = False
 
-    def _next(self, restart: bool) -> Any:
-        if self._iterator is None:
-            self._iterator = iter(self._batches)
-        batch = next(self._iterator, _END)
-        if batch is _END:
-            self._iterator = iter(self._batches) if restart else None
-            batch = next(self._iterator, _END) if self._iterator else _END
-        return batch
+    def _first_batch(self, restart: bool) -> Any:
+        """The first batch of a pass, if there may be one: in an epoch only the first, unless it restarts."""
+        if self._passes and not restart:
+            return _END
+        self._passes += 1
+        self._iterator = iter(self._batches)
+        return next(self._iterator, _END)
 
     @property
     def _length(self) -> int | None:
