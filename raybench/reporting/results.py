@@ -116,7 +116,7 @@ class Results:
             >>> import raybench
             >>> epochs = raybench.load("raybench-results", grid="quickstart").epochs
             >>> len(epochs), int(epochs["epoch"].max())
-            (48, 4)
+            (36, 3)
         """
         return self._tables[1]
 
