@@ -186,19 +186,19 @@ def test_ctrl_c_ends_what_runs_and_keeps_what_is_done(tmp_path, mlflow_results, 
     assert ends[:3] == [("trial_started", None), ("trial_ended", "completed"), ("trial_started", None)]
     if times == 1:
         assert ends[3:] == [("trial_ended", "killed"), ("grid_ended", None)]
-        assert "1/2 completed, 1 killed" in " ".join(said.split())
-        assert "run the same command again to continue" in said
-        ended = {"FINISHED": 1, "KILLED": 2}
+        assert "Stopped. Run the same command again to continue." in said
     else:
         subprocess.run([*raybench, "sync", "--results", str(results)], env=environ, check=True, capture_output=True)
     with contextlib.closing(sqlite3.connect(results / "mlflow.db")) as store:
         states = dict(store.execute("select status, count(*) from runs group by status").fetchall())
-    if times == 2:
-        # Chance decides how far the second Ctrl-C let it come; but nothing may be missing or stay open.
-        ended = {"FINISHED": 1}
-        ended |= {state: states[state] for state in ("KILLED", "FAILED") if state in states}
-        assert sum(ended.values()) == 3, "two trials, and the grid"
-    assert states == ended
+    if times == 1:
+        assert states == {"FINISHED": 1, "KILLED": 2}
+    else:
+        # Chance decides how far the second Ctrl-C lets it come. Ray may also end before the first one is handled; then
+        # the trial that ran is lost, and its next attempt is the one that is stopped.
+        started = sum(event["event"] == "trial_started" for event in told)
+        assert states["FINISHED"] == 1 and states.keys() <= {"FINISHED", "KILLED", "FAILED"}, "nothing stays open"
+        assert sum(states.values()) == started + 1, "every attempt, and the grid"
 
 
 @pytest.mark.parametrize(
