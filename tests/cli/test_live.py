@@ -401,5 +401,5 @@ def test_on_a_real_terminal(digits, tmp_path):
     assert re.search(r"batch (32|64)   epoch ./2", plain), plain
     assert re.search(r"[12]/2 trials", plain), plain
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
-    assert plain.index("status") > plain.rindex(" so far"), "the table comes when the display is gone"
+    assert plain.index("runs  s/epoch") > plain.rindex(" so far"), "the table comes when the display is gone"
     assert "Traceback" not in plain

@@ -162,7 +162,7 @@ def test_sync_brings_each_grid_once(raybench, grid, digits, tmp_path, migrated_d
     wrong = raybench("sync", "frist")
     assert (wrong.status, wrong.lines) == (2, ["no journal of frist in raybench-results; did you mean first?"])
     wrong = raybench("sync", "zzz")
-    assert wrong.lines == ["no journal of zzz in raybench-results; it has first, second"]
+    assert wrong.lines == ["no journal of zzz in raybench-results; use one of first, second"]
 
 
 def test_sync_with_a_dead_server_is_one_line_without_secrets(raybench, grid, digits):

@@ -109,10 +109,10 @@ def test_the_interpreters_own_options_change_nothing(command, flags):
 @pytest.mark.parametrize(
     ("prepare", "environment", "status", "says"),
     [
-        ("mkdir gone && cd gone && rmdir ../gone", {}, 2, "the current folder was deleted: change to another one"),
+        ("mkdir gone && cd gone && rmdir ../gone", {}, 2, "The current folder was deleted; change to another one"),
         ("ulimit -n 64", {}, 1, "open files in a process on this machine, and the limit is 64. Raise it"),
         ("true", {"RAY_worker_niceness": "none"}, 1, "RAY_worker_niceness: 'none'. Unset it"),
-        ("true", {"PYTHONOPTIMIZE": "2"}, 1, "Ray cannot be loaded without docstrings"),
+        ("true", {"PYTHONOPTIMIZE": "2"}, 1, "Ray needs docstrings, which `python -OO`"),
     ],
     ids=["deleted folder", "open files", "a setting of Ray's", "no docstrings"],
 )
