@@ -187,7 +187,7 @@ def test_a_server_that_is_stopped_for_a_whole_grid_and_in_the_middle_of_one(tmp_
         away = run("away", watched := RecordingListener())
         assert away.exit_status == 0 and len(away.latest) == 6
         (says,) = watched.warnings
-        assert says.startswith(f"MLflow store {server.url}: ") and says.endswith("everything is in the journal.")
+        assert says.startswith(f"MLflow store {server.url}: ") and says.endswith("the journal is complete.")
         command = f"raybench sync --results {tmp_path}/results --tracking-uri {server.url} away"
         assert away.warnings == (f"7 runs are not up to date in {server.url}; run `{command}`",)
         server.start()

@@ -300,7 +300,7 @@ def test_a_store_that_keeps_a_grid_waiting_is_named(tmp_path, monkeypatch):
         writer = OwnHistoryWriter(store, "silent", tmp_path, "one", warn=told.append)
         assert not writer.wait_open(timeout=0.02)
         writer.close(timeout=0)
-    assert told[0] == f"MLflow store {store}: no answer for 0 s; waiting for at most 0 s"
+    assert told[0] == f"MLflow store {store}: no answer for 0 s; waiting for at most 0 s more"
 
 
 @pytest.mark.slow
