@@ -55,14 +55,20 @@ def trials_text(plan: Plan) -> str:
     return plural(len(plan.trials), "trial")
 
 
-def headline(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
-    """The grid in one line: number of trials, and the time that the missing ones take."""
+def headline(plan: Plan, attempts: Iterable[Attempt], todo: Sequence[WorkItem], estimator: Estimator) -> str:
+    """The grid in one line: number of trials by state, and the time that the missing ones take."""
+    pending, current = {work.trial.trial_id for work in todo}, latest(attempts)
+    counts: Counter[str] = Counter({"done": 0})
+    for trial in plan.trials:
+        if trial.cell.skip or trial.trial_id in pending:
+            continue
+        attempt = current.get(trial.trial_id)
+        status = TrialStatus.parse(attempt.status) if attempt else None
+        counts[WORDS.get(status, str(status)) if status else "done"] += 1
     skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
-    done = len(plan.trials) - skipped - len(todo)
-    parts = [
-        f"{count:,} {word}" for count, word in ((done, "done"), (len(todo), TO_RUN), (skipped, "skipped")) if count
-    ]
-    counts = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
+    states_text = (*counts.items(), (TO_RUN, len(todo)), ("skipped", skipped))
+    parts = [f"{count:,} {word}" for word, count in states_text if count]
+    counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
     seconds = [estimate for work in todo if (estimate := estimator.seconds(work.trial.cell.content)) is not None]
     time_text = ""
     if seconds:
@@ -72,7 +78,7 @@ def headline(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
     where = f"on a cluster of {plural(len(machines), 'machine')}" if machines else "on this machine"
-    return f"{plan.spec.name} {where}: {trials_text(plan)}{counts}{time_text}"
+    return f"{plan.spec.name} {where}: {trials_text(plan)}{counts_text}{time_text}"
 
 
 def price_line(todo: Iterable[WorkItem], estimator: Estimator) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
-from raybench.cli.live import trouble
+from raybench.cli.live import evidence, trouble
 from raybench.cli.report_view import show_caveats, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.status import TrialStatus
@@ -61,7 +61,7 @@ def _trouble(attempt: Attempt, outcome: Outcome) -> str:
     if attempt.error:
         place = attempt.error.get("where")
         lines.append(f"{trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else ""))
-    lines.append(f"Full output: {_short(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))}")
+    lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))
     return "\n  ".join(lines)
 
 

@@ -102,6 +102,13 @@ def shown_path(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
+def evidence(folder: Path) -> list[str]:
+    """Where the traceback and the output of an attempt are; its folder if it has neither."""
+    files = {"Details": folder / ERROR, "Full output": folder / OUTPUT}
+    lines = [f"{name}: {shown_path(path)}" for name, path in files.items() if path.is_file() and path.stat().st_size]
+    return lines or [f"Files: {shown_path(folder)}"]
+
+
 @dataclass
 class _Running:
     """One trial that is running now."""
@@ -313,8 +320,7 @@ class Display:
             place = f"  ({error['where']})" if error.get("where") else ""
             lines.append(f"  {trouble(event['status'], error)}{place}")
         folder = attempt_folder(self._history.folder, trial, event["attempt"])
-        output = next((folder / name for name in (OUTPUT, ERROR) if (folder / name).is_file()), None)
-        lines.append(f"  Full output: {shown_path(output or folder)}")
+        lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 
     def _line(self, text: str) -> None:

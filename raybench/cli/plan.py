@@ -79,7 +79,7 @@ def command(
     todo = missing_work(plan, attempts)
     estimator = Estimator(attempts)
     console = page()
-    print_text(console, headline(plan, todo, estimator))
+    print_text(console, headline(plan, attempts, todo, estimator))
     reasons: Collection[str] = ()
     if order:
         shown = todo if everything else todo[:SHOWN]

@@ -107,13 +107,13 @@ def test_a_trial_that_raises_is_told_with_the_line_of_the_persons_own_file(grid,
     (trial,) = (tmp_path / "raybench-results" / "bad" / "trials").iterdir()
     told = said.lines.index("Trial failed: raising cpu torch b16 wd0 r0")
     assert said.lines[told + 1] == f"  KeyError: 'no such thing' ({tmp_path}/lab/mine.py:{line})"
-    assert said.lines[told + 2] == f"  Full output: {(trial / 'attempt-1').relative_to(tmp_path)}"
+    assert said.lines[told + 2] == f"  Details: {(trial / 'attempt-1').relative_to(tmp_path)}/error.txt"
     assert "Traceback" in (trial / "attempt-1" / "error.txt").read_text()
     assert said.lines[-1] == "After fixing the cause, run the same command with --retry failed."
     assert grid(troubled("raising")).status == 1, "what failed stays failed"
     again = grid(troubled("raising"), "--retry", "failed")
     assert again.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ")
-    assert any(line.endswith("attempt-2") for line in again.lines)
+    assert any(line.endswith("attempt-2/error.txt") for line in again.lines)
 
 
 def test_an_error_deep_in_a_library_still_names_the_persons_line(grid, troubled, tmp_path):

@@ -358,7 +358,7 @@ def test_without_a_terminal_plain_lines_and_epochs_only_now_and_then(plain):
         f"started    {second}",
         f"Trial ran out of memory: cpu, {second}   (2/2)",
         "  MemoryError: too large",
-        f"  Full output: trials/{plain.plan.trials[1].trial_id}/attempt-1",
+        f"  Files: trials/{plain.plan.trials[1].trial_id}/attempt-1",
     ]
 
 
