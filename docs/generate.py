@@ -1,8 +1,7 @@
 """The parts of the documentation that come from declarations in the code.
 
-A page has the comment `<!-- table: NAME -->` where the part NAME belongs. MkDocs puts it there when it builds the site
-(`hooks` in mkdocs.yml), so no page is ever older than the code. The README, which people read without building
-anything, has its part written out: `python docs/generate.py` updates it, and a test compares it.
+A page has each part between the comments `<!-- table: NAME -->` and `<!-- end of table -->`, so that people can read it
+without building anything. `python docs/generate.py` updates all pages, and a test compares them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from raybench.config.schema import json_schema
 from raybench.core import events
 from raybench.core.settings import SETTINGS, Effect, Setting
 from raybench.devices import KINDS
-from raybench.results.columns import EPOCHS, TRIALS, Column
+from raybench.results.columns import CELLS, COMPARISON, EPOCHS, TRIALS, Column
 from raybench.results.epoch import EPOCH_FIELDS
 
 if TYPE_CHECKING:
@@ -122,6 +121,16 @@ def epoch_columns() -> str:
     return _columns(EPOCHS)
 
 
+def cell_columns() -> str:
+    """The columns of the table of cells."""
+    return _columns(CELLS)
+
+
+def comparison_columns() -> str:
+    """The columns of a comparison."""
+    return _columns(COMPARISON)
+
+
 def _columns(columns: Iterable[Column]) -> str:
     rows = [(f"`{column.name}`", column.meaning, column.unit or "–") for column in columns]
     return table(("column", "meaning", "unit"), rows)
@@ -153,28 +162,33 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cautions": cautions,
     "trial columns": trial_columns,
     "epoch columns": epoch_columns,
+    "cell columns": cell_columns,
+    "comparison columns": comparison_columns,
     "journal events": journal_events,
     "epoch fields": epoch_fields,
 }
 """The generator of each part, by its name in the comment `<!-- table: NAME -->`."""
 
-IN_README = ("device kinds",)
-"""The parts that the README has, each between its comment and `<!-- end of table -->`."""
+def pages() -> list[Path]:
+    """The pages that may have generated parts."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def with_tables(page: str, names: Iterable[str]) -> str:
-    """A page with its written-out parts up to date.
+def with_tables(page: str) -> str:
+    """A page with its generated parts up to date.
 
     Raises:
-        ValueError: the page lacks the opening or the closing comment of a part.
+        KeyError: there is no such part.
+        ValueError: a part has no closing comment.
     """
-    for name in names:
-        before, opening, rest = page.partition(f"<!-- table: {name} -->\n")
-        _, closing, after = rest.partition("<!-- end of table -->")
-        if not opening or not closing:
-            raise ValueError(f"no place for the table {name!r}")
-        page = f"{before}{opening}{TABLES[name]()}\n{closing}{after}"
-    return page
+    texts = re.split(r"(<!-- table: .* -->\n)", page)
+    for number in range(1, len(texts), 2):
+        name = texts[number].removeprefix("<!-- table: ").removesuffix(" -->\n")
+        _, closing, after = texts[number + 1].partition("<!-- end of table -->")
+        if not closing:
+            raise ValueError(f"the table {name!r} has no end")
+        texts[number + 1] = f"\n{TABLES[name]()}\n\n{closing}{after}"
+    return "".join(texts)
 
 
 def on_pre_build(**_: Any) -> None:
@@ -205,8 +219,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """MkDocs: put the generated parts into a page, and adapt links that leave docs/."""
-    text = re.sub("<!-- table: (.*) -->", lambda match: TABLES[match[1]](), markdown)
+    """MkDocs: adapt links that leave docs/."""
+    text = re.sub("<!-- (?:table: .*|end of table) -->", "", markdown)
     if page.file.src_uri in PROJECT_PAGES:
         return text.replace("](docs/", "](")
     # In the repository these pages are a folder above docs/, on the site beside the pages of docs/.
@@ -214,5 +228,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(with_tables(readme.read_text(), IN_README))
+    for path in pages():
+        path.write_text(with_tables(path.read_text()))

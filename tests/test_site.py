@@ -16,7 +16,7 @@ from support import ROOT
 from raybench.analysis.diagnostics.finding import kinds
 from raybench.cli import VERBS
 from raybench.core.settings import SETTINGS
-from raybench.results.columns import EPOCHS, TRIALS
+from raybench.results.columns import CELLS, COMPARISON, EPOCHS, TRIALS
 
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 EXTERNAL = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
@@ -40,7 +40,8 @@ def test_settings_and_keys() -> None:
 
 
 def test_columns_have_every_column() -> None:
-    for name, columns in (("trial columns", TRIALS), ("epoch columns", EPOCHS)):
+    tables = {"trial": TRIALS, "epoch": EPOCHS, "cell": CELLS, "comparison": COMPARISON}
+    for name, columns in ((f"{kind} columns", columns) for kind, columns in tables.items()):
         rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", part(name), re.MULTILINE)
         assert rows == [(column.name, column.meaning, column.unit or "–") for column in columns]
 

@@ -26,7 +26,7 @@ KIND = DeviceKind(
     label="Apple GPU",
     adapters={"torch": "raybench.devices.mps:Mps"},
     precisions=("fp32", "bf16", "fp16"),
-    status="written to the documentation; has not run on an Apple GPU yet",
+    status="written from the vendor's documentation; has not run on an Apple GPU yet",
     probe=probe,
     ray_resource="GPU",
 )
