@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from raybench.analysis.summary import BestToTargetFact
 from raybench.cli.console import page
 from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, render, shown_rows, skip_notes
 from raybench.reporting.report import NOTE, Report
@@ -33,12 +35,23 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
     """Print the answer: in full, or as much of it as fits into three lines."""
     from rich.text import Text
 
-    lines = 0
+    room = ANSWER_LINES
     for paragraph in report.verdict:
-        sentence = Text(" ").join(map(worded, paragraph))
-        lines += len(sentence.wrap(console, console.width))
-        if full or lines <= ANSWER_LINES or paragraph is report.verdict[0]:
-            console.print(sentence)
+        sentences = [Text(" ").join(map(worded, facts)) for facts in (paragraph, [*map(shorter, paragraph)])]
+        lines = [len(sentence.wrap(console, console.width)) for sentence in sentences]
+        if full or lines[0] <= room or paragraph is report.verdict[0]:
+            console.print(sentences[0])
+            room -= lines[0]
+        elif lines[1] <= room:
+            console.print(sentences[1])
+            room -= lines[1]
+        else:
+            break
+
+
+def shorter(fact: Fact) -> Fact:
+    """The fact of a shorter sentence, which leaves out "at best settings"; the fact itself if there is none."""
+    return replace(fact, selected=False) if isinstance(fact, BestToTargetFact) else fact
 
 
 def show_table(report: Report, console: Console) -> None:

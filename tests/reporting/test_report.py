@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -13,6 +14,8 @@ from support.report_grids import REPORTS
 
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.grid_results import of_journal
+from raybench.analysis.summary import BestToTargetFact
+from raybench.analysis.verdict import Outcome
 from raybench.checks.canary.judge import Drift
 from raybench.cli.report_view import show_report, show_table, show_verdict
 from raybench.core.job import Target
@@ -210,6 +213,28 @@ def test_an_answer_has_at_most_three_lines_of_eighty_columns(name):
     show_verdict(REPORTS[name](), Console(file=terminal, width=80, color_system=None))
     lines = terminal.getvalue().splitlines()
     assert 1 <= len(lines) <= 3 and max(map(len, lines)) <= 80
+
+
+def test_a_sentence_that_does_not_fit_into_the_answer_is_shortened():
+    fact = BestToTargetFact(
+        "batch 128", "batch 32", Target("val/accuracy", 0.9), 2.22, 2.92, 1.32, 0.9, 1.9, Outcome.NOT_SIGNIFICANT, True
+    )
+    long = (
+        "Time to 90% accuracy at best settings: no significant difference (batch 128: 2.22 s, batch 32: 2.92 s).",
+        "At best settings batch 128 takes 2.22 s to 90%, batch 32 2.92 s: 1.32x (95% CI 1.10–1.60).",
+    )
+    short = (
+        "Time to 90%: no significant difference (batch 128: 2.22 s, batch 32: 2.92 s).",
+        "Batch 128 takes 2.22 s to 90%, batch 32 2.92 s: 1.32x (95% CI 1.10–1.60).",
+    )
+    sure = replace(fact, low=1.1, high=1.6, outcome=Outcome.HIGHER)
+    report = REPORTS["batches"]()
+    for each, full, brief in zip((fact, sure), long, short, strict=True):
+        own = replace(report, verdict=[*report.verdict[:2], [each]])
+        for width, words in ((80, brief), (120, full)):
+            terminal = io.StringIO()
+            show_verdict(own, Console(file=terminal, width=width, color_system=None))
+            assert terminal.getvalue().splitlines()[2] == words
 
 
 @pytest.mark.parametrize("name", REPORTS)
