@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.summary import BestToTargetFact
 from raybench.cli.console import page
-from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, render, shown_rows, skip_notes
+from raybench.reporting.comparison_table import (
+    CAVEATS,
+    cell_columns,
+    fitting,
+    notes,
+    ranking_columns,
+    render,
+    shown_rows,
+    skip_notes,
+)
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
@@ -95,10 +104,14 @@ def table(section: ReportTable) -> Table:
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
     """Print the caveats that could change the answer; in full, the others too."""
     shown = [caveat for caveat in report.caveats if full or caveat.kind != NOTE]
+    results = report.results
+    columns = cell_columns(results.rows, results.metric_label) if full or not report.ranking else []
+    has_marks = any(column.head == CAVEATS for column in fitting(columns, console.width))
     if shown:
         console.print()
     for caveat in shown:
         head = {NOTE: "Note", "smoke": "Smoke run"}.get(caveat.kind, "Caution")
+        head += f" {caveat.mark}" if caveat.mark and has_marks else ""
         style = "dim" if caveat.kind == NOTE else "yellow"
         console.print(f"{head}: {caveat.says} {caveat.remedy}".rstrip(), style=style)
 

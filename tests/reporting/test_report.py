@@ -4,7 +4,6 @@ import dataclasses
 import io
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -227,10 +226,10 @@ def test_a_sentence_that_does_not_fit_into_the_answer_is_shortened():
         "Time to 90%: no significant difference (batch 128: 2.22 s, batch 32: 2.92 s).",
         "Batch 128 takes 2.22 s to 90%, batch 32 2.92 s: 1.32x (95% CI 1.10–1.60).",
     )
-    sure = replace(fact, low=1.1, high=1.6, outcome=Outcome.HIGHER)
+    sure = dataclasses.replace(fact, low=1.1, high=1.6, outcome=Outcome.HIGHER)
     report = REPORTS["batches"]()
     for each, full, brief in zip((fact, sure), long, short, strict=True):
-        own = replace(report, verdict=[*report.verdict[:2], [each]])
+        own = dataclasses.replace(report, verdict=[*report.verdict[:2], [each]])
         for width, words in ((80, brief), (120, full)):
             terminal = io.StringIO()
             show_verdict(own, Console(file=terminal, width=width, color_system=None))
@@ -267,6 +266,17 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
 
     words = "Note: steal in 6 runs: cores were taken; this may have made the time up to 1.06x as long"
     assert words in printed(full=True) and "cores were taken" not in printed(full=False)
+
+
+def test_a_caution_has_its_letter_if_the_table_shows_letters():
+    results = made_up(("cpu",), (256, 512))
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
+    own = {run.key: (busy,) for run in results.completed(results.cells[1])}
+    report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
+    for width, head in ((80, "Caution: busy host in 3 runs"), (200, "Caution a: busy host in 3 runs")):
+        terminal = io.StringIO()
+        show_report(report, Console(file=terminal, width=width, color_system=None))
+        assert head in terminal.getvalue() and ("caveats" in terminal.getvalue()) == (width > 80)
 
 
 def test_a_screen_has_what_could_change_the_answer():
