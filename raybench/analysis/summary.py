@@ -14,7 +14,7 @@ from raybench.analysis.pairs import CellSummary, Comparison
 from raybench.analysis.ranking import RankedDevice, time_to_target_ratio, times_ratio
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
-from raybench.analysis.statistics.time_to_target import expected
+from raybench.analysis.statistics.time_to_target import compare_targets, expected
 from raybench.analysis.target import mean_accuracy, to_target
 from raybench.analysis.verdict import Outcome, aa_test, epoch_time, outcome, verdict
 from raybench.core.job import Target
@@ -149,12 +149,12 @@ class TargetSummaryFact(Fact):
 
 @dataclass(frozen=True)
 class BestToTargetFact(Fact):
-    """The comparison of the two devices that reach the target first, each at its best settings.
+    """The comparison of two sides that reach the target, each at its best settings; the faster one is `other`.
 
     Attributes:
         seconds, baseline_seconds: expected training times.
         low, high: the 95% interval of the ratio, corrected for the selection of both cells; None with too few runs.
-        selected: whether a device has several settings to select from.
+        selected: whether a side has several settings to select from.
     """
 
     other: str
@@ -316,7 +316,8 @@ def _settings(results: GridResults, pairs: Sequence[Comparison], contrasts: Cont
     facts: list[Fact | None] = [speed, _accuracy(name, baseline, found[name])]
     if results.target:
         numbers = {name: [number for _, number in by_name[name]], baseline: [origin for origin, _ in by_name[name]]}
-        facts.append(_target(results.target, numbers, [pair.other for pair in pairs]))
+        sides = [pair.other for pair in pairs]
+        facts.append(_best_to_target(results.target, numbers, sides) or _target(results.target, numbers, sides))
     return [fact for fact in facts if fact]
 
 
@@ -394,6 +395,41 @@ def _target(
             target_sides.append(TargetSide(name, min(seconds, default=None), successes, tries))
     several = any(len(own_numbers) > 1 for own_numbers in numbers.values())
     return TargetSummaryFact(target, tuple(target_sides), several) if target_sides else None
+
+
+def _best_to_target(
+    target: Target, numbers: Mapping[str, Sequence[int]], sides: Sequence[CellSummary]
+) -> BestToTargetFact | None:
+    """Return the comparison of two groups of cells, each represented by the cell that reaches the target first.
+
+    None if a run missed the target, because success rates matter more then, and without an interval.
+    """
+    best = []
+    for name, own_numbers in numbers.items():
+        estimates = [(each, number) for number in own_numbers if (each := expected(sides[number].target_attempts))]
+        if not estimates or any(each.successes < each.tries for each, _ in estimates):
+            return None
+        seconds, number = min((each.seconds or 0.0, number) for each, number in estimates)
+        best.append((seconds, name, sides[number].target_attempts, len(estimates)))
+    best.sort(key=lambda each: each[0])
+    (seconds, name, attempts, candidates), (baseline_seconds, baseline, baseline_attempts, baseline_candidates) = best
+    # The best settings may differ, so equal numbers of epochs are not required.
+    ratio = compare_targets(baseline_attempts, attempts, learn_differently=True).seconds
+    if ratio is None or ratio.differs is None:
+        return None
+    ratio = selected(ratio, candidates * baseline_candidates)
+    return BestToTargetFact(
+        other=name,
+        baseline=baseline,
+        target=target,
+        seconds=seconds,
+        baseline_seconds=baseline_seconds,
+        ratio=ratio.ratio,
+        low=ratio.low,
+        high=ratio.high,
+        outcome=outcome(ratio.differs, is_higher=True, is_equal=False),
+        selected=max(candidates, baseline_candidates) > 1,
+    )
 
 
 def _ranked_target(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ WIDEST_BAR = 44
 FRAMEWORKS = {"torch": "PyTorch", "torch_xla": "PyTorch/XLA", "tensorflow": "TensorFlow"}
 """Names of frameworks in text."""
 
+NO_FRAMEWORK = "none"
+"""The framework of training functions that use none that raybench knows."""
+
 HEADINGS = {
     TrialStatus.OOM: "Trial ran out of memory",
     TrialStatus.DIVERGED: "Trial diverged",
@@ -88,6 +91,12 @@ def metric_text(name: str, value: float) -> str:
     if name.endswith("accuracy") and 0 <= value <= 1:
         return f"{name} {value:.1%}"
     return f"{name} {value:.4g}"
+
+
+def starting_text(services: Iterable[str], frameworks: Iterable[str]) -> str:
+    """The first phase: `Starting Ray, MLflow and PyTorch`; a training function may have no framework."""
+    names = [*services, *(FRAMEWORKS.get(name, name) for name in frameworks if name != NO_FRAMEWORK)]
+    return f"Starting {join_words(names) or 'the first trial'}"
 
 
 def peak_text(probes: Mapping[str, float]) -> str:
@@ -199,9 +208,7 @@ class Display:
         for line in plan_warnings(plan):
             self.warn(line)
         frameworks = dict.fromkeys(work.trial.cell.content.framework for work in todo)
-        self._show_phase(
-            f"Starting {join_words([*self._services, *(FRAMEWORKS.get(name, name) for name in frameworks)])}"
-        )
+        self._show_phase(starting_text(self._services, frameworks))
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
             self._live.start()

@@ -17,7 +17,7 @@ Examples:
   raybench report grids/quickstart.yaml
   raybench report quickstart --full
   raybench report epochs.csv --baseline gpu
-  raybench report quickstart --baseline batch_size=64
+  raybench report quickstart --baseline batch_size=128
   raybench report quickstart --html quickstart.html
   raybench report grids/quickstart.yaml --smoke
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict

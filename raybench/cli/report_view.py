@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from raybench.analysis.summary import BestToTargetFact
 from raybench.cli.console import page
-from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, render, shown_rows, skip_notes
+from raybench.reporting.comparison_table import (
+    CAVEATS,
+    cell_columns,
+    fitting,
+    notes,
+    ranking_columns,
+    render,
+    shown_rows,
+    skip_notes,
+)
 from raybench.reporting.report import NOTE, Report
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
@@ -33,12 +44,23 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
     """Print the answer: in full, or as much of it as fits into three lines."""
     from rich.text import Text
 
-    lines = 0
+    room = ANSWER_LINES
     for paragraph in report.verdict:
-        sentence = Text(" ").join(map(worded, paragraph))
-        lines += len(sentence.wrap(console, console.width))
-        if full or lines <= ANSWER_LINES or paragraph is report.verdict[0]:
-            console.print(sentence)
+        sentences = [Text(" ").join(map(worded, facts)) for facts in (paragraph, [*map(shorter, paragraph)])]
+        lines = [len(sentence.wrap(console, console.width)) for sentence in sentences]
+        if full or lines[0] <= room or paragraph is report.verdict[0]:
+            console.print(sentences[0])
+            room -= lines[0]
+        elif lines[1] <= room:
+            console.print(sentences[1])
+            room -= lines[1]
+        else:
+            break
+
+
+def shorter(fact: Fact) -> Fact:
+    """The fact of a shorter sentence, which leaves out "at best settings"; the fact itself if there is none."""
+    return replace(fact, selected=False) if isinstance(fact, BestToTargetFact) else fact
 
 
 def show_table(report: Report, console: Console) -> None:
@@ -82,10 +104,14 @@ def table(section: ReportTable) -> Table:
 def show_caveats(report: Report, console: Console, full: bool = False) -> None:
     """Print the caveats that could change the answer; in full, the others too."""
     shown = [caveat for caveat in report.caveats if full or caveat.kind != NOTE]
+    results = report.results
+    columns = cell_columns(results.rows, results.metric_label) if full or not report.ranking else []
+    has_marks = any(column.head == CAVEATS for column in fitting(columns, console.width))
     if shown:
         console.print()
     for caveat in shown:
         head = {NOTE: "Note", "smoke": "Smoke run"}.get(caveat.kind, "Caution")
+        head += f" {caveat.mark}" if caveat.mark and has_marks else ""
         style = "dim" if caveat.kind == NOTE else "yellow"
         console.print(f"{head}: {caveat.says} {caveat.remedy}".rstrip(), style=style)
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NOTHING = "–"
 WARMUP_MARK = "*"
 
+CAVEATS = "caveats"
+"""Heading of the column with the letters of findings."""
+
 GAP = 2
 """Number of spaces between columns."""
 
@@ -77,7 +80,7 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             TableColumn("price/run", [_price(row.total_price) for row in rows], EXTRA),
             TableColumn("price/epoch", [_price(row.epoch_price) for row in rows], DETAIL),
             TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
-            TableColumn("caveats", [_marks(row, findings) for row in rows], DETAIL, right=False),
+            TableColumn(CAVEATS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]
     )
 

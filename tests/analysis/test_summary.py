@@ -110,9 +110,12 @@ def test_the_devices_that_reach_the_target_first():
 
 
 def test_settings_have_their_times_to_the_target():
-    fact = of(REPORTS["batches"](), TargetSummaryFact)
-    assert [(side.name, side.successes, side.tries) for side in fact.sides] == [("batch 256", 3, 3), ("batch 64", 3, 3)]
-    assert fact.all_reached and not fact.selected
+    report = REPORTS["batches"]()
+    fact = of(report, BestToTargetFact)
+    assert (fact.other, fact.baseline, fact.selected) == ("batch 256", "batch 64", False)
+    assert fact.low < fact.ratio < fact.high and fact.outcome == Outcome.HIGHER
+    never = of(make_report(replace(report.results, target=Target("val/accuracy", 0.999))), TargetSummaryFact)
+    assert [(side.successes, side.tries) for side in never.sides] == [(0, 3), (0, 3)]
 
 
 def test_best_settings_without_a_target():

@@ -14,7 +14,7 @@ from raybench import datasets
 from raybench.cli.cell_table import TrialLabels
 from raybench.cli.console import Terminal
 from raybench.cli.durations import duration
-from raybench.cli.live import Display, first_line, left, metric_text, peak_text
+from raybench.cli.live import Display, first_line, left, metric_text, peak_text, starting_text
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
@@ -164,6 +164,12 @@ def terminal(plan, monkeypatch):
 @pytest.fixture
 def plain(plan, monkeypatch):
     return Watched(plan, terminal=False, monkeypatch=monkeypatch)
+
+
+def test_a_training_function_without_a_framework_starts_none():
+    assert starting_text(["Ray", "MLflow"], ["none"]) == "Starting Ray and MLflow"
+    assert starting_text(["Ray"], ["torch", "none"]) == "Starting Ray and PyTorch"
+    assert starting_text([], ["none"]) == "Starting the first trial"
 
 
 def test_before_the_first_trial(terminal):

@@ -13,6 +13,8 @@ from support.report_grids import REPORTS
 
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.grid_results import of_journal
+from raybench.analysis.summary import BestToTargetFact
+from raybench.analysis.verdict import Outcome
 from raybench.checks.canary.judge import Drift
 from raybench.cli.report_view import show_report, show_table, show_verdict
 from raybench.core.job import Target
@@ -212,6 +214,28 @@ def test_an_answer_has_at_most_three_lines_of_eighty_columns(name):
     assert 1 <= len(lines) <= 3 and max(map(len, lines)) <= 80
 
 
+def test_a_sentence_that_does_not_fit_into_the_answer_is_shortened():
+    fact = BestToTargetFact(
+        "batch 128", "batch 32", Target("val/accuracy", 0.9), 2.22, 2.92, 1.32, 0.9, 1.9, Outcome.NOT_SIGNIFICANT, True
+    )
+    long = (
+        "Time to 90% accuracy at best settings: no significant difference (batch 128: 2.22 s, batch 32: 2.92 s).",
+        "At best settings batch 128 takes 2.22 s to 90%, batch 32 2.92 s: 1.32x (95% CI 1.10–1.60).",
+    )
+    short = (
+        "Time to 90%: no significant difference (batch 128: 2.22 s, batch 32: 2.92 s).",
+        "Batch 128 takes 2.22 s to 90%, batch 32 2.92 s: 1.32x (95% CI 1.10–1.60).",
+    )
+    sure = dataclasses.replace(fact, low=1.1, high=1.6, outcome=Outcome.HIGHER)
+    report = REPORTS["batches"]()
+    for each, full, brief in zip((fact, sure), long, short, strict=True):
+        own = dataclasses.replace(report, verdict=[*report.verdict[:2], [each]])
+        for width, words in ((80, brief), (120, full)):
+            terminal = io.StringIO()
+            show_verdict(own, Console(file=terminal, width=width, color_system=None))
+            assert terminal.getvalue().splitlines()[2] == words
+
+
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_screen_fits_and_breaks_no_word(name, width):
@@ -242,6 +266,17 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
 
     words = "Note: steal in 6 runs: cores were taken; this may have made the time up to 1.06x as long"
     assert words in printed(full=True) and "cores were taken" not in printed(full=False)
+
+
+def test_a_caution_has_its_letter_if_the_table_shows_letters():
+    results = made_up(("cpu",), (256, 512))
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
+    own = {run.key: (busy,) for run in results.completed(results.cells[1])}
+    report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
+    for width, head in ((80, "Caution: busy host in 3 runs"), (200, "Caution a: busy host in 3 runs")):
+        terminal = io.StringIO()
+        show_report(report, Console(file=terminal, width=width, color_system=None))
+        assert head in terminal.getvalue() and ("caveats" in terminal.getvalue()) == (width > 80)
 
 
 def test_a_screen_has_what_could_change_the_answer():
