@@ -76,6 +76,27 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
             yield ("workload",), message
 
 
+def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
+    """The message for an unknown key that is a parameter of the grid's training function; None if it is none.
+
+    Args:
+        data: the grid file's data, which may have any errors.
+        path: the key's path.
+        base: the folder of the file.
+    """
+    *parents, name = path
+    if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
+        return None
+    try:
+        info = read_reference(str(data.get("workload")), base)
+    except (WorkloadError, OSError, ValueError):
+        return None
+    if name not in info.parameters:
+        return None
+    change = f"params.{name}" if parents and parents[-1] != "set" else f"params: {{{name}: …}}"
+    return f"{name} is a parameter of {info.name} ({info.file}:{info.function_line}); write {change}"
+
+
 def _parameter(name: str) -> str:
     """The parameter of the function that a key of the grid stands for."""
     return name.removeprefix(PARAM)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from raybench.config.consistency import findings
 from raybench.config.error_messages import message_of, path_of
+from raybench.config.function_parameters import without_params
 from raybench.config.grid import GridSpec
 from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Path, dotted
@@ -32,7 +33,8 @@ def validate(document: Document, base: Folder) -> tuple[GridSpec | None, list[Pr
         for detail in error.errors(include_url=False):
             kind = detail["type"]
             path = path_of(detail["loc"], data, missing=kind == "missing")
-            message = message_of(kind, path, detail["input"], detail.get("ctx", {}), detail["msg"])
+            message = without_params(data, path, base) if kind == "extra_forbidden" else None
+            message = message or message_of(kind, path, detail["input"], detail.get("ctx", {}), detail["msg"])
             problems.append(_problem(document, path, message, key=kind == "extra_forbidden"))
             invalid.add(path[:2])
         try:

@@ -28,6 +28,9 @@ VERSIONS = {"torch": 1, "torch_xla": 1, "tensorflow": 1}
 MODELS = {"torch": "torch", "torch_xla": "torch", "tensorflow": "tensorflow"}
 """The framework in which the models of each framework are written."""
 
+CHANNELS_FIRST = frozenset({"torch", "torch_xla"})
+"""Frameworks whose models receive images as [batch, channels, height, width]."""
+
 PRECISIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("fp32", "tf32", "bf16", "fp16"),
     "torch_xla": ("fp32", "bf16"),
@@ -142,6 +145,7 @@ def open_operations(framework: str) -> Callable[..., Any]:
 __all__ = [
     "BESIDE",
     "CACHES",
+    "CHANNELS_FIRST",
     "FRAMEWORKS",
     "MODELS",
     "ONE_GRAPH",

@@ -132,8 +132,9 @@ class FunctionResolver(Resolver):
     def _cut(
         self, name: str, profile: DeviceProfile, resolved: dict[str, Any]
     ) -> tuple[DeviceProfile, dict[str, Any], dict[str, Any]]:
-        """Two steps on the host's cores, with the settings of the full cell."""
-        small = resolved | {"epochs": smoke.EPOCHS, "steps_per_epoch": 1, "threads": 1}
+        """A few steps on the host's cores, with the settings of the full cell."""
+        steps = min(resolved.get("steps_per_epoch") or smoke.FUNCTION_STEPS, smoke.FUNCTION_STEPS)
+        small = resolved | {"epochs": smoke.EPOCHS, "steps_per_epoch": steps, "threads": 1}
         small |= {"warmup_epochs": min(resolved["warmup_epochs"], smoke.EPOCHS - 1)}
         cores = max((node.cores for node in self._nodes), default=1)
         small |= {"cpus": min(resolved["cpus"], cores)} if resolved.get("cpus") else {}

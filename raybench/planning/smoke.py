@@ -15,7 +15,10 @@ from raybench.devices import frameworks, hosted
 from raybench.engines import MODELS
 
 EPOCHS = 2
-"""Epochs of a trial, each of one step: one that is warm-up and one that is not."""
+"""Epochs of a trial, each of one step unless it is a training function's: one that is warm-up and one that is not."""
+
+FUNCTION_STEPS = 4
+"""Steps per epoch of a training function, whose loop may update the weights only every few batches."""
 
 REPLICAS = 2
 """Replicas of a trial with several replicas: an undivided batch would be another computation."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from raybench.datasets.splits import Array, Split
-from raybench.engines import Engine, open_inspection
+from raybench.engines import CHANNELS_FIRST, Engine, open_inspection
 from raybench.engines.images import is_pictures, plain
 from raybench.workloads.base import Workload
 
@@ -30,17 +30,21 @@ def write_preview(workload: Workload, framework: str, engine: Engine, split: Spl
     if workload.preview is None:
         return
     inputs, targets = (np.asarray(values[:EXAMPLES]) for values in (split.inputs, split.targets))
-    outputs = open_inspection(framework).outputs(engine.model, as_given(inputs, workload))
+    outputs = open_inspection(framework).outputs(engine.model, as_given(inputs, workload, framework))
     picture = png(workload.draw(inputs, targets, outputs))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SHEET).write_bytes(picture)
 
 
-def as_given(inputs: Array, workload: Workload) -> Array:
-    """Examples as model inputs: images normalised, other floats float32, integers int64."""
+def as_given(inputs: Array, workload: Workload, framework: str) -> Array:
+    """Examples as model inputs: images normalised and in the layout of the framework's models.
+
+    Other arrays only change their type: floats to float32, integers to int64.
+    """
     if is_pictures(inputs):
         mean, std = (np.asarray(values, np.float32) for values in (workload.mean, workload.std))
         inputs = (inputs.astype(np.float32) - mean) / std
+        inputs = inputs.transpose(0, 3, 1, 2) if framework in CHANNELS_FIRST else inputs
     return plain(inputs)
 
 

@@ -64,7 +64,8 @@ def read_declaration(content: bytes, file: str, attribute: str) -> Declaration:
     if not _is_workload(call):
         location = f"{file}:{call.lineno}"
         raise WorkloadError(
-            f"{location}: write `{attribute} = Workload(...)` here; the plan reads the file without running it"
+            f"{location}: write `{attribute} = Workload(...)` or `def {attribute}(trial, *, …)` here; "
+            "the plan reads the file without running it"
         )
     assert isinstance(call, ast.Call)
     return _Reader(file, call).declaration()

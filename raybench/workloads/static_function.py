@@ -81,7 +81,7 @@ def read_function(content: bytes, file: str, name: str) -> TrainingFunction:
     """Read a training function without running it.
 
     Raises:
-        WorkloadError: it is none; one line with file and line.
+        WorkloadError: it is none; one line per problem, with file and line.
     """
     _, tree = parse(content, file)
     node = _definition(tree, name)
@@ -115,9 +115,14 @@ class _Reader:
 
     def __init__(self, file: str, tree: ast.Module, node: _Function) -> None:
         self._file, self._tree, self._node = file, tree, node
+        self._problems: list[str] = []
+
+    def _report(self, node: ast.AST, message: str) -> None:
+        self._problems.append(f"{self._file}:{getattr(node, 'lineno', 1)}: {message}")
 
     def _fail(self, node: ast.AST, message: str) -> NoReturn:
-        raise WorkloadError(f"{self._file}:{getattr(node, 'lineno', 1)}: {message}")
+        self._report(node, message)
+        raise WorkloadError("\n".join(self._problems))
 
     def function(self) -> TrainingFunction:
         node, arguments = self._node, self._node.args
@@ -127,27 +132,29 @@ class _Reader:
         if _first(node) is None:
             self._fail(node, f"the first parameter of {node.name} is the trial: {example}")
         if arguments.vararg:
-            self._fail(arguments.vararg, f"*{arguments.vararg.arg} hides the parameters from the plan: {example}")
+            self._report(arguments.vararg, f"*{arguments.vararg.arg} hides the parameters from the plan: {example}")
         if arguments.kwarg:
-            self._fail(arguments.kwarg, f"**{arguments.kwarg.arg} hides the parameters from the plan: {example}")
+            self._report(arguments.kwarg, f"**{arguments.kwarg.arg} hides the parameters from the plan: {example}")
         self._check_import()
         positional = [*arguments.posonlyargs, *arguments.args]
         defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
         entries = list(zip(positional, defaults, strict=True))[1:]
         for argument in arguments.posonlyargs[1:]:
-            self._fail(argument, f"{argument.arg} is passed by its name: remove the / after it")
+            self._report(argument, f"{argument.arg} is passed by its name: remove the / after it")
         entries += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         parameters = {argument.arg: self._parameter(argument, default, used) for argument, default in entries}
+        if self._problems:
+            raise WorkloadError("\n".join(self._problems))
         return TrainingFunction(node.name, node.lineno, parameters)
 
     def _parameter(self, argument: ast.arg, default: ast.expr | None, used: set[str]) -> Parameter:
         name = argument.arg
         if name in ("device", "seed"):
-            self._fail(argument, f"{name} is no parameter: use trial.{name}")
-        if name not in used:
+            self._report(argument, f"{name} is no parameter: use trial.{name}")
+        elif name not in used:
             message = f"{name} is a parameter of {self._node.name}, which does not use it: it would change no result"
-            self._fail(argument, message)
+            self._report(argument, message)
         known, value = default is not None, None
         if default is not None:
             try:
@@ -157,7 +164,7 @@ class _Reader:
         kind = _annotated(argument.annotation) or (type(value).__name__ if type(value).__name__ in _TYPES else "")
         parameter = Parameter(argument.lineno, kind, default is None, value, known)
         if known and (problem := parameter.problem(value)):
-            self._fail(argument, f"the default of {name}: {problem}")
+            self._report(argument, f"the default of {name}: {problem}")
         return parameter
 
     def _check_import(self) -> None:
@@ -169,7 +176,7 @@ class _Reader:
                 called = each.func.attr if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) else ""
                 if called in ("parse_args", "parse_known_args"):
                     guard = 'if __name__ == "__main__":'
-                    self._fail(
+                    self._report(
                         each, f"{called}() reads the command line when the file is imported; put it under {guard}"
                     )
 

@@ -74,6 +74,26 @@ def test_a_parameter_without_a_value_is_an_error(problems):
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "change"),
+    [
+        ("axes: {lr: [1, 2]}", "axes.lr", "params.lr"),
+        ("lr: 0.1", "lr", "params: {lr: …}"),
+        ("overrides: [{when: {lr: 1}, set: {epochs: 2}}]", "overrides[0].when.lr", "params.lr"),
+        ("overrides: [{when: {batch_size: 8}, set: {lr: 1}}]", "overrides[0].set.lr", "params: {lr: …}"),
+    ],
+)
+def test_a_parameter_without_params_is_named(problems, tmp_path, text, key, change):
+    (tmp_path / "other.py").write_text("def train(trial, *, batch_size: int, lr: float = 0.1):\n    batch_size, lr\n")
+    (said,) = problems(text, workload="other.py:train", values="batch_size: 8\n")
+    assert said.endswith(f": {key}: lr is a parameter of train (other.py:1); write {change}")
+
+
+def test_a_misspelt_setting_is_suggested_if_it_is_no_parameter(problems):
+    (said,) = problems("lr: 0.1")
+    assert said == "grid.yaml:5:1: lr: unknown setting; did you mean learning_rate?"
+
+
 def test_params_are_for_training_functions(problems):
     (said,) = problems("params: {hidden: 3}", workload="digits_cnn", values="")
     assert "params are of a training function of your own; digits_cnn has its options under `model`" in said

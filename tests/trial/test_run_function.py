@@ -216,12 +216,26 @@ def test_a_fractional_number_of_epochs_and_steps_per_epoch(project):
     assert len(attempt.full_epochs) == 1
 
 
-def test_a_smoke_run_takes_two_steps(project):
+@pytest.mark.parametrize(("grid", "steps"), [("", 4), ("steps_per_epoch: 3\n", 3)])
+def test_a_smoke_run_takes_a_few_steps(project, grid, steps):
     project.smoke = True
-    attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(30)"), "epochs: 30\n")
+    attempt = project.one(TRAIN.replace("trial.epochs()", "trial.epochs(30)"), f"epochs: 30\n{grid}")
     assert attempt.status == "completed", attempt.error
-    assert [epoch.steps for epoch in attempt.epochs] == [1, 1]
+    assert [epoch.steps for epoch in attempt.epochs] == [steps, steps]
     assert attempt.cell.role.smoke["epochs"] == 30
+
+
+def test_a_smoke_run_reaches_the_step_of_the_optimizer_after_accumulated_gradients(project):
+    project.smoke = True
+    accumulated = """
+def train(trial, *, batch_size: int):
+    for epoch in trial.epochs():
+        for number, batch in enumerate(trial.steps([batch_size] * 9, examples=batch_size)):
+            if number % 2:
+                raise RuntimeError("in optimizer.step")
+"""
+    attempt = project.one(accumulated)
+    assert (attempt.status, attempt.error["message"]) == ("failed", "in optimizer.step")
 
 
 RESUMABLE = """

@@ -78,7 +78,7 @@ def test_sizes(model: nn.Sequential) -> None:
 def test_the_first_layer_whitens_what_it_was_made_of(model: nn.Sequential, real_data) -> None:
     workload = workloads.get("airbench94")
     stored = datasets.get("cifar10").load(real_data).train.first(1000)
-    pictures = torch.from_numpy(as_given(stored.inputs, workload)).permute(0, 3, 1, 2)
+    pictures = torch.from_numpy(as_given(stored.inputs, workload, "torch"))
     asked = []
 
     def examples(count: int) -> tuple[torch.Tensor, torch.Tensor]:

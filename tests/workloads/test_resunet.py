@@ -40,7 +40,7 @@ def test_both_frameworks_make_the_same_of_the_same(name: str, tmp_path: Path) ->
     np.savez(tmp_path / "weights.npz", **inspection.read_weights(model))
     files = {key: str(next(tmp_path.glob(f"{key}.*"))) for key in ("inputs", "weights", "targets")}
     theirs = call("tensorflow", "keras_models:resunet_agrees", name=name, **files)
-    ours = inspection.outputs(model, inputs)
+    ours = inspection.outputs(model, inputs.transpose(0, 3, 1, 2))
     np.testing.assert_allclose(np.array(theirs.pop("outputs")), ours, atol=1e-4)
     outputs, targets = torch.from_numpy(ours), torch.from_numpy(TARGETS)
     values = {"loss": workload.loss_for("torch")(outputs, targets), **workload.metrics_for("torch")(outputs, targets)}

@@ -63,6 +63,17 @@ def test_a_wrong_signature_is_an_error_with_its_line(text, line, message):
     assert message in str(error.value)
 
 
+def test_all_problems_of_a_signature_are_reported_together():
+    with pytest.raises(WorkloadError) as error:
+        read('def train(trial, *, batch_size: int, device="cpu",\n          seed=0, unused=1, **rest): batch_size')
+    assert str(error.value).splitlines() == [
+        "my.py:2: **rest hides the parameters from the plan: write def train(trial, *, batch_size: int, …)",
+        "my.py:1: device is no parameter: use trial.device",
+        "my.py:2: seed is no parameter: use trial.seed",
+        "my.py:2: unused is a parameter of train, which does not use it: it would change no result",
+    ]
+
+
 def test_the_command_line_may_be_read_where_the_file_is_a_program():
     text = "def main(): p.parse_args()\ndef train(trial): pass\nif __name__ == '__main__':\n    p.parse_args()\n"
     assert read(text).parameters == {}

@@ -65,10 +65,10 @@ def measure(job: Job) -> dict[str, Any]:
         return result | {"mismatch": str(exc)}
     if not start:
         np.savez(folder / START, **_prefixed("weights", weights), **_arrays(data))
-    inputs, _ = _batch(data.train, recipe.batch_size, workload)
+    inputs, _ = _batch(data.train, recipe.batch_size, workload, framework)
     arrays = {"outputs/": inspection.outputs(model, inputs)}
     loss = workload.loss_for(MODELS[framework])
-    for number, group in enumerate(_groups(data.train, workload)):
+    for number, group in enumerate(_groups(data.train, workload, framework)):
         arrays |= _prefixed(f"gradient {number}", inspection.gradients(model, *group, loss))
     inspection.write_weights(model, weights)  # the forward passes of the gradients have changed the running statistics
     losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in range(1, math.ceil(recipe.epochs) + 1)]
@@ -104,13 +104,13 @@ def _stored(start: Mapping[str, Array]) -> Data:
     return Data(Split(**under("train", start)), Split(**under("val", start)))
 
 
-def _groups(split: Split, workload: Workload) -> list[tuple[Array, Array]]:
-    inputs, targets = _batch(split, GROUPS * GROUP_SIZE, workload)
+def _groups(split: Split, workload: Workload, framework: str) -> list[tuple[Array, Array]]:
+    inputs, targets = _batch(split, GROUPS * GROUP_SIZE, workload, framework)
     starts = range(0, max(1, len(inputs) - GROUP_SIZE + 1), GROUP_SIZE)
     return [(inputs[start : start + GROUP_SIZE], targets[start : start + GROUP_SIZE]) for start in starts]
 
 
-def _batch(split: Split, size: int, workload: Workload) -> tuple[Array, Array]:
-    """The first examples as model inputs: images normalised, other floats float32, integers int64."""
+def _batch(split: Split, size: int, workload: Workload, framework: str) -> tuple[Array, Array]:
+    """The first examples as model inputs, with their targets."""
     inputs, targets = np.asarray(split.inputs[:size]), np.asarray(split.targets[:size])
-    return as_given(inputs, workload), plain(targets)
+    return as_given(inputs, workload, framework), plain(targets)

@@ -18,10 +18,9 @@ from raybench.core.cell import Cell
 from raybench.core.identity import digest
 from raybench.core.job import Job, Recipe
 from raybench.core.rank import current_rank
-from raybench.datasets.splits import Array
 from raybench.devices import Device, hosted
 from raybench.engines import MODELS, open_counts, open_operations
-from raybench.engines.images import is_pictures, plain
+from raybench.trial.predictions import as_given
 from raybench.trial.run import load_data, open_assigned, workload_of
 
 NAME = "roofline"
@@ -87,7 +86,7 @@ def measure(job: Job) -> dict[str, Any]:
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     times = current_rank().count if current_rank().count > 1 or hosted(device.kind) else recipe.devices
     workload = workload_of(job)
-    example = _as_given(np.asarray(load_data(job, workload).train.inputs[:1]))
+    example = as_given(np.asarray(load_data(job, workload).train.inputs[:1]), workload, framework)
     work = open_counts(framework).count(workload.build_model(MODELS[framework]), example)
     return {"work": work, "probes": {name: times * rate for name, rate in probes.items()}}
 
@@ -140,8 +139,3 @@ def _timed(device: Device, operation: Callable[[], object]) -> float:
     operation()
     device.synchronize()
     return (time.perf_counter_ns() - start_ns) / 1e9
-
-
-def _as_given(inputs: Array) -> Array:
-    """Inputs in the shape and type of model inputs; images are not normalised."""
-    return inputs.astype(np.float32) if is_pictures(inputs) else plain(inputs)

@@ -46,7 +46,7 @@ def count(model: nn.Module, example: Array) -> dict[str, int]:
     """Count one forward pass in evaluation mode; the model is unusable afterwards.
 
     Args:
-        example: one model input, [1, …]; images with their channels last.
+        example: one model input, [1, …].
 
     Returns:
         Per example, `flops`, 2 × the multiply-accumulates of convolutions and matrix products, and `values`, the
@@ -64,7 +64,6 @@ def count(model: nn.Module, example: Array) -> dict[str, int]:
 
 def _forward(model: nn.Module, inputs: Array) -> tuple[int, int]:
     tensor = torch.from_numpy(inputs).to("meta")
-    tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
     with torch.no_grad(), FlopCounterMode(display=False) as flops, _Traffic() as traffic:
         model(tensor)
     return flops.get_total_flops(), traffic.values

@@ -82,9 +82,8 @@ def parameter_count(model: nn.Module) -> int:
 
 
 def _tensor(model: nn.Module, values: Array) -> torch.Tensor:
-    """Move an array to the model's device, images with their channels first."""
+    """Move an array to the model's device."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
-    tensor = tensor.permute(0, 3, 1, 2).contiguous() if tensor.ndim == 4 else tensor
     parameter = next(model.parameters())
     return tensor.to(parameter.device, parameter.dtype if tensor.is_floating_point() else None)
 

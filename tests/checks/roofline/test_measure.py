@@ -81,6 +81,11 @@ def test_the_check_on_this_machine(framework, tmp_path):
     assert all(1e8 < rate < 1e14 for rate in found["probes"].values()), found["probes"]
 
 
+def test_float_arrays_reach_the_model_unchanged(tmp_path):
+    work = call("torch", "roofline_side:measure_floats", folder=str(tmp_path))
+    assert work["flops"] == 2 * (4 * 36 * 9 + 144 * 2)
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_canary_on_this_machine(framework, tmp_path):
     found = call(framework, "roofline_side:sing", on=framework, kind=KINDS[framework], folder=str(tmp_path))

@@ -20,9 +20,15 @@ def count(on, shapes):
     """The work of shipped workloads, from the shape of a picture of each."""
     counts = open_counts(on)
     return {
-        name: counts.count(workloads.get(name).build_model(MODELS[on]), np.zeros((1, *shape), np.float32))
+        name: counts.count(workloads.get(name).build_model(MODELS[on]), _picture(on, shape))
         for name, shape in shapes.items()
     }
+
+
+def _picture(on, shape):
+    """An input of a model of this framework, from the shape of a stored picture."""
+    height, width, channels = shape
+    return np.zeros((1, channels, height, width) if MODELS[on] == "torch" else (1, *shape), np.float32)
 
 
 def measure(on, kind, folder):
@@ -35,9 +41,36 @@ def sing(on, kind, folder):
     return canary.measure(_job(on, kind, folder))
 
 
-def _job(on, kind, folder):
+FLOATS = """
+import numpy as np
+from torch import nn
+from raybench import Data, Split, Workload
+
+
+def build():
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 2))
+
+
+def read(folder):
+    def make(n):
+        return Split(np.zeros((n, 1, 8, 8), "float32"), np.arange(n) % 2)
+
+    return Data(train=make(64), val=make(32))
+
+
+floats = Workload(model=build, data=read, defaults={"epochs": 2, "batch_size": 16, "learning_rate": 0.1})
+"""
+
+
+def measure_floats(folder):
+    """The work of a workload whose data are floats with their channels first."""
+    (Path(folder) / "own.py").write_text(FLOATS)
+    return roofline.measure(_job("torch", "cpu", folder, "own.py:floats"))["work"]
+
+
+def _job(on, kind, folder, workload="digits_cnn"):
     model = open_device(kind, on, Assignment([], [], 1)).describe().model
-    info = read_reference("digits_cnn", Path())
+    info = read_reference(workload, Path(folder))
     cell = make_cell(
         workload=info.identity(),
         data={"name": "digits", "digest": None, "examples": {"train": 8, "val": 8}},
@@ -50,7 +83,7 @@ def _job(on, kind, folder):
 
 def count_small(on):
     """The work of a convolution, a ReLU and a dense layer."""
-    return open_counts(on).count(_SMALL[on](), np.zeros((1, 4, 4, 2), np.float32))
+    return open_counts(on).count(_SMALL[on](), _picture(on, (4, 4, 2)))
 
 
 def _torch():
