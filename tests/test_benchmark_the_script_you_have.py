@@ -40,6 +40,23 @@ def test_the_grid_runs(project):
     assert not codes & {"no_effect", "seed_unused", "other_batch_size", "optimizer_unchanged"}
 
 
+def test_a_scheduler_knows_the_length_of_the_training(tmp_path):
+    (tmp_path / "my.py").write_text(
+        "def train(trial, *, batch_size: int, epochs: int):\n"
+        "    batches = trial.steps([0] * 5, examples=batch_size)\n"
+        "    for epoch in trial.epochs():\n"
+        "        list(batches)\n"
+        "        trial.log({'train/steps': epochs * len(batches), 'train/epochs': epoch + 1})\n"
+    )
+    (tmp_path / "grid.yaml").write_text(
+        "name: g\nworkload: my.py:train\nbatch_size: 8\nepochs: 3\nsteps_per_epoch: 4\n"
+    )
+    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    (attempt,) = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options).latest.values()
+    assert attempt.status == "completed", attempt.error
+    assert (attempt.metric("train/steps"), attempt.metric("train/epochs")) == (12, 3)
+
+
 def test_every_method_is_on_the_page():
     public = [name for name in vars(Trial) if not name.startswith("_")]
     users = {"epochs", "steps", "evaluation", "section", "log", "count", "checkpoint", "device", "output_dir"}

@@ -23,6 +23,9 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 }
 """Paths of the values that are not among a cell's settings."""
 
+_ALL: Mapping[str, str] = {"threads": "all cores", "steps_per_epoch": "all"}
+"""Texts for the absence of a limit."""
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -55,7 +58,7 @@ def smoke_cuts(cells: Iterable[Cell]) -> SmokeCutsFact | None:
             by_setting["device"].setdefault(str(device), {})[cell.device.kind] = None
             cut = {name: value for name, value in cut.items() if name not in ("kind", "count")}
         for name, full_value in cut.items():
-            full = "all cores" if name == "threads" and full_value is None else format_value(full_value)
+            full = _ALL[name] if full_value is None and name in _ALL else format_value(full_value)
             by_setting.setdefault(name, {}).setdefault(full, {})[format_value(_now(cell, name))] = None
     cuts = {
         name: tuple(Cut(full, tuple(cut_values)) for full, cut_values in by_full.items())

@@ -134,8 +134,16 @@ def test_two_steps_are_profiled_and_that_is_no_part_of_a_cell(plan_of):
 
 def test_what_was_cut_is_said(plan_of):
     words = plain(smoke_cuts(cell.content for cell in plan_of(GRID).cells))
-    assert "device: gpu is cpu, gpu2 is cpu, tpu is cpu" in words
-    for told in ("epochs: 24 is 2", "64 is 6", "precision: fp16 is bf16", "replicas: 8 is 2", "torch_xla is torch"):
+    assert "device gpu → cpu, gpu2 → cpu, tpu → cpu, " in words
+    for told in (
+        "epochs 24 → 2",
+        "64 → 6",
+        "precision fp16 → bf16",
+        "replicas 8 → 2",
+        "torch_xla → torch",
+        "batch size",
+        "threads all cores → 1",
+    ):
         assert told in words
     assert smoke_cuts(cell.content for cell in plan_of(GRID, full=True).cells) is None
 
@@ -195,6 +203,12 @@ def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
     assert cut()["examples"] == {"train": 7, "val": 5} and cut()["compile"] is False
     assert [cut()["threads"], cut(threads=None)["threads"], cut(threads=16)["threads"]] == [1, 1, 1]
     assert (cut(cpus=64)["cpus"], cut(steps_per_execution=50)["steps_per_execution"]) == (2, 1)
+
+
+def test_the_absence_of_a_limit_is_said():
+    smoke = {"device": "cpu", "steps_per_epoch": None}
+    content = {"smoke": smoke, "settings": {"steps_per_epoch": 4}, "device": {"kind": "cpu"}}
+    assert "steps per epoch all → 4." in plain(smoke_cuts([Cell.from_json(content)]))
 
 
 def test_one_thread_stands_for_all_cores_in_words():
