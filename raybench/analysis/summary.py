@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from raybench.analysis.comparison import baseline_indices
 from raybench.analysis.contrast import CellPairs, Contrast, Contrasts
@@ -205,6 +205,19 @@ class CellTimesFact(Fact):
     high: float | None
     slowest: str
     slowest_seconds: float
+
+
+@dataclass(frozen=True)
+class NoBaselineFact(Fact):
+    """The grid names no baseline, so cells have no speed-up.
+
+    Attributes:
+        axis, value: a possible baseline: the first value of the first axis that varies.
+    """
+
+    grid: str
+    axis: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -494,7 +507,10 @@ def _cheapest(
 
 
 def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> list[Fact]:
-    """Return the fastest and the slowest cell, A/A tests, and the first cell to reach the target."""
+    """Return the fastest and the slowest cell, A/A tests, and the first cell to reach the target.
+
+    If cells could be compared but the grid has no baseline, the last fact says so.
+    """
     timed = [
         (fact, results.label(cell))
         for cell, pair in zip(results.cells, pairs, strict=True)
@@ -521,4 +537,14 @@ def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> li
         if reached:
             _, side = min(reached, key=lambda each: each[0])
             facts = [*facts[: FEW - 1], TargetSummaryFact(results.target, (side,), len(names) > 1)]
-    return facts
+    return [*facts, *(_no_baseline(results) if len(timed) > 1 else [])]
+
+
+def _no_baseline(results: GridResults) -> list[Fact]:
+    """Return a possible baseline: the first value of the first axis on which completed cells differ."""
+    completed_cells = [] if results.baseline else [cell for cell in results.cells if results.completed(cell)]
+    for axis in results.axes:
+        values = {format_value(cell.axes[axis]): cell.axes[axis] for cell in completed_cells if axis in cell.axes}
+        if len(values) > 1:
+            return [NoBaselineFact(results.name, axis, next(iter(values.values())))]
+    return []
