@@ -98,6 +98,7 @@ class OverallAccuracyFact(Fact):
         low, high: the 95% interval; None with one run each.
         least, most: the smallest and the largest difference of a pair.
         depends_on: axes on which the difference is shown to depend; empty if it is not.
+        epochs: the number of epochs of all compared cells; None if they differ.
         margin: the equivalence margin in points.
     """
 
@@ -112,6 +113,7 @@ class OverallAccuracyFact(Fact):
     least: float
     most: float
     depends_on: tuple[str, ...] = ()
+    epochs: float | None = None
 
 
 @dataclass(frozen=True)
@@ -392,7 +394,9 @@ def _accuracy(other: str, baseline: str, contrast: Contrast) -> OverallAccuracyF
     least, most = (POINTS * end for end in contrast.accuracy_ends)
     result = outcome(differs, gap.value > 0, gap.is_within(MARGIN / POINTS))
     depends_on = contrast.accuracy_depends_on
-    return OverallAccuracyFact(other, baseline, POINTS * gap.value, low, high, result, least, most, depends_on)
+    return OverallAccuracyFact(
+        other, baseline, POINTS * gap.value, low, high, result, least, most, depends_on, contrast.epochs
+    )
 
 
 def _target(
