@@ -30,6 +30,7 @@ class Contrast:
         accuracy: the mean difference in accuracy, as a fraction; None if it cannot be compared.
         accuracy_ends: the smallest and the largest difference.
         accuracy_depends_on: as `speed_depends_on`.
+        epochs: the number of epochs of all compared cells; None if they differ.
         per_example: whether epochs of some pairs differ in size, so that examples per second are compared.
         from_warmup: whether times of warm-up epochs are included.
     """
@@ -42,6 +43,7 @@ class Contrast:
     accuracy: Difference | None
     accuracy_ends: tuple[float, float]
     accuracy_depends_on: tuple[str, ...]
+    epochs: float | None
     per_example: bool
     from_warmup: bool
 
@@ -76,6 +78,7 @@ class Contrasts:
         complete = len(accuracies) == len(speedups)
         ratios = [each.ratio for each in speedups.values()]
         points = [each.value for each in accuracies.values()] or [0.0]
+        epochs = {count for pair in speedups for number in pair for count in self._sides[number].epochs}
         axes = self._varied([other for _, other in speedups])
         return Contrast(
             pairs=len(speedups),
@@ -86,6 +89,7 @@ class Contrasts:
             accuracy=intervals.average(list(accuracies.values())) if complete else None,
             accuracy_ends=(min(points), max(points)),
             accuracy_depends_on=axes if intervals.heterogeneous(list(accuracies.values())) else (),
+            epochs=next(iter(epochs)) if len(epochs) == 1 else None,
             per_example=not all(are_even(self._runs[baseline], self._runs[other]) for baseline, other in speedups),
             from_warmup=any(self._sides[number].from_warmup for pair in speedups for number in pair),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from raybench.analysis.comparison import baseline_indices
 from raybench.analysis.contrast import CellPairs, Contrast, Contrasts
@@ -98,6 +98,7 @@ class OverallAccuracyFact(Fact):
         low, high: the 95% interval; None with one run each.
         least, most: the smallest and the largest difference of a pair.
         depends_on: axes on which the difference is shown to depend; empty if it is not.
+        epochs: the number of epochs of all compared cells; None if they differ.
         margin: the equivalence margin in points.
     """
 
@@ -112,6 +113,7 @@ class OverallAccuracyFact(Fact):
     least: float
     most: float
     depends_on: tuple[str, ...] = ()
+    epochs: float | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,19 @@ class CellTimesFact(Fact):
     high: float | None
     slowest: str
     slowest_seconds: float
+
+
+@dataclass(frozen=True)
+class NoBaselineFact(Fact):
+    """The grid names no baseline, so cells have no speed-up.
+
+    Attributes:
+        axis, value: a possible baseline: the first value of the first axis that varies.
+    """
+
+    grid: str
+    axis: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -379,7 +394,9 @@ def _accuracy(other: str, baseline: str, contrast: Contrast) -> OverallAccuracyF
     least, most = (POINTS * end for end in contrast.accuracy_ends)
     result = outcome(differs, gap.value > 0, gap.is_within(MARGIN / POINTS))
     depends_on = contrast.accuracy_depends_on
-    return OverallAccuracyFact(other, baseline, POINTS * gap.value, low, high, result, least, most, depends_on)
+    return OverallAccuracyFact(
+        other, baseline, POINTS * gap.value, low, high, result, least, most, depends_on, contrast.epochs
+    )
 
 
 def _target(
@@ -494,7 +511,10 @@ def _cheapest(
 
 
 def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> list[Fact]:
-    """Return the fastest and the slowest cell, A/A tests, and the first cell to reach the target."""
+    """Return the fastest and the slowest cell, A/A tests, and the first cell to reach the target.
+
+    If cells could be compared but the grid has no baseline, the last fact says so.
+    """
     timed = [
         (fact, results.label(cell))
         for cell, pair in zip(results.cells, pairs, strict=True)
@@ -521,4 +541,14 @@ def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> li
         if reached:
             _, side = min(reached, key=lambda each: each[0])
             facts = [*facts[: FEW - 1], TargetSummaryFact(results.target, (side,), len(names) > 1)]
-    return facts
+    return [*facts, *(_no_baseline(results) if len(timed) > 1 else [])]
+
+
+def _no_baseline(results: GridResults) -> list[Fact]:
+    """Return a possible baseline: the first value of the first axis on which completed cells differ."""
+    completed_cells = [] if results.baseline else [cell for cell in results.cells if results.completed(cell)]
+    for axis in results.axes:
+        values = {format_value(cell.axes[axis]): cell.axes[axis] for cell in completed_cells if axis in cell.axes}
+        if len(values) > 1:
+            return [NoBaselineFact(results.name, axis, next(iter(values.values())))]
+    return []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from raybench.analysis.summary import BestToTargetFact
+from raybench.analysis.summary import BestToTargetFact, NoBaselineFact
 from raybench.cli.console import page
 from raybench.reporting.comparison_table import (
     CAVEATS,
@@ -45,7 +45,7 @@ def show_verdict(report: Report, console: Console, full: bool = False) -> None:
     from rich.text import Text
 
     room = ANSWER_LINES
-    for paragraph in report.verdict:
+    for paragraph in (each for each in report.verdict if not isinstance(each[0], NoBaselineFact)):
         sentences = [Text(" ").join(map(worded, facts)) for facts in (paragraph, [*map(shorter, paragraph)])]
         lines = [len(sentence.wrap(console, console.width)) for sentence in sentences]
         if full or lines[0] <= room or paragraph is report.verdict[0]:
@@ -64,7 +64,7 @@ def shorter(fact: Fact) -> Fact:
 
 
 def show_table(report: Report, console: Console) -> None:
-    """Print a row for each device or, if there is one, for each cell; then the reasons of skipped cells."""
+    """Print a row for each device or, if there is one, for each cell; then the reasons of skipped cells, and advice."""
     results, ranking = report.results, report.ranking
     columns = ranking_columns(results, ranking) if ranking else cell_columns(results.rows, results.metric_label)
     if columns:
@@ -77,6 +77,8 @@ def show_table(report: Report, console: Console) -> None:
         console.print(line, style="dim", soft_wrap=True)
     for note in skip_notes(results.rows):
         console.print(note, soft_wrap=True)
+    for fact in (each for paragraph in report.verdict for each in paragraph if isinstance(each, NoBaselineFact)):
+        console.print(worded(fact))
 
 
 def show_sections(sections: Iterable[ReportTable], console: Console) -> None:

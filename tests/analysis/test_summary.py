@@ -10,6 +10,7 @@ from raybench.analysis.summary import (
     BestToTargetFact,
     CellTimesFact,
     CheapestFact,
+    NoBaselineFact,
     NoVerdictFact,
     OverallAccuracyFact,
     OverallSpeedupFact,
@@ -20,6 +21,7 @@ from raybench.analysis.summary import (
 from raybench.analysis.verdict import EpochTimeFact, Outcome
 from raybench.core.job import Target
 from raybench.reporting.report import make_report
+from raybench.reporting.sentences import plain
 
 
 def facts(report):
@@ -122,6 +124,18 @@ def test_best_settings_without_a_target():
     fact = of(make_report(made_up(("cpu", "gpu"), (64, 512))), BestSpeedupFact)
     assert (fact.other, fact.baseline, fact.outcome) == ("gpu", "cpu", Outcome.HIGHER)
     assert of(make_report(made_up(("cpu", "gpu"), (64, 512))), OverallSpeedupFact).equal_settings
+
+
+def test_advice_for_a_grid_without_a_baseline():
+    fact = of(make_report(made_up(("cpu",), (256, 512))), NoBaselineFact)
+    assert plain(fact) == (
+        'No baseline, so no speed-up: add "baseline: {batch_size: 256}" to the grid, '
+        'or run "raybench report made_up --baseline batch_size=256".'
+    )
+    with_baseline = make_report(replace(made_up(("cpu",), (256, 512)), baseline={"batch_size": 256}))
+    failed = make_report(made_up(("cpu",), (256, 512), ends={("cpu", 512, 5e-4, n): "failed" for n in range(3)}))
+    for report in (with_baseline, failed):
+        assert not any(isinstance(fact, NoBaselineFact) for fact in facts(report))
 
 
 def test_the_cheapest_device():

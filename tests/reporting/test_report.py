@@ -271,7 +271,7 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
 def test_a_caution_has_its_letter_if_the_table_shows_letters():
     results = made_up(("cpu",), (256, 512))
     busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
-    own = {run.key: (busy,) for run in results.completed(results.cells[1])}
+    own = {run.key: (busy,) for run in results.completed(results.cells[0])}
     report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
     for width, head in ((80, "Caution: busy host in 3 runs"), (200, "Caution a: busy host in 3 runs")):
         terminal = io.StringIO()

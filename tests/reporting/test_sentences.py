@@ -166,8 +166,8 @@ def test_numbers_of_things():
 def test_a_drift_in_words(trials, touched):
     says = " ".join(render_phrase("drift", Drift("torch on cpu", 1.3, 0.07, trials)).split())
     assert says == (
-        "The speed of torch on cpu changed while the grid ran: a constant job took up to 1.30x as long "
-        f"(noise: 1.07x). Affected: {touched}."
+        "The speed of torch on cpu changed while the grid ran: a small test job took up to 1.30x as long "
+        f"as usual (normal variation: up to 1.07x). Affected: {touched}."
     )
 
 

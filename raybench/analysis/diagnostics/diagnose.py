@@ -232,8 +232,8 @@ def machine_drift(attempt: Attempt, context: Context) -> Iterator[Observation]:
         worst = max(drifts, key=lambda drift: drift.excess[attempt.key])
         excess = worst.excess[attempt.key]
         yield Observation(
-            f"a constant job took up to {1 + excess + worst.noise:.2f}x as long close to its time (noise: "
-            f"{1 + worst.noise:.2f}x)",
+            f"a small test job, repeated during the grid, took up to {1 + excess + worst.noise:.2f}x as long near "
+            f"these runs as usual (normal variation: up to {1 + worst.noise:.2f}x)",
             {"slower": 1 + excess + worst.noise, "noise": worst.noise},
             too_long=excess,
         )

@@ -49,7 +49,8 @@ FIGURES: Mapping[str, FigureSpec] = {
     "speedups": FigureSpec(
         "Speed-up over the baseline",
         "A dot is the ratio of the geometric means of epoch times, its line the 95% confidence interval (none for one "
-        "run each). If the interval includes 1, the difference is not significant.",
+        "run each). An arrow: the interval continues beyond the figure. If the interval includes 1, the difference is "
+        "not significant.",
         bars.speedups,
     ),
     "times": FigureSpec(
