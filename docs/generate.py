@@ -169,6 +169,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
 }
 """The generator of each part, by its name in the comment `<!-- table: NAME -->`."""
 
+
 def pages() -> list[Path]:
     """The pages that may have generated parts."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

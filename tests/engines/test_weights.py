@@ -66,8 +66,9 @@ def test_keras_takes_torchs_weights_and_computes_the_same(model: nn.Module, tmp_
     assert told["shapes"] == [list(array.shape) for array in weights.values()]
     assert told["parameters"] == inspection.parameter_count(model)
     answers = dict(np.load(tmp_path / "answers.npz"))
-    np.testing.assert_allclose(answers.pop("outputs"), inspection.outputs(model, inputs), rtol=1e-4, atol=1e-5)
-    wanted = inspection.gradients(model, inputs, targets)
+    channels_first = inputs.transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(answers.pop("outputs"), inspection.outputs(model, channels_first), rtol=1e-4, atol=1e-5)
+    wanted = inspection.gradients(model, channels_first, targets)
     found = renamed({name.removeprefix("gradient."): array for name, array in answers.items()}, wanted)
     for name, array in wanted.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
@@ -127,7 +128,7 @@ def test_weights_are_copies_and_are_written_in_place(model: nn.Module) -> None:
 
 
 def test_gradients_leave_the_model_as_it_is(model: nn.Module) -> None:
-    inputs, targets = np.ones((4, 6, 5, 2), np.float32), np.arange(4) % 3
+    inputs, targets = np.ones((4, 2, 6, 5), np.float32), np.arange(4) % 3
     inputs += np.arange(4, dtype=np.float32)[:, None, None, None]
     before = inspection.read_weights(model)
     inspection.gradients(model, inputs, targets)
@@ -153,8 +154,7 @@ def test_running_statistics_are_those_of_variances_divided_by_n(momentum: float)
         inside = model[0](batch)
         norm(inside)
         running = (1 - momentum) * running + momentum * inside.var((0, 2, 3), unbiased=False)
-    pictures = batches[0].permute(0, 2, 3, 1).numpy()
-    found = inspection.running_statistics(model, start, pictures, steps=3)
+    found = inspection.running_statistics(model, start, batches[0].numpy(), steps=3)
     np.testing.assert_allclose(found["1.running_var"], running.detach().numpy(), rtol=1e-5)
     np.testing.assert_allclose(found["1.running_mean"], norm.running_mean.numpy())
     assert list(found) == ["1.running_mean", "1.running_var"]

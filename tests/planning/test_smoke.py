@@ -285,7 +285,7 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     of_smoke = build.from_source(str(folder / "grid.yaml"), results, smoke=True)
     assert of_smoke.results.name == build.from_source("g~smoke", results).results.name == "g~smoke"
     said = " ".join(map(plain, of_smoke.verdict[0]))
-    assert said.startswith("Smoke run: 3 of 3 cells ran to the end.") and len(of_smoke.verdict) == 1
+    assert said.startswith("Smoke run: 3 of 3 cells ran to the end.") and len(of_smoke.verdict) == 2
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
     assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.results.rows} == {None}
     assert of_smoke.caveats[0].kind == "smoke" and not any(
