@@ -33,7 +33,7 @@ from raybench.monitoring.host_load import HostLoad, LoadWatch
 from raybench.planning.plan import Plan, Trial, WorkItem, make_plan
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import files, from_history, load_libraries, page_is_current, write_page
-from raybench.reporting.report import Report, with_warnings
+from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import EFFECTIVE, PLAN, Summary
@@ -197,6 +197,7 @@ class _Session:
         self._report: Report | None = None
         self._reported_warnings = 0
         self._busy = False
+        self._busy_warning = ""
 
     def run(self, todo: Sequence[WorkItem], executor: Executor, view: ProgressListener) -> None:
         """Run the given work.
@@ -223,7 +224,8 @@ class _Session:
             view.begin(self._plan, todo, self._history)
             if load and load.high:
                 self._busy = True
-                tell(BUSY.format(load=load))
+                self._busy_warning = BUSY.format(load=load)
+                tell(self._busy_warning)
             elif load:
                 view.busy("")
 
@@ -340,6 +342,9 @@ class _Session:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
             self._report = from_history(self._plan.spec.name, self._history, self._wanted(), self._warnings)
+            if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
+                # The finding says how busy the machine was during the runs themselves.
+                self._report = without_warning(self._report, self._busy_warning)
         else:
             later = self._warnings[self._reported_warnings :]
             self._report = with_warnings(self._report, later, self._reported_warnings)

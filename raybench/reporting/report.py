@@ -157,12 +157,25 @@ def with_warnings(report: Report, later: Sequence[str], behind: int) -> Report:
     """
     warnings, own_caveats = report.context.warnings, report.caveats
     start = next((i for i, each in enumerate(own_caveats) if each.kind not in ("smoke", FINDING)), len(own_caveats))
+    place = start + sum(Caveat("warning", warning) in own_caveats for warning in warnings[:behind])
     new_caveats = [Caveat("warning", warning) for warning in later]
     return replace(
         report,
         context=replace(report.context, warnings=[*warnings[:behind], *later, *warnings[behind:]]),
-        caveats=[*own_caveats[: start + behind], *new_caveats, *own_caveats[start + behind :]],
+        caveats=[*own_caveats[:place], *new_caveats, *own_caveats[place:]],
     )
+
+
+def has_finding(report: Report, code: str) -> bool:
+    """Return whether any run of the report has a finding of this kind."""
+    found = (finding for row in report.results.rows for findings in row.findings.values() for finding in findings)
+    return any(finding.code == code for finding in found)
+
+
+def without_warning(report: Report, warning: str) -> Report:
+    """Remove the caveat of a warning that repeats a finding."""
+    caveats_left = [each for each in report.caveats if (each.kind, each.says) != ("warning", warning)]
+    return replace(report, caveats=caveats_left)
 
 
 def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Caveat]:

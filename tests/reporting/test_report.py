@@ -21,7 +21,15 @@ from raybench.core.job import Target
 from raybench.reporting import build
 from raybench.reporting.comparison_table import cell_columns, ranking_columns
 from raybench.reporting.html import page
-from raybench.reporting.report import ReportContext, as_json, make_report, with_warnings
+from raybench.reporting.report import (
+    Caveat,
+    ReportContext,
+    as_json,
+    has_finding,
+    make_report,
+    with_warnings,
+    without_warning,
+)
 from raybench.reporting.sentences import markdown, plain
 from raybench.results.attempt import attempts, latest
 
@@ -277,6 +285,16 @@ def test_a_caution_has_its_letter_if_the_table_shows_letters():
         terminal = io.StringIO()
         show_report(report, Console(file=terminal, width=width, color_system=None))
         assert head in terminal.getvalue() and ("caveats" in terminal.getvalue()) == (width > 80)
+
+
+def test_a_warning_that_repeats_a_finding_can_be_removed():
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
+    results = made_up(("cpu",), (256, 512))
+    own = {run.key: (busy,) for run in results.latest.values()}
+    report = make_report(dataclasses.replace(results, findings=own), ReportContext(warnings=["busy", "other"]))
+    assert has_finding(report, "busy_host") and not has_finding(report, "steal")
+    left = without_warning(report, "busy")
+    assert [caveat for caveat in report.caveats if caveat not in left.caveats] == [Caveat("warning", "busy")]
 
 
 def test_a_screen_has_what_could_change_the_answer():
