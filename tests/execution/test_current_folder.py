@@ -21,5 +21,5 @@ def test_they_hide_nothing_from_trials_and_from_what_runs_them(tmp_path):
     command = [sys.executable, "-P", "-m", "raybench", "grid", "g.yaml", "--no-checks"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1/1 completed" in done.stdout
+    assert "  1/1  " in done.stdout
     assert "hidden" not in done.stdout + done.stderr
