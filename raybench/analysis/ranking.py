@@ -73,7 +73,9 @@ def _best(
 ) -> RankedDevice:
     best = min(numbers, key=lambda number: _order(number, sides, targets))
     side, target = sides[best], targets[best]
-    candidates = sum(bool(sides[number].times) for number in numbers)
+    candidates = max(
+        1, sum(bool(sides[number].times) for number in numbers)
+    )  # a cell without times may reach the target
     seconds = target.seconds if target else geometric_mean(side.times.values()) if side.times else None
     price = None if seconds is None or side.price_per_hour is None else side.price_per_hour * seconds / HOUR
     return RankedDevice(device, best, candidates, target=target, price=price)
