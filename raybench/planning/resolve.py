@@ -87,7 +87,7 @@ class Resolver:
         if info.held_out and self._there:
             self._there = {"train": self._there["train"] - info.held_out, "val": info.held_out}
         self._given = explicit_settings(spec) | explicit_params(spec)
-        self._below = dict(DEFAULTS) | dict(info.defaults) | self._given
+        self._below = self._defaults(info) | self._given
         self._fits: dict[ResourceRequest, Placement | str] = {}
         self._profiles: dict[str, tuple[DeviceProfile, dict[str, Any]]] = {}
         self._rules = [(rule.when, explicit_settings(rule.set) | explicit_params(rule.set)) for rule in spec.overrides]
@@ -122,6 +122,10 @@ class Resolver:
             request_id=self._request_id(profile, resolved, content),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats), **profiling,
         )  # fmt: skip
+
+    def _defaults(self, info: WorkloadInfo) -> dict[str, Any]:
+        """The settings of a cell that the grid does not give."""
+        return dict(DEFAULTS) | dict(info.defaults)
 
     def _default_framework(self, kind: str) -> str:
         return (*frameworks(kind), "torch")[0]

@@ -5,19 +5,18 @@ Its cell has the values of the function's parameters and what raybench itself ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
-from raybench.config import DeviceProfile, GridSpec
+from raybench.config import DeviceProfile
 from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, Role
 from raybench.core.identity import SCHEMA
 from raybench.core.settings import DEFAULTS, PARAM, TRAINING, Settings
 from raybench.devices import hosted, loop_frameworks
 from raybench.engines.user_loop import LOOP_PACKAGES, recognise
 from raybench.planning import smoke
-from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest
 from raybench.planning.resolve import Resolver
 from raybench.workloads import WorkloadInfo
@@ -30,26 +29,16 @@ KEPT = frozenset({"epochs", "steps_per_epoch", "precision"})
 class FunctionResolver(Resolver):
     """Turns points into cells of a training function."""
 
-    def __init__(
-        self,
-        spec: GridSpec,
-        info: WorkloadInfo,
-        nodes: Sequence[Node],
-        digest: str | None,
-        examples_there: Mapping[str, int],
-        isolation: str,
-    ) -> None:
-        super().__init__(spec, info, nodes, digest, examples_there, isolation)
-        defaults = {
+    def _defaults(self, info: WorkloadInfo) -> dict[str, Any]:
+        parameters = {
             name if name in PASSED else f"{PARAM}{name}": parameter.default
             for name, parameter in info.parameters.items()
             if parameter.known
         }
-        self._below = {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | defaults | self._given
-        self._framework = recognise(info.libraries)
+        return {"warmup_epochs": DEFAULTS["warmup_epochs"], "replicas": 1} | parameters
 
     def _default_framework(self, kind: str) -> str:
-        return self._framework
+        return recognise(self._info.libraries)
 
     def _cannot(self, resolved: Mapping[str, Any]) -> str | None:
         return None

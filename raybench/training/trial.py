@@ -1,4 +1,4 @@
-"""`Trial`: what a training loop of the user tells raybench, and what it is told."""
+"""`Trial`: the interface between a user's training loop and raybench."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Trial:
         self._names: set[str] = set()
         self._process = os.getpid()
 
-    # What the loop is told ------------------------------------------------------------------------------------------
+    # Attributes for the loop ------------------------------------------------------------------------------------------
 
     @property
     def device(self) -> str:
