@@ -86,6 +86,7 @@ class GridResults:
         baseline: axes and the requested baseline's values on them; empty if nothing is compared.
         target: the quality to reach, if one was requested.
         findings: findings by attempt (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
+        file: the file that the runs were read from if there is no grid file; empty otherwise.
     """
 
     name: str
@@ -95,6 +96,7 @@ class GridResults:
     baseline: Mapping[str, Any]
     target: Target | None = None
     findings: Mapping[Key, Sequence[Finding]] = field(default_factory=dict)
+    file: str = ""
 
     @property
     def smoke(self) -> bool:

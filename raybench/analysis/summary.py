@@ -214,10 +214,13 @@ class NoBaselineFact(Fact):
     """The grid names no baseline, so cells have no speed-up.
 
     Attributes:
+        source: the grid's name, or the file of the runs, as `raybench report` takes it.
+        has_grid_file: whether the baseline can be written into a grid file.
         axis, value: a possible baseline: the first value of the first axis that varies.
     """
 
-    grid: str
+    source: str
+    has_grid_file: bool
     axis: str
     value: Any
 
@@ -550,5 +553,5 @@ def _no_baseline(results: GridResults) -> list[Fact]:
     for axis in results.axes:
         values = {format_value(cell.axes[axis]): cell.axes[axis] for cell in completed_cells if axis in cell.axes}
         if len(values) > 1:
-            return [NoBaselineFact(results.name, axis, next(iter(values.values())))]
+            return [NoBaselineFact(results.file or results.name, not results.file, axis, next(iter(values.values())))]
     return []

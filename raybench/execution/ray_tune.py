@@ -6,6 +6,7 @@ each free device (`Dispatcher`), because otherwise it lets small trials overtake
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -269,6 +270,22 @@ def _sigterm_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler)
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the garbage collection of this process.
+
+    While Ray shuts down, it ends a process with status 1 if any thread frees an object reference. Without this, a
+    collection in the thread that imports the report's libraries does so.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class RayTuneExecutor:
     """Ray Tune on this machine (`address` None: a local Ray, shut down with it) or on a running cluster."""
 
@@ -471,7 +488,7 @@ class RayTuneExecutor:
         if self._watch:
             self._watch.expect_shutdown()
         if self._joined or self._scratch:
-            with _sigterm_kept():
+            with _sigterm_kept(), _no_collection():
                 ray.shutdown()
             RayTuneExecutor.own_is_up = False
         if self._watch:

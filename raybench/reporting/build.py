@@ -306,7 +306,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     known_prices = [(str(each.attempt.profile), each.columns.get("price_per_hour")) for each in grid_records]
     prices = {device: price for device, price in known_prices if price is not None}
     results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
-    results = replace(results, findings=diagnose_all(runs, ()))
+    results = replace(results, findings=diagnose_all(runs, ()), file=redact(source))
     shown_results = in_fractions(results)
     facts = [*_in_percent(results, shown_results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(

@@ -213,7 +213,10 @@ def test_runs_that_tell_their_device_alone_are_compared_and_have_their_target(tm
 
 def test_runs_without_a_device_are_not_on_one_called_none(tmp_path):
     told = verdict(tmp_path, "trial,epoch,train_s,batch_size\na,1,5,32\na,2,4,32\nb,1,3,64\nb,2,2.5,64\n")
-    assert told == ["Fastest of 2 cells: b64 at 2.50 s/epoch; slowest: b32 at 4.00."]
+    assert told == [
+        "Fastest of 2 cells: b64 at 2.50 s/epoch; slowest: b32 at 4.00.",
+        f'No baseline, so no speed-up: run "raybench report {tmp_path}/mine.csv --baseline batch_size=32".',
+    ]
 
 
 def test_workloads_are_never_compared_with_each_other(tmp_path):
