@@ -16,7 +16,7 @@ from typing import Any
 from raybench.analysis.diagnostics.diagnose import Finding, finding_codes, findings
 from raybench.analysis.diagnostics.finding import is_caution
 from raybench.checks.roofline.judge import roofline
-from raybench.core.identity import SMOKE, is_smoke
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results import timing
@@ -105,6 +105,11 @@ says how fast or how well anything learns. The parameters `smoke.*` of a run say
 
 """
 
+INLINE_NOTE = """**Trials of `--inline`**: they ran in the command's own process, so their times are not results of \
+the grid {grid}.
+
+"""
+
 VIEW = "raybench"
 SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
 VIEW_NAME = "Times and accuracy"
@@ -136,9 +141,12 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
         "columnWidths": widths,
     }
     view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    smoke = SMOKE_NOTE.format(grid=grid.removesuffix(SMOKE)) if is_smoke(grid) else ""
+    full = grid.removesuffix(SMOKE).removesuffix(INLINE)
+    notes = (SMOKE_NOTE.format(grid=full) if is_smoke(grid) else "") + (
+        INLINE_NOTE.format(grid=full) if is_inline(grid) else ""
+    )
     return smoke_tags(grid) | {
-        DESCRIPTION: smoke + NOTE.format(grid=grid, metrics=_metric_lines()),
+        DESCRIPTION: notes + NOTE.format(grid=grid, metrics=_metric_lines()),
         "mlflow.experimentKind": "custom_model_development",
         SAVED_VIEW: json.dumps(view),
     }

@@ -1,4 +1,4 @@
-"""`raybench grid --inline`, from the file to what a person reads."""
+"""`raybench grid`, from the file to what a person reads."""
 
 import json
 import re
@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from support import ROOT, WORKLOADS
+
+from raybench import load
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 TROUBLES = WORKLOADS / "troubles.py"
 SECRET = "s3cret-w0rd"
@@ -39,7 +43,7 @@ def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, gri
     file = ROOT / "grids" / "cifar_tpu_vs_gpu.yaml"
     without_cpu = ("--set", "include=[]")
     ended = grid(file, *without_cpu)
-    plan = raybench("plan", file, "--inline", *without_cpu)
+    plan = raybench("plan", file, *without_cpu)
     assert (ended.status, plan.status) == (3, 0)
     for page in (ended.out, plan.out):
         assert page.count("no CUDA GPU") == page.count("no TPU") == 1
@@ -53,7 +57,7 @@ def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, gri
 @pytest.mark.usefixtures("store")
 def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     """Checks, MLflow and figures included."""
-    first = raybench("grid", digits, "--inline")
+    first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
     assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
     assert "Starting MLflow and PyTorch …" in first.lines
@@ -66,15 +70,30 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     assert table(first).count("  1/1  ") == 2
     report = Path("raybench-results") / "digits" / "report.html"
     assert first.lines[-2:] == [f"Report  {report}", "MLflow  raybench ui"]
-    again = raybench("grid", digits, "--inline")
+    again = raybench("grid", digits)
     assert (again.status, again.err) == (0, "")
     assert table(again) == table(first)
     assert again.lines[-3] == "Nothing was left to run; --rerun runs trials again."
     assert not any(line.startswith(("started", "completed")) for line in again.lines)
-    more = raybench("grid", digits, "--inline", "--set", "axes.batch_size=[32,64,128]", "--timing")
+    more = raybench("grid", digits, "--set", "axes.batch_size=[32,64,128]", "--timing")
     assert more.lines[0].startswith("digits  3 cells x 1 repeat = 3 trials, 2 done before  ·  cpu: ")
     assert any(line.startswith("This command took ") for line in more.lines[-6:])
     assert more.lines[-1].endswith("%  report, MLflow, shutdown of Ray")
+
+
+def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
+    grid(digits)
+    said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
+    assert said.lines[0].startswith("digits~inline  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+    hint = "raybench report raybench-results/digits~inline"
+    assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
+    assert "2 done" in raybench("plan", digits, "--inline").lines[0]
+    inline = raybench("report", digits, "--inline")
+    assert inline.status == 0 and inline.lines == raybench("report", "digits~inline").lines
+    smoke = raybench("plan", digits, "--inline", "--smoke")
+    assert smoke.lines[0].startswith("digits~inline~smoke on this machine: ")
+    journals = [load(f"raybench-results/{name}").trials for name in ("digits", "digits~inline")]
+    assert [len(trials) for trials in journals] == [2, 2], "neither enters the other's report or estimates"
 
 
 def test_what_no_machine_here_can_run(grid, digits):
@@ -144,7 +163,7 @@ def test_where_to_look_at_the_runs_is_said_where_ui_would_not_find_it(
     raybench, digits, tmp_path, monkeypatch, migrated_database
 ):
     def said(*options):
-        return raybench("grid", digits, "--inline", "--no-checks", *options)
+        return raybench("grid", digits, "--no-checks", *options)
 
     (tmp_path / "my results").mkdir()
     shutil.copy(migrated_database, tmp_path / "my results" / "mlflow.db")
@@ -175,7 +194,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
         monkeypatch.setenv("MLFLOW_TRACKING_URI", DEAD)
     else:
         digits.write_text(digits.read_text() + f"tracking_uri: {DEAD}\n")
-    said = raybench("grid", digits, "--inline", "--no-checks", *options)
+    said = raybench("grid", digits, "--no-checks", *options)
     assert said.status == 0
     assert table(said).count("  1/1  ") == 2
     assert any(line.startswith("warning: MLflow store http://***@127.0.0.1:9: ") for line in said.lines)
