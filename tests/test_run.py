@@ -126,7 +126,7 @@ def test_one_thread_on_several_cores_is_said_in_the_report_and_on_the_run(whole)
     for row in outcome.rows:
         (found,) = (finding for told in row.findings.values() for finding in told if finding.code == "few_threads")
         assert found.says == says
-    (note,) = (caveat for caveat in outcome.report.caveats if "few threads" in caveat.says)
+    (note,) = (remark for remark in outcome.report.remarks if "few threads" in remark.says)
     assert note.kind == "note" and says in note.says, "nothing is compared: it turns no verdict"
     (execution,) = (outcome.folder / "executions").iterdir()
     for row in json.loads((execution / "comparison.json").read_text()):

@@ -234,7 +234,7 @@ class SmokeRunFact(Fact):
 
 
 @dataclass(frozen=True)
-class SmokeCaveatFact(Fact):
+class SmokeCautionFact(Fact):
     """The numbers of a smoke run are not results."""
 
 
@@ -261,7 +261,7 @@ def summarize(
     """
     if results.smoke:
         completed_cells = sum(bool(results.completed(cell)) for cell in results.cells)
-        return [[SmokeRunFact(completed_cells, len(results.cells))], [SmokeCaveatFact()]]
+        return [[SmokeRunFact(completed_cells, len(results.cells))], [SmokeCautionFact()]]
     examples = next((each.examples for each in pairs if each.examples), None)
     contrasts = Contrasts(results, [pair.other for pair in pairs], examples)
     between_devices = ranking and (set(PLACE) & set(results.compared_with) or not results.compared_with)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
-from raybench.cli.report_view import show_caveats, show_table, show_verdict
+from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
@@ -40,7 +40,7 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     show_verdict(outcome.report, console)
     console.print()
     show_table(outcome.report, console)
-    show_caveats(outcome.report, console)
+    show_remarks(outcome.report, console)
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]

@@ -1,4 +1,4 @@
-"""The report in the terminal: the answer, a table, and the caveats that could change the answer."""
+"""The report in the terminal: the answer, a table, and the remarks that could change the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from raybench.analysis.summary import BestToTargetFact, NoBaselineFact
 from raybench.cli.console import page
 from raybench.reporting.comparison_table import (
-    CAVEATS,
+    CAUTIONS,
     cell_columns,
     fitting,
     notes,
@@ -103,19 +103,19 @@ def table(section: ReportTable) -> Table:
     return view
 
 
-def show_caveats(report: Report, console: Console, full: bool = False) -> None:
-    """Print the caveats that could change the answer; in full, the others too."""
-    shown = [caveat for caveat in report.caveats if full or caveat.kind != NOTE]
+def show_remarks(report: Report, console: Console, full: bool = False) -> None:
+    """Print the remarks that could change the answer; in full, the others too."""
+    shown = [remark for remark in report.remarks if full or remark.kind != NOTE]
     results = report.results
     columns = cell_columns(results.rows, results.metric_label) if full or not report.ranking else []
-    has_marks = any(column.head == CAVEATS for column in fitting(columns, console.width))
+    has_marks = any(column.head == CAUTIONS for column in fitting(columns, console.width))
     if shown:
         console.print()
-    for caveat in shown:
-        head = {NOTE: "Note", "smoke": "Smoke run"}.get(caveat.kind, "Caution")
-        head += f" {caveat.mark}" if caveat.mark and has_marks else ""
-        style = "dim" if caveat.kind == NOTE else "yellow"
-        console.print(f"{head}: {caveat.says} {caveat.remedy}".rstrip(), style=style)
+    for remark in shown:
+        head = {NOTE: "Note", "smoke": "Smoke run"}.get(remark.kind, "Caution")
+        head += f" {remark.mark}" if remark.mark and has_marks else ""
+        style = "dim" if remark.kind == NOTE else "yellow"
+        console.print(f"{head}: {remark.says} {remark.remedy}".rstrip(), style=style)
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
@@ -126,7 +126,7 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     show_table(report, console)
     if full:
         _show_details(report, console)
-    show_caveats(report, console, full)
+    show_remarks(report, console, full)
     troubles = report.troubles if full else report.troubles[:MOST]
     if troubles:
         console.print()

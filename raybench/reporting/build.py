@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.events import now

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.caveats import FindingFact, finding_facts
 from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.ranking import RankedDevice
+from raybench.analysis.remarks import FindingFact, finding_facts
 from raybench.core.settings import label
 from raybench.core.text import printable
 from raybench.planning.plan import format_value
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 NOTHING = "–"
 WARMUP_MARK = "*"
 
-CAVEATS = "caveats"
+CAUTIONS = "cautions"
 """Heading of the column with the letters of findings."""
 
 GAP = 2
 """Number of spaces between columns."""
 
 WIDE = 100
-"""Width from which on columns are shown that explain the others: minimum and maximum, utilization, caveats."""
+"""Width from which on columns are shown that explain the others: minimum and maximum, utilization, cautions."""
 
 KEY, USEFUL, EXTRA, DETAIL = 3, 2, 1, 0
 """Importance of a column: if a table does not fit, the least important columns are left out first, never the key."""
@@ -80,7 +80,7 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             TableColumn("price/run", [_price(row.total_price) for row in rows], EXTRA),
             TableColumn("price/epoch", [_price(row.epoch_price) for row in rows], DETAIL),
             TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
-            TableColumn(CAVEATS, [_marks(row, findings) for row in rows], DETAIL, right=False),
+            TableColumn(CAUTIONS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]
     )
 
@@ -277,7 +277,7 @@ def _speedup(row: Row) -> str:
 
 def _marks(row: Row, findings: Sequence[FindingFact]) -> str:
     """Return the letters of a cell's findings that could reverse a verdict."""
-    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.caveats) or NOTHING
+    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.cautions) or NOTHING
 
 
 def _price(price: Any) -> str:

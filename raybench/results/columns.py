@@ -208,7 +208,7 @@ CELLS = (
     Column("bottleneck", TEXT, "", "what limits most of its runs: compute, memory, input or overhead"),
     Column("epoch_price", NUMBER, "currency", "price of a steady epoch, in the grid's currency"),
     Column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
-    Column("caveats", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
+    Column("cautions", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
 )
 """Columns of the table of cells. The axes of the grid have columns by their own names, after these."""
 
@@ -222,6 +222,6 @@ COMPARISON = (
     Column("baseline_runs", WHOLE, "runs", "completed runs of the baseline"),
     Column("paired", YES_NO, "", "whether the interval compares runs repeat by repeat"),
     Column("per_example", YES_NO, "", "whether the ratio is of examples per second, as epochs differ in size"),
-    Column("caveats", TEXT, "", "codes of findings that could reverse the comparison, separated by commas"),
+    Column("cautions", TEXT, "", "codes of findings that could reverse the comparison, separated by commas"),
 )
 """Columns of a comparison. The axes of the grid have columns by their own names, after these."""

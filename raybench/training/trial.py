@@ -92,7 +92,7 @@ class Recorder(Protocol):
         """Record metrics that were logged after the last epoch."""
 
     def warn(self, message: str) -> None:
-        """Record a caveat."""
+        """Record a warning."""
 
 
 class Trial:

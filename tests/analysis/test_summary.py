@@ -14,7 +14,7 @@ from raybench.analysis.summary import (
     NoVerdictFact,
     OverallAccuracyFact,
     OverallSpeedupFact,
-    SmokeCaveatFact,
+    SmokeCautionFact,
     SmokeRunFact,
     TargetSummaryFact,
 )
@@ -152,8 +152,8 @@ def test_trials_that_did_not_complete_are_one_caution():
     lost = {("gpu", batch, 5e-4, repeat): "lost" for batch in (64, 128, 256, 512) for repeat in range(3)}
     lost[("cpu", 64, 5e-4, 0)] = "oom"
     report = make_report(made_up(("cpu", "gpu"), (64, 128, 256, 512), ends=lost))
-    (caveat,) = [caveat for caveat in report.caveats if "did not complete" in caveat.says]
-    assert caveat.says == (
+    (remark,) = [remark for remark in report.remarks if "did not complete" in remark.says]
+    assert remark.says == (
         "13 of 24 trials did not complete: 1 ran out of memory, 12 were lost with the machine. "
         "The results are those of the 11 that completed."
     )
@@ -163,5 +163,5 @@ def test_a_smoke_run_has_no_other_fact():
     report = make_report(
         replace(made_up(ends={("gpu", 256, 5e-4, n): "failed" for n in range(3)}), name="made_up~smoke")
     )
-    assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCaveatFact()]]
+    assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCautionFact()]]
     assert report.comparisons == []

@@ -122,7 +122,7 @@ def test_what_is_not_known_has_no_value(golden):
     assert not row["channels_last"], "a setting that came later has the value that cells without it always had"
 
 
-def test_the_caveats_of_a_run(golden_events):
+def test_the_findings_of_a_run(golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
     assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
     assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"
