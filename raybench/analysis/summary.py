@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from raybench.analysis.comparison import baseline_indices
@@ -12,6 +12,7 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.pairs import CellSummary, Comparison
 from raybench.analysis.ranking import RankedDevice, time_to_target_ratio, times_ratio
+from raybench.analysis.remarks import finding_facts
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
 from raybench.analysis.statistics.time_to_target import compare_targets, expected
@@ -50,6 +51,7 @@ class OverallSpeedupFact(Fact):
         equal_settings: whether devices are compared at several settings, which are not the best of each.
         per_example: whether it is the ratio of examples per second, because epochs differ in size.
         from_warmup: whether times of warm-up epochs are included.
+        cautions: the letters of cautions that could change it, empty for a caution without a letter.
         margin: the equivalence margin of the ratio.
     """
 
@@ -69,6 +71,7 @@ class OverallSpeedupFact(Fact):
     equal_settings: bool = False
     per_example: bool = False
     from_warmup: bool = False
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class BestSpeedupFact(Fact):
 
     Attributes:
         low, high: the 95% interval, corrected for the selection of both cells; None with one run each.
+        cautions: the letters of cautions that could change it, empty for a caution without a letter.
     """
 
     margin: ClassVar[float] = ALIKE - 1
@@ -87,6 +91,7 @@ class BestSpeedupFact(Fact):
     low: float | None
     high: float | None
     outcome: Outcome
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -272,7 +277,23 @@ def summarize(
         facts = _settings(results, pairs, contrasts)
     else:
         facts = _without_comparison(results, pairs)
-    return [[fact] for fact in facts[:FEW]] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
+    facts = [_with_cautions(fact, results, pairs) for fact in facts[:FEW]]
+    return [[fact] for fact in facts] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
+
+
+def _with_cautions(fact: Fact, results: GridResults, pairs: Sequence[Comparison]) -> Fact:
+    """Return a fact about speed with the cautions on its comparison; any other fact unchanged."""
+    if not isinstance(fact, OverallSpeedupFact | BestSpeedupFact):
+        return fact
+    compared = [
+        (pair, pair.baseline)
+        for pair in pairs
+        if pair.baseline and pair.speedup and {pair.other.name, pair.baseline.name} == {fact.other, fact.baseline}
+    ]
+    codes = {code for pair, baseline in compared for code in pair.other.cautions | baseline.cautions}
+    marks = [each.mark for each in finding_facts(results.rows) if each.mark and each.code in codes]
+    others = [""] if any(pair.differences for pair, _ in compared) else []
+    return replace(fact, cautions=(*marks, *others))
 
 
 def _devices(

@@ -178,6 +178,7 @@ class AccuracyFact(Fact):
         points: the other's minus the baseline's.
         low, high: the 95% interval of `points`; None with one run.
         epochs: number of epochs; None if runs differ in it.
+        setting: the values that both sides share.
         margin: the equivalence margin in points.
         synthetic_data: whether the data are generated in place of a real data set.
     """
@@ -193,6 +194,7 @@ class AccuracyFact(Fact):
     high: float | None
     outcome: Outcome
     epochs: float | None
+    setting: str
     samples: Samples
     synthetic_data: bool = False
 
@@ -419,6 +421,7 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
         high=gap.high,
         outcome=outcome(gap.differs, gap.points > 0, gap.alike),
         epochs=next(iter(epochs)) if len(epochs) == 1 else None,
+        setting=pair.setting,
         samples=Samples(len(other.accuracies), len(baseline.accuracies)),
         synthetic_data=other.synthetic_data or baseline.synthetic_data,
     )

@@ -109,11 +109,12 @@ def show_remarks(report: Report, console: Console, full: bool = False) -> None:
     results = report.results
     columns = cell_columns(results.rows, results.metric_label) if full or not report.ranking else []
     has_marks = any(column.head == CAUTIONS for column in fitting(columns, console.width))
+    cited = {mark for paragraph in report.verdict for fact in paragraph for mark in getattr(fact, "cautions", ())}
     if shown:
         console.print()
     for remark in shown:
         head = {NOTE: "Note", "smoke": "Smoke run"}.get(remark.kind, "Caution")
-        head += f" {remark.mark}" if remark.mark and has_marks else ""
+        head += f" {remark.mark}" if remark.mark and (has_marks or remark.mark in cited) else ""
         style = "dim" if remark.kind == NOTE else "yellow"
         console.print(f"{head}: {remark.says} {remark.remedy}".rstrip(), style=style)
 

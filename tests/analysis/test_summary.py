@@ -165,3 +165,15 @@ def test_a_smoke_run_has_no_other_fact():
     )
     assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCautionFact()]]
     assert report.comparisons == []
+
+
+def test_an_answer_names_the_cautions_that_could_change_it():
+    grid = Grid(baseline={"device": "cpu"})
+    for device, seconds, precision in (("cpu", 4.0, "fp32"), ("gpu", 2.0, "bf16")):
+        grid.add(device, [seconds * factor for factor in (1.0, 1.01, 1.02)], precision=precision)
+    fact = of(grid.report(), OverallSpeedupFact)
+    assert fact.cautions == ("",) and plain(fact).endswith(", see caution).")
+    several = replace(fact, cautions=("a", "c"))
+    assert plain(several).endswith(", see cautions a and c).")
+    range_of_both = replace(several, depends_on=("batch_size",), least=1.5, most=2.0)
+    assert plain(range_of_both).endswith("depending on batch (see cautions a and c).")

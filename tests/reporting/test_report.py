@@ -276,15 +276,20 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
     assert words in printed(full=True) and "cores were taken" not in printed(full=False)
 
 
-def test_a_caution_has_its_letter_if_the_table_shows_letters():
-    results = made_up(("cpu",), (256, 512))
+def test_a_caution_has_its_letter_if_the_table_shows_letters_or_the_answer_names_it():
+    results = made_up(("cpu",), (256, 512, 1024))
     busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
-    own = {run.key: (busy,) for run in results.completed(results.cells[0])}
-    report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
-    for width, head in ((80, "Caution: busy host in 3 runs"), (200, "Caution a: busy host in 3 runs")):
-        terminal = io.StringIO()
-        show_report(report, Console(file=terminal, width=width, color_system=None))
-        assert head in terminal.getvalue() and ("cautions" in terminal.getvalue()) == (width > 80)
+    for number, named in ((0, True), (1, False)):  # the baseline, and a batch that is not the fastest
+        own = {run.key: (busy,) for run in results.completed(results.cells[number])}
+        report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
+        for width in (80, 200):
+            terminal = io.StringIO()
+            show_report(report, Console(file=terminal, width=width, color_system=None))
+            text = terminal.getvalue()
+            assert ("  cautions" in text) == (width > 80)
+            assert (", see caution a)." in " ".join(text.split())) == named
+            letter = " a" if named or width > 80 else ""
+            assert f"Caution{letter}: busy host in 3 runs" in text
 
 
 def test_a_warning_that_repeats_a_finding_can_be_removed():
@@ -305,7 +310,7 @@ def test_a_screen_has_what_could_change_the_answer():
     terminal = io.StringIO()
     show_report(report, Console(file=terminal, width=200, color_system=None))
     says = "busy host in 6 runs: others kept a core busy; this may have made the time up to 10.0x as long. Stop them."
-    assert f"Caution: {says}" in terminal.getvalue()
+    assert f"Caution a: {says}" in terminal.getvalue()
 
 
 def test_one_machine_on_each_side_is_said_to_be_one_of_its_model():
