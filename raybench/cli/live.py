@@ -166,6 +166,7 @@ class Display:
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, WorkItem] = {}
         self._estimator = Estimator()
+        self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
         self._last_line = 0.0
@@ -326,8 +327,12 @@ class Display:
         if error:
             place = f"  ({error['where']})" if error.get("where") else ""
             lines.append(f"  {trouble(event['status'], error)}{place}")
-        folder = attempt_folder(self._history.folder, trial, event["attempt"])
-        lines += [f"  {line}" for line in evidence(folder)]
+        if error and lines[1] in self._errors:
+            lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
+        else:
+            self._errors.update(lines[1:])
+            folder = attempt_folder(self._history.folder, trial, event["attempt"])
+            lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 
     def _line(self, text: str) -> None:

@@ -18,7 +18,7 @@ from raybench.reporting.comparison_table import (
     shown_rows,
     skip_notes,
 )
-from raybench.reporting.report import NOTE, Report
+from raybench.reporting.report import NOTE, Report, grouped_troubles
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from raybench.reporting.tables import ReportTable
 
 MOST = 12
-"""Maximum number of incomplete trials on the screen; the page shows all."""
+"""Maximum number of kinds of incomplete trials on the screen; the page shows all."""
 
 ANSWER_LINES = 3
 """Maximum number of lines of the answer; facts that do not fit are on the page."""
@@ -128,12 +128,12 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     if full:
         _show_details(report, console)
     show_remarks(report, console, full)
-    troubles = report.troubles if full else report.troubles[:MOST]
-    if troubles:
+    groups = grouped_troubles(report.troubles)
+    if groups:
         console.print()
-    for trouble in troubles:
-        error = f": {trouble['error']}" if trouble["error"] else ""
-        console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)
+    for trouble in groups if full else groups[:MOST]:
+        line = " ".join(render_phrase("trouble", trouble).split())
+        console.print(f"{trouble['status']:<9} {line}", soft_wrap=True, markup=False)
 
 
 def _show_details(report: Report, console: Console) -> None:

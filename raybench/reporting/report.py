@@ -97,7 +97,7 @@ class Report:
         deciding: effects on accuracy: of the device, a setting or noise; empty if they cannot be determined.
         sections: tables of evidence.
         remarks: those that affect verdicts first.
-        troubles: trials that did not complete: label, status, error in one line.
+        troubles: trials that did not complete: label, status, error in one line, phase and line of code.
         machines: the hardware: a record for each kind of device on each host.
         versions: versions by program, the most frequent first.
     """
@@ -207,7 +207,19 @@ def _trouble(run: Attempt) -> Record:
     lines = str(error.get("message") or "").strip().splitlines()
     words = memory.format_bytes(error) if run.status == TrialStatus.OOM else ""
     words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
-    return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
+    known = {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
+    return known | {"where": error.get("where")}
+
+
+def grouped_troubles(troubles: Sequence[Record]) -> list[Record]:
+    """Return one record for all trials with the same end and error: `trial` names the first, `more` counts the others.
+
+    The most frequent comes first.
+    """
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for each in troubles:
+        groups.setdefault((each["status"], each["error"], each["where"]), []).append(each)
+    return [{**group[0], "more": len(group) - 1} for group in sorted(groups.values(), key=len, reverse=True)]
 
 
 def _machines(runs: Sequence[Attempt]) -> list[Record]:

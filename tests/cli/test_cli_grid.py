@@ -128,7 +128,10 @@ def test_a_trial_that_raises_is_told_with_the_line_of_the_persons_own_file(grid,
     assert said.lines[told + 1] == f"  KeyError: 'no such thing' ({tmp_path}/lab/mine.py:{line})"
     assert said.lines[told + 2] == f"  Details: {(trial / 'attempt-1').relative_to(tmp_path)}/error.txt"
     assert "Traceback" in (trial / "attempt-1" / "error.txt").read_text()
-    assert said.lines[-1] == "After fixing the cause, run the same command with --retry failed."
+    assert said.lines[-2:] == [
+        "After an edit of your code, run the same command: all its cells are new and run again.",
+        "After fixing another cause, add --retry failed.",
+    ]
     assert grid(troubled("raising")).status == 1, "what failed stays failed"
     again = grid(troubled("raising"), "--retry", "failed")
     assert again.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ")
@@ -151,9 +154,33 @@ def test_results_that_are_no_fault(grid, troubled):
         assert f"Trial {words}: {attribute} cpu torch b16 wd0 r0" in said.lines
 
 
-def test_more_troubles_than_anybody_reads_are_counted(grid, troubled):
+def test_trials_with_the_same_error_are_one_message_with_their_number(raybench, grid, troubled, tmp_path):
     said = grid(troubled("raising"), "--repeats", 7)
-    assert sum("  KeyError: 'no such thing' (" in line for line in said.lines) == 5
+    assert sum("KeyError: 'no such thing'" in line for line in said.lines) == 2, "the first one, and at the end"
+    assert sum(": the same error" in line for line in said.lines) == 6
+    assert "7 trials failed: raising cpu torch b16 wd0 r0 and 6 others" in said.lines
+    report = raybench("report", "bad")
+    (line,) = [line for line in report.lines if line.startswith("failed ")]
+    assert line.startswith("failed    raising cpu torch b16 wd0 r0 and 6 others: KeyError: 'no such thing' (")
+    assert ".py:" in line
+    raybench("report", "bad", "--html", tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text()
+    assert page.count("no such thing") == 1 and "and 6 others" in page
+
+
+def test_an_edit_of_the_code_makes_new_cells(grid, troubled, tmp_path):
+    """The advice after a failure: without --retry."""
+    file = troubled("raising")
+    grid(file)
+    source = (tmp_path / "lab" / "mine.py").read_text()
+    (tmp_path / "lab" / "mine.py").write_text(source.replace("no such thing", "something else"))
+    said = grid(file)
+    assert said.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ") and "something else" in said.out
+
+
+def test_more_kinds_of_troubles_than_anybody_reads_are_counted(grid, troubled, monkeypatch):
+    monkeypatch.setattr("raybench.cli.end_view.MOST", 0)
+    said = grid(troubled("raising"), "--repeats", 2)
     assert any(line.startswith("… and 2 more; see ") for line in said.lines)
 
 

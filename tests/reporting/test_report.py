@@ -278,7 +278,7 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
 
 def test_a_caution_has_its_letter_if_the_table_shows_letters_or_the_answer_names_it():
     results = made_up(("cpu",), (256, 512, 1024))
-    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0, too_short=9.0)
     for number, named in ((0, True), (1, False)):  # the baseline, and a batch that is not the fastest
         own = {run.key: (busy,) for run in results.completed(results.cells[number])}
         report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
