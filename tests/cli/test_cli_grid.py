@@ -158,11 +158,10 @@ def test_trials_with_the_same_error_are_one_message_with_their_number(raybench, 
     said = grid(troubled("raising"), "--repeats", 7)
     assert sum("KeyError: 'no such thing'" in line for line in said.lines) == 2, "the first one, and at the end"
     assert sum(": the same error" in line for line in said.lines) == 6
-    assert "7 trials failed: raising cpu torch b16 wd0 r0 and 6 others" in said.lines
+    assert any(re.fullmatch(r"7 trials failed: .*\br0\b.* and 6 others", line) for line in said.lines)
     report = raybench("report", "bad")
     (line,) = [line for line in report.lines if line.startswith("failed ")]
-    assert line.startswith("failed    raising cpu torch b16 wd0 r0 and 6 others: KeyError: 'no such thing' (")
-    assert ".py:" in line
+    assert " and 6 others: KeyError: 'no such thing' (" in line and "mine.py:" in line
     raybench("report", "bad", "--html", tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     assert page.count("no such thing") == 1 and "and 6 others" in page
