@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.summary import BestToTargetFact, NoBaselineFact
 from raybench.cli.console import page
+from raybench.cli.tables import fitted_table
 from raybench.reporting.comparison_table import (
     CAUTIONS,
+    EXTRA,
+    KEY,
+    TableColumn,
     cell_columns,
     fitting,
     notes,
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from raybench.analysis.fact import Fact
@@ -86,21 +89,17 @@ def show_sections(sections: Iterable[ReportTable], console: Console) -> None:
     for section in sections:
         console.print()
         console.print(f"{section.title}. {section.says}")
-        console.print(table(section))
+        console.print(fitted_table(section_columns(section), console.width))
 
 
-def table(section: ReportTable) -> Table:
-    """A table of evidence for the terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in section.shown:
-        view.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
-    for record in section.records:
-        view.add_row(*(Text(text) for _, text in section.cells(record)))
-    return view
+def section_columns(section: ReportTable) -> list[TableColumn]:
+    """The columns of a table of evidence as texts."""
+    rows = [[text for _, text in section.cells(record)] for record in section.records]
+    importances = [EXTRA if column.extra else KEY for column in section.shown]
+    return [
+        TableColumn(column.head, cells, importance, column.right)
+        for column, cells, importance in zip(section.shown, zip(*rows, strict=True), importances, strict=True)
+    ]
 
 
 def show_remarks(report: Report, console: Console, full: bool = False) -> None:
