@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,9 @@ def first_line(error: Mapping[str, Any]) -> str:
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+
+
+STOPPING = "Stopping: ending the running trials, then writing the report. Finished trials are kept."
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -231,6 +235,13 @@ class Display:
         if self._live and not words:
             self._live.stop()
             self._live = None
+
+    def stopping(self) -> None:
+        """Print at once what follows Ctrl-C, since ending the trials and Ray takes seconds."""
+        try:
+            print_text(self._console, STOPPING)
+        except RuntimeError:  # the signal arrived while this thread was writing to the terminal
+            os.write(2, f"\n{STOPPING}\n".encode())
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""

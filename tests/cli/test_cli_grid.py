@@ -1,9 +1,12 @@
 """`raybench grid`, from the file to what a person reads."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 from support import ROOT, WORKLOADS
 
 from raybench import load
+from raybench.cli.live import STOPPING
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -236,6 +240,26 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
     assert runs == [("FINISHED", 3)], "two trials and the execution of the grid"
     kept = Path("raybench-results").rglob("*")
     assert not [path for path in kept if path.is_file() and SECRET.encode() in path.read_bytes()], "nor on disk"
+
+
+def test_ctrl_c_is_answered_at_once(grid, digits, monkeypatch):
+    from raybench.execution import inline
+
+    order = []
+    monkeypatch.setattr("raybench.cli.live.print_text", lambda console, text, **_: order.append(text))
+
+    def stopped(job, sink):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        finally:
+            order.append("the executor has ended")
+
+    monkeypatch.setattr(inline, "record", stopped)
+    before = signal.getsignal(signal.SIGINT)
+    assert grid(digits).status == 130
+    assert signal.getsignal(signal.SIGINT) == before
+    assert order[-2:] == [STOPPING, "the executor has ended"]
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(grid, digits, monkeypatch):
