@@ -27,7 +27,7 @@ from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
-from raybench.execution.base import Executor
+from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener, RecordingListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
@@ -242,7 +242,8 @@ class _Session:
             is_local = not any(node.address for node in self._plan.nodes)
 
             def tell(message: str) -> None:
-                self._warnings.append(message)
+                if not isinstance(message, TemporaryMessage):
+                    self._warnings.append(message)
                 view.warn(message)
 
             load = executor.host_load()  # before raybench starts processes of its own

@@ -142,11 +142,13 @@ class TargetSummaryFact(Fact):
 
     Attributes:
         selected: whether a side has several settings to select from.
+        not_counted: number of planned runs without a result, such as failed ones.
     """
 
     target: Target
     sides: tuple[TargetSide, ...]
     selected: bool
+    not_counted: int = 0
 
     @property
     def all_reached(self) -> bool:
@@ -435,7 +437,9 @@ def _target(
             successes, tries = sum(each.successes for each in estimates), sum(each.tries for each in estimates)
             target_sides.append(TargetSide(name, min(seconds, default=None), successes, tries))
     several = any(len(own_numbers) > 1 for own_numbers in numbers.values())
-    return TargetSummaryFact(target, tuple(target_sides), several) if target_sides else None
+    planned = sum(sides[number].counts.planned for own_numbers in numbers.values() for number in own_numbers)
+    not_counted = max(0, planned - sum(side.tries for side in target_sides))
+    return TargetSummaryFact(target, tuple(target_sides), several, not_counted) if target_sides else None
 
 
 def _best_to_target(

@@ -26,7 +26,7 @@ from raybench.reporting.report import NOTE, Report, grouped_troubles
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from rich.console import Console
     from rich.text import Text
@@ -141,7 +141,8 @@ def _show_details(report: Report, console: Console) -> None:
     if report.ranking:
         console.print()
         console.print(render(cell_columns(results.rows, results.metric_label), console.width))
-    for note in notes(results.rows, caption(report)):
+    heads = [each.head for each in fitting(cell_columns(results.rows, results.metric_label), console.width)]
+    for note in notes(results.rows, caption(report, heads), heads):
         console.print(note, style="dim")
     show_sections(report.sections, console)
     if report.deciding:
@@ -156,9 +157,9 @@ def _show_details(report: Report, console: Console) -> None:
             console.print(worded(fact))
 
 
-def caption(report: Report) -> str:
-    """The caption of the table, which explains its numbers."""
-    return " ".join(render_phrase("caption", report.results).split())
+def caption(report: Report, heads: Collection[str] | None = None) -> str:
+    """The caption of the table, which explains its numbers; `heads` are the shown columns, by default all."""
+    return " ".join(render_phrase("caption", report.results, heads).split())
 
 
 def worded(fact: Fact) -> Text:

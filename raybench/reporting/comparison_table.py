@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -137,8 +137,14 @@ def skip_notes(rows: Sequence[Row]) -> list[str]:
     return [f"{count} cell{'s' if count > 1 else ''} skipped: {reason}" for reason, count in skips.items()]
 
 
-def notes(rows: Sequence[Row], caption: str = "") -> list[str]:
-    """Return the legend of the table of all cells: constant axes, columns, marks and findings."""
+def notes(rows: Sequence[Row], caption: str = "", heads: Collection[str] | None = None) -> list[str]:
+    """Return the legend of the table of all cells: constant axes, columns, marks and findings.
+
+    Args:
+        rows: the cells.
+        caption: the explanation of the main columns.
+        heads: headings of the shown columns; by default all.
+    """
     rows = shown_rows(rows)
     constant = [
         f"{label(axis)} {format_value(values[0])}"
@@ -146,7 +152,7 @@ def notes(rows: Sequence[Row], caption: str = "") -> list[str]:
         if _is_constant(values)
     ]
     # Notes in the template are separated by empty lines.
-    texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    texts = render_phrase("comparison_notes", rows, heads, of="tables.html.j2").strip().split("\n\n")
     runs = sum(row.runs for row in rows)
     findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
     lines = [f"All cells: {', '.join(constant)}" if constant else "", caption, *texts, *findings]
@@ -187,9 +193,11 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
 
     page = StringIO()
     console = Console(file=page, width=width, color_system=None, force_jupyter=False)
-    if columns := cell_columns(rows, metric):
+    columns = cell_columns(rows, metric)
+    if columns:
         console.print(render(columns, width))
-    for note in (*skip_notes(rows), *notes(rows, caption)):
+    heads = [column.head for column in fitting(columns, width)]
+    for note in (*skip_notes(rows), *notes(rows, caption, heads)):
         console.print(note, markup=False)
     lines = printable(page.getvalue()).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -5,6 +5,8 @@ import pytest
 from support.made_up_grids import made_up
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
+from raybench.analysis import summary
+from raybench.analysis.pairs import pairs
 from raybench.analysis.summary import (
     BestSpeedupFact,
     BestToTargetFact,
@@ -118,6 +120,16 @@ def test_settings_have_their_times_to_the_target():
     assert fact.low < fact.ratio < fact.high and fact.outcome == Outcome.HIGHER
     never = of(make_report(replace(report.results, target=Target("val/accuracy", 0.999))), TargetSummaryFact)
     assert [(side.successes, side.tries) for side in never.sides] == [(0, 3), (0, 3)]
+
+
+def test_every_run_reached_the_target_is_said_of_completed_runs_if_others_failed():
+    target = Target("val/accuracy", 0.5)
+    for ends, words in (({}, "Every run"), ({("gpu", 256, 5e-4, 0): "failed"}, "Every completed run")):
+        results = made_up(("cpu", "gpu"), ends=ends)
+        runs = {name: replace(run, target=target) for name, run in results.latest.items()}
+        sides = [pair.other for pair in pairs(results.cells, runs, results.compared_with)]
+        fact = summary._target(target, {"cpu": [0], "gpu": [1]}, sides)
+        assert plain(fact).startswith(f"{words} reached 50% accuracy: ") and fact.not_counted == len(ends)
 
 
 def test_best_settings_without_a_target():

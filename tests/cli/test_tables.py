@@ -60,4 +60,5 @@ def test_a_report_in_full_fits_80_columns(raybench, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     said = raybench("report", ROOT / "notebooks" / "recorded" / "quickstart" / "journal.jsonl", "--full")
     assert max(map(len, said.lines)) <= 80
+    assert "utilization" not in said.out and "minimum" not in said.out, "a legend explains shown columns only"
     assert any("0.402–1.22" in line and "above" in line for line in said.lines), "the row of a target in one piece"
