@@ -153,9 +153,9 @@ def cell_table(
 ) -> CellTable:
     """The table of some cells of a plan, as far as the width suffices.
 
-    Only axes on which the cells of the plan differ have a column. Axes that some cells lack, from `include`, share the column
-    "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for skipping and
-    the hardware's name, the other settings, and at last the axes with the fewest values.
+    Only axes on which the cells of the plan differ have a column. Axes that some cells lack, from `include`, share the
+    column "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for
+    skipping and the hardware's name, the other settings, and at last the axes with the fewest values.
     """
     titles, partial = _axes(plan.cells)
     names = list(titles)
