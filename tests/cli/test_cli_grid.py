@@ -64,7 +64,7 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
     assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
-    assert "Starting MLflow and PyTorch …" in first.lines
+    assert "Starting Ray, MLflow and PyTorch …" in first.lines
     assert any(re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s on cpu", line) for line in first.lines)
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
