@@ -72,10 +72,11 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._loop.end_epoch(more=False)
 
     def _save_state(self, path: Path) -> None:
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         self.model.save_weights(path / WEIGHTS)
 
     def _load_state(self, path: Path) -> None:
+        self.model.optimizer.build(self.model.trainable_variables)  # its variables are skipped if there are none yet
         self.model.load_weights(path / WEIGHTS)
 
 
