@@ -34,7 +34,7 @@ LOADED = {
     "torch": ["torch"],
     "transformers": ["torch", "transformers.trainer"],
     "lightning": ["torch", "lightning.pytorch"],
-    "jax": ["jax"],
+    "jax": [],  # it starts threads
 }
 
 

@@ -25,6 +25,12 @@ def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
     assert "examples" not in kept.epochs[0]
 
 
+def test_only_tensorflow_has_a_strategy():
+    trial, _, _ = make_trial(1)
+    with pytest.raises(RuntimeError, match=r"trial.strategy\(\) is for TensorFlow"):
+        trial.strategy()
+
+
 def test_steps_counts_steps_and_examples():
     trial, kept, _ = make_trial(2)
     for _ in trial.epochs():
