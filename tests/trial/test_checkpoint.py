@@ -24,9 +24,8 @@ FALLING = {"schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [2, 1],
 WITHOUT_DRAWS = {"model": {"dropout": 0.0}}
 PART = {
     "epochs": 5.5,
-    "augmentation": ["crop", {"flip": "alternating"}],
+    "augmentation": ["crop", "flip"],
     "label_smoothing": 0.1,
-    "test_time_augmentation": ["flip", {"shift": 1}],
 }
 EVERY = {
     "torch": {
@@ -34,10 +33,8 @@ EVERY = {
         "adamw": ADAM | FALLING,
         "streamed": {"input": "host", "steps_per_epoch": 5},
         "bf16": {"precision": "bf16"},
-        "slow": PART
+        "part": PART
         | {
-            "lookahead": {"every": 5, "decay": 0.8, "power": 1},
-            "parameter_groups": [{"match": "1.bias", "rate_factor": 4}, {"match": "0.*", "epochs": 2}],
             "precision": "bf16",
             "master_weights": False,
         },
