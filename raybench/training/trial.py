@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from raybench import datasets
 from raybench.core.job import Target
 from raybench.core.ledger import NANO
+from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.user_loop import OptimizerSettings, UserLoop
 from raybench.training.clock import TrainingClock
@@ -44,6 +46,8 @@ class TrialOptions:
         stop_at_target: whether training ends when it is reached.
         rank, world_size: of this process, among those that train the model together.
         data_dir: the folder of data sets.
+        dataset: the name of the data set, of a function that comes with raybench.
+        examples: the number of examples that are used of each of its splits; all of a split that is not in it.
         output_dir: a folder for the user's own files.
     """
 
@@ -57,6 +61,8 @@ class TrialOptions:
     seed: int = 0
     rank: int = 0
     world_size: int = 1
+    dataset: str | None = None
+    examples: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Recorder(Protocol):
         """Record metrics that were logged after the last epoch."""
 
     def warn(self, message: str) -> None:
-        """Record a caveat."""
+        """Record a warning."""
 
 
 class Trial:
@@ -135,6 +141,24 @@ class Trial:
         """A folder for files of your own; it is created when it is first asked for."""
         self._options.output_dir.mkdir(parents=True, exist_ok=True)
         return self._options.output_dir
+
+    def load(self, dataset: str) -> Data:
+        """Load one of raybench's data sets.
+
+        A function that comes with raybench gets as many examples as the grid says, or generated ones with
+        `--synthetic-data`.
+
+        Args:
+            dataset: its name.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+        data = datasets.get(self._options.dataset or dataset).load(self.data_dir)
+        counts = self._options.examples
+        return Data(
+            data.train.first(counts.get("train") or len(data.train)), data.val.first(counts.get("val") or len(data.val))
+        )
 
     # What the loop reports ------------------------------------------------------------------------------------------
 
