@@ -28,12 +28,14 @@ class Lose(TrainerCallback):
         lose(int(state.epoch))
 
 def train(trial, *, batch_size: int):
+    torch.manual_seed(0)
     data = [{"input_ids": torch.tensor([i % 50, 1]), "labels": i % 2} for i in range(16)]
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    sizes |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes))
     arguments = TrainingArguments(
         "own", per_device_train_batch_size=batch_size, seed=trial.seed, use_cpu=True, save_strategy="no",
-        logging_strategy="epoch", report_to="none",
+        logging_strategy="epoch", report_to="none", learning_rate=0.01,
     )
     trainer = Trainer(model, arguments, train_dataset=data, callbacks=[Lose()])
     attach(trial, trainer)
@@ -56,7 +58,7 @@ class Model(L.LightningModule):
         return loss
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), 0.1)
+        return torch.optim.SGD(self.parameters(), 0.001)
 
 def train(trial, *, batch_size: int):
     callback = TrialCallback(trial)
@@ -74,6 +76,7 @@ class Lose(keras.callbacks.Callback):
         lose(epoch)
 
 def train(trial, *, batch_size: int, epochs: int):
+    keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     callbacks = [TrialCallback(trial, examples_per_epoch=16), Lose()]
