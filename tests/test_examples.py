@@ -20,7 +20,7 @@ SMALL = {
     "lightning_module": MNIST,
     "pytorch_loop": ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.device=[two_cores]"],
     "sklearn_partial_fit": [*MNIST, "axes={}", "batch_size=64"],
-    "transformers_imdb": [*MNIST, "params.layers=1"],
+    "transformers_imdb": MNIST,
 }
 LIBRARIES = {
     "jax_loop": "jax",

@@ -60,13 +60,13 @@ def train(
     trial,  # raybench
     *,
     batch_size: int,
-    learning_rate: float = 1e-3,
+    learning_rate: float = 3e-3,
     weight_decay: float = 0.01,
     epochs: int = 3,
-    hidden: int = 64,
-    layers: int = 2,
+    hidden: int = 32,
+    layers: int = 1,
     words: int = 5000,
-    tokens: int = 128,
+    tokens: int = 64,
     train_examples: int = 25_000,
     val_examples: int = 25_000,
 ):
@@ -112,4 +112,4 @@ def train(
 
 
 if __name__ == "__main__":
-    train(raybench.current_trial(epochs=1), batch_size=32, train_examples=1000, val_examples=500)  # raybench
+    train(raybench.current_trial(epochs=1), batch_size=20, train_examples=2000, val_examples=500)  # raybench
