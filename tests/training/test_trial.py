@@ -326,3 +326,12 @@ def test_another_process_cannot_report():
             os._exit(7 if "another process" in str(error) else 1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_a_data_set_is_loaded_as_the_grid_says(tmp_path):
+    def trial(**options):
+        return Trial(TrialOptions(1, tmp_path, tmp_path, **options), Kept(), lambda: None)
+
+    assert len(trial().load("digits").train) == 1437
+    cut = trial(dataset="digits", examples={"train": 20, "val": None}).load("cifar10")
+    assert (len(cut.train), len(cut.val)) == (20, 360)

@@ -335,6 +335,7 @@ def test_training_is_repeatable_and_depends_on_the_seed(tmp_path) -> None:
         attempts = list(outcome.latest.values())
         assert [attempt.error for attempt in attempts] == [None, None]
         assert {attempt.cell.data.name for attempt in attempts} == {"cifar10-synthetic"}
+        assert [attempt.epochs[-1].examples for attempt in attempts] == [8, 8], "two of four steps"
         losses.append([attempt.epochs[-1].metrics["train/loss"] for attempt in attempts])
     assert losses[0] == losses[1]
     assert losses[0][0] != losses[0][1]
