@@ -69,11 +69,15 @@ def headline(plan: Plan, attempts: Iterable[Attempt], todo: Sequence[WorkItem], 
     states_text = (*counts.items(), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
     counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
-    seconds = [estimate for work in todo if (estimate := estimator.seconds(work.trial.cell.content)) is not None]
+    to_run = Counter(work.trial.cell.cell_id for work in todo)
+    cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
+    estimates = {cell_id: estimator.seconds(cell) for cell_id, cell in cells.items()}
+    estimated = {cell_id: seconds for cell_id, seconds in estimates.items() if seconds is not None}
     time_text = ""
-    if seconds:
-        coverage = "" if len(seconds) == len(todo) else f" for {len(seconds):,} of {len(todo):,}"
-        time_text = f", about {duration(sum(seconds))}{coverage}"
+    if estimated:
+        count = sum(to_run[cell_id] for cell_id in estimated)
+        coverage = "" if count == len(todo) else f" for {count:,} of {len(todo):,}"
+        time_text = f", about {duration(sum(to_run[cell_id] * s for cell_id, s in estimated.items()))}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -144,14 +148,16 @@ class _Column:
         return max(map(len, [*self.title.split(), *self.values]))
 
 
-def cell_table(cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int) -> CellTable:
-    """The table of cells, as far as the width suffices.
+def cell_table(
+    plan: Plan, cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int
+) -> CellTable:
+    """The table of some cells of a plan, as far as the width suffices.
 
-    Only axes on which the cells differ have a column. Axes that some cells lack, from `include`, share the column
-    "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for skipping and
-    the hardware's name, the other settings, and at last the axes with the fewest values.
+    Only axes on which the cells of the plan differ have a column. Axes that some cells lack, from `include`, share the
+    column "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for
+    skipping and the hardware's name, the other settings, and at last the axes with the fewest values.
     """
-    titles, partial = _axes(cells)
+    titles, partial = _axes(plan.cells)
     names = list(titles)
     axes = {
         name: _Column(title, [format_value(cell.axes[name]) for cell in cells], right=_is_count(name, cells))
@@ -235,7 +241,6 @@ class TrialLabels:
     def __init__(self, plan: Plan) -> None:
         self._titles, self._partial = _axes(plan.cells)
         self._has_devices = len({cell.profile for cell in plan.cells}) > 1
-        self._has_repeats = plan.spec.repeats > 1
 
     def text(self, trial: Trial, with_device: bool = False) -> str:
         """The label of a trial; with the device, even if there is only one."""
@@ -244,7 +249,7 @@ class TrialLabels:
         parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
         parts += _partial_texts(cell, self._partial)
         parts += ["A/A test"] if cell.content.role.is_aa_test else []
-        parts += [f"repeat {trial.repeat}"] if self._has_repeats else []
+        parts += [f"repeat {trial.repeat}"] if cell.repeats > 1 else []
         return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
 
 

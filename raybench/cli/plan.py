@@ -67,7 +67,7 @@ def command(
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
 
-    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
     with closing(make_executor(address, inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
@@ -88,7 +88,7 @@ def command(
         hidden = len(todo) - len(shown)
     else:
         cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(cells, states(plan, attempts, todo), estimator, console.width)
+        table = cell_table(plan, cells, states(plan, attempts, todo), estimator, console.width)
         console.print(table.table)
         if table.omitted:
             print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")

@@ -98,7 +98,7 @@ class Recorder(Protocol):
         """Record metrics that were logged after the last epoch."""
 
     def warn(self, message: str) -> None:
-        """Record a caveat."""
+        """Record a warning."""
 
 
 class Trial:
@@ -261,6 +261,10 @@ class Trial:
             )
         self._state = SavedState(save, load)
 
+    def strategy(self) -> Any:
+        """The `tf.distribute` strategy over the devices of this trial: TensorFlow's default, or `MirroredStrategy`."""
+        return self._loop.strategy()
+
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
@@ -285,7 +289,7 @@ class Trial:
             Diverged: its loss is not finite.
         """
         if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
-            self._leave(self._epoch.number, math.ceil(self._total))
+            self._leave(self._epoch.number, self._numbers)
         if self._left is None:
             return
         (fields, message), self._left = self._left, None
@@ -331,15 +335,27 @@ class Trial:
             raise ValueError(f"trial.epochs({total!r}): wanted a number above 0")
         self._total = total
 
-    def _iterate(self) -> Iterator[int]:
+    @property
+    def _numbers(self) -> int:
+        """The number of epochs; the last one may be shorter."""
         assert self._total is not None
+        return math.ceil(self._total)
+
+    def _resume(self) -> int:
+        """Load the state of an earlier attempt, if there is one; return the number of its epochs."""
         first = self._recorder.begin(self._state)
-        numbers = math.ceil(self._total)
         if first:
             self._last = EpochRecord(first - 1)
-        for number in range(first, numbers):
-            self._clock.begin_epoch()
-            self._epoch, self._in_steps = EpochRecord(number), False
+        return first
+
+    def _begin_epoch(self, number: int) -> None:
+        self._clock.begin_epoch()
+        self._epoch, self._in_steps = EpochRecord(number), False
+
+    def _iterate(self) -> Iterator[int]:
+        numbers = self._numbers
+        for number in range(self._resume(), numbers):
+            self._begin_epoch(number)
             try:
                 yield number
             except GeneratorExit:
@@ -390,12 +406,17 @@ class Trial:
         """Record the epoch; return whether training ends with it."""
         assert self._epoch
         fields = self._close(self._epoch)
-        target, stops, metrics = self._options.target, self._options.stop_at_target, fields["metrics"]
-        reached = bool(stops and target and target.metric in metrics and target.reached(metrics))
+        reached = self._stops(fields["metrics"])
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)
         return reached
+
+    def _stops(self, metrics: Mapping[str, float]) -> bool:
+        """Whether training ends after an epoch with these metrics, since it has reached its target."""
+        target = self._options.target
+        stops = self._options.stop_at_target
+        return bool(stops and target and target.metric in metrics and target.reached(metrics))
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
         """The finite metrics, with a warning about others than losses."""

@@ -246,7 +246,7 @@ class _Journal:
             self._last["metrics"] |= metrics
 
     def warn(self, message: str) -> None:
-        """Add a caveat to the end of the trial."""
+        """Add a warning to the end of the trial."""
         if message not in self._warnings:
             self._warnings.append(message)
 

@@ -13,7 +13,7 @@ from support.frameworks import call
 from support.sides import checkpoint_side
 
 from raybench.analysis.diagnostics.diagnose import findings
-from raybench.analysis.diagnostics.finding import is_caution
+from raybench.analysis.diagnostics.finding import only_a_note
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.tracking import mapping
@@ -152,7 +152,7 @@ def test_what_is_told_of_a_resumed_trial(left):
     assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
     (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
     assert note.says == "it was resumed from a checkpoint after epoch 3, in another process"
-    assert is_caution(note.code)
+    assert only_a_note(note.code)
     assert mapping.tags(told, "g")["raybench.resumed_after"] == "3"
 
 
