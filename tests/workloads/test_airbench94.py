@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.recorded_trial import make_trial
 from torch import nn
 from torch.nn import functional
 
@@ -19,8 +20,6 @@ from raybench.engines.torch import flops
 from raybench.errors import WorkloadError
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
-from raybench.training.local import Printer, open_clock
-from raybench.training.trial import Trial, TrialOptions
 from raybench.workloads import read_reference
 from raybench.workloads.airbench94.train_torch import build, normalise, on_device, rate_factors, train, whiten
 
@@ -122,25 +121,13 @@ def test_it_is_known_by_its_name() -> None:
         read_reference("airbench94", Path(), files=["a"])
 
 
-class Epochs(Printer):
-    """Keeps what a trial reports of its epochs."""
-
-    def __init__(self) -> None:
-        super().__init__(silent=True)
-        self.fields: list[dict[str, Any]] = []
-
-    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
-        self.fields.append(fields)
-
-
 def run(root: Path, **changes: Any) -> list[dict[str, Any]]:
     """Train for `EPOCHS` small epochs; return what was reported of each."""
-    epochs = Epochs()
-    options = TrialOptions(EPOCHS, root, Path(), seed=3, examples={"train": EXAMPLES, "val": VAL_EXAMPLES})
-    trial = Trial(options, epochs, lambda: open_clock("torch"))
+    examples = {"train": EXAMPLES, "val": VAL_EXAMPLES}
+    trial, kept, _ = make_trial(EPOCHS, "torch", data_dir=root, seed=3, examples=examples)
     train(trial, **{"batch_size": BATCH, "learning_rate": 1.5 * BATCH / 1024, "epochs": EPOCHS} | changes)
     trial.finish()
-    return epochs.fields
+    return kept.epochs
 
 
 # The published algorithm, on arrays of float64: only the initial weights and the random draws come from the function
@@ -335,6 +322,7 @@ def test_training_is_repeatable_and_depends_on_the_seed(tmp_path) -> None:
         attempts = list(outcome.latest.values())
         assert [attempt.error for attempt in attempts] == [None, None]
         assert {attempt.cell.data.name for attempt in attempts} == {"cifar10-synthetic"}
+        assert [attempt.epochs[-1].examples for attempt in attempts] == [8, 8], "two of four steps"
         losses.append([attempt.epochs[-1].metrics["train/loss"] for attempt in attempts])
     assert losses[0] == losses[1]
     assert losses[0][0] != losses[0][1]
