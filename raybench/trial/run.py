@@ -294,7 +294,8 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
 
     The device reports only those of this rank.
     """
-    count = current_rank().count
+    is_command = job.cell.workload.form == COMMAND
+    count = job.cell.device.devices or 1 if is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]
