@@ -103,6 +103,11 @@ def device_keys() -> str:
     return _keys(json_schema()["$defs"]["DeviceProfile"]["properties"])
 
 
+def command_keys() -> str:
+    """The keys of a command in a grid file."""
+    return _keys(json_schema()["$defs"]["Command"]["properties"])
+
+
 def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [
         (f"`{name}`", f"{key['description']} Example: {code(map(_yaml, key['examples'][:1]))}")
@@ -155,6 +160,7 @@ def epoch_fields() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "device kinds": device_kinds,
+    "command keys": command_keys,
     "device keys": device_keys,
     "grid keys": grid_keys,
     "settings": settings,
