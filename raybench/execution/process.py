@@ -21,12 +21,13 @@ from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
+from raybench.core.memory import oom_kills
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.environments import clean_environ, link_package
 from raybench.errors import ExecutionError
 from raybench.execution import memory_guard
-from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, oom_kills, phase_of, tail
+from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
 from raybench.execution.fork_server import FORK, SPAWN
 from raybench.monitoring import Monitor
 from raybench.trial.program import TERMINATION_TIMEOUT

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -21,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND
+from raybench.core.cell import COMMAND, PROCESS
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.devices import Device
+from raybench.devices import Device, hosted
 from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import Lines, Metrics, OutputError
@@ -47,6 +48,9 @@ BY_TRIAL = ("epochs", "steps_per_epoch")
 
 LAST = 20
 """Lines of the output that are kept with an error."""
+
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
 
 RANK_TIMEOUT = 2.0
 """Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it."""
@@ -150,6 +154,7 @@ class _Run:
         self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
         self._last_lines: deque[str] = deque(maxlen=LAST)
         self._program: Program | None = None
+        self._oom_kills = memory.oom_kills()
         self.cpu: Mapping[str, float] = {}
 
     # Parts of subclasses --------------------------------------------------------------------------------------------
@@ -275,9 +280,11 @@ class _Run:
         output = "\n".join(self._last_lines)
         last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
         message = f"{self._info.name} {how}" + (f": {last[:300]}" if last else ", without any output")
-        if memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
+        by_kernel = (code in _KILLED or "SIGKILL" in output) and memory.oom_kills() > self._oom_kills
+        if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
             memory.remove_limit()
             sizes = memory.describe(output, None, self._job.memory_limit)
+            message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
             return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes
         kind = signal.Signals(-code).name if code < 0 else "Exit"
         return TrialStatus.FAILED, self._described(kind, message + self._not_copied(output))
@@ -381,8 +388,12 @@ class _Printed(_Run):
         return TrialStatus.COMPLETED, None
 
     def close(self) -> None:
-        """Kill the program if it runs; send the last epoch."""
+        """Kill the program if it runs; send the last epoch, with the memory of the largest process."""
         super().close()
+        cell = self._job.cell
+        if self._last and hosted(cell.device.kind) and cell.isolation == PROCESS:  # which has no other children
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            self._last["memory_peak_bytes"] = peak * (1 if sys.platform == "darwin" else 1024)
         self._flush()
 
     def ledger(self, wall_s: float) -> dict[str, float]:

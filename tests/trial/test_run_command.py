@@ -238,6 +238,15 @@ def test_out_of_memory(project):
     assert (attempt.status, attempt.error["asked_bytes"]) == ("oom", 2 << 30)
 
 
+def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
+    kills = iter(range(9))
+    monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills))
+    attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert (attempt.status, attempt.error["message"]) == (
+        "oom", "script.py was killed by the kernel because memory ran out",
+    )  # fmt: skip
+
+
 def test_a_pattern_that_never_matches(project):
     error = failed(project, PRINTS, r"command: python script.py" "\n" r"metrics: {val/accuracy: 'accuracy: (\S+)'}")
     assert error["message"] == r"no line of the output matches val/accuracy: accuracy: (\S+)"
@@ -417,6 +426,7 @@ def test_in_a_process_of_its_own(in_a_process):
     assert_gone(int(pid_file.read_text()))
     (output,) = in_a_process.folder.rglob("output.log")
     assert output.read_text() == "epoch 1\n"
+    assert 2 << 20 < attempt.epochs[-1].memory_peak_bytes < 1 << 30
 
 
 @pytest.mark.slow
@@ -439,17 +449,18 @@ def test_a_script_goes_on_from_its_checkpoint(in_a_process):
         state["epochs"] += 1
         trial.log({"val/epochs": state["epochs"]})
         if epoch == 2 and not os.path.exists(MARK):
-            open(MARK, "w").close()
+            open(MARK, "w").write(str(os.getpid()))
             __import__("time").sleep(0.5)  # until the epochs are known
             os.kill(os.getppid(), signal.SIGKILL)  # the trial's process is lost
             __import__("time").sleep(60)
     """
-    mark = str(in_a_process.folder / "mark")
+    mark = in_a_process.folder / "mark"
     outcome = in_a_process.run(
-        textwrap.dedent(script).replace("MARK", repr(mark)), grid="epochs: 4\ncheckpoint_every: 1\n"
+        textwrap.dedent(script).replace("MARK", repr(str(mark))), grid="epochs: 4\ncheckpoint_every: 1\n"
     )
     (attempt,) = outcome.latest.values()
     assert (attempt.status, attempt.attempt) == ("completed", 2), attempt.error
     assert [epoch.metrics["val/epochs"] for epoch in attempt.epochs] == [1, 2, 3, 4]
     (resumed,) = in_a_process.events("trial_resumed")
     assert resumed["epoch"] == 2
+    assert_gone(int(mark.read_text()))
