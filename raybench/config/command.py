@@ -14,6 +14,14 @@ from raybench.workloads import static_command as c
 from raybench.workloads.static_command import EPOCH
 
 
+def _text(value: Any) -> Any:
+    """A word as text: YAML reads 8 and true as values."""
+    if isinstance(value, dict) and len(value) == 1 and None in value.values():
+        name = next(iter(value))
+        raise v.complaint(f'YAML reads {{{name}}} as a map; write it in quotes, "{{{name}}}"')
+    return c.text_of(value) if isinstance(value, (bool, int, float)) else value
+
+
 def _split(value: Any, handler: Any) -> Any:
     """Split a text into words as a shell does, without running one."""
     if isinstance(value, str):
@@ -21,8 +29,8 @@ def _split(value: Any, handler: Any) -> Any:
             value = shlex.split(value)
         except ValueError as error:
             raise v.complaint(f"cannot be split into words: {str(error).lower()}; write a list") from None
-    if isinstance(value, list):  # YAML reads 8 and true as values
-        value = [c.text_of(word) if isinstance(word, (bool, int, float)) else word for word in value]
+    if isinstance(value, list):
+        value = [_text(word) for word in value]
     words = handler(value)
     if not words:
         raise v.complaint("there is no program; write it first, such as `command: python train.py {args}`")
@@ -56,7 +64,7 @@ def _metric_name(name: str) -> str:
 
 
 def _variable(value: Any, handler: Any) -> Any:
-    return handler(c.text_of(value) if isinstance(value, (bool, int, float)) else value)
+    return handler(_text(value))
 
 
 MetricName = Annotated[str, AfterValidator(_metric_name)]

@@ -323,6 +323,7 @@ class _Printed(_Run):
         self._sections = dict.fromkeys(("setup", "train", "other"), 0.0)
         self._until_ns = self._started_ns
         self._number = 0
+        self._most_together = 0
         self._last: Event | None = None
 
     def _start(self) -> Program:
@@ -339,6 +340,7 @@ class _Printed(_Run):
 
     def _lines(self, lines: list[str], at_ns: int) -> None:
         ended = [metrics for metrics in map(self._metrics.read, lines) if metrics is not None]
+        self._most_together = max(self._most_together, len(ended))
         for metrics in ended:
             self._epoch(metrics, at_ns, len(ended))
 
@@ -368,9 +370,14 @@ class _Printed(_Run):
         if missing:
             return TrialStatus.FAILED, self._described("UsageError", missing)
         self._warnings.extend(self._metrics.warnings())
+        if self._number > 1 and self._most_together == self._number:
+            self._warnings.append(
+                f"the lines of all {self._number} epochs arrived together, so that no time of an epoch is known: let "
+                "the program write its output after each line (fflush() in awk and C, `stdbuf -oL` before the command)"
+            )
         epochs = self._job.cell.settings.epochs
         if self._command.counts_epochs and epochs and self._number not in (epochs, math.ceil(epochs)):
-            self._warnings.append(f"the output has {self._number} epochs, and the grid says epochs: {epochs:g}")
+            self._warnings.append(f"epochs in the output: {self._number}; the grid says epochs: {epochs:g}")
         try:
             if self._command.counts_epochs:
                 if not self._number:
@@ -450,12 +457,14 @@ class _Reported(_Run):
 
     def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
         self._forward(final=True)
-        failed = [end for end in self._ends.values() if end["error"]]
+        failed = {rank: end for rank, end in self._ends.items() if end["error"]}
         if not failed:
             return None
         self._warn()
-        first = min(failed, key=lambda end: end["at"])  # others may follow from it
-        return TrialStatus(first["status"]), {**first["error"], "output": "\n".join(self._last_lines)}
+        rank = min(failed, key=lambda rank: failed[rank]["at"])  # others may follow from it
+        of_rank = {"rank": rank} if len(self._reader.processes) > 1 else {}
+        error = {**failed[rank]["error"], **of_rank, "output": "\n".join(self._last_lines)}
+        return TrialStatus(failed[rank]["status"]), error
 
     def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
         self._warn()

@@ -80,6 +80,10 @@ def test_what_fits(problems, workload, text):
          "grid.yaml:4:19: workload.metrics.loss: name the data of 'loss', such as train/loss or val/loss"),
         ("command: \"python 'train.py\"", "",
          "grid.yaml:3:12: workload.command: cannot be split into words: no closing quotation; write a list"),
+        ("command: [python, train.py, {args}]", "",
+         'grid.yaml:3:12: workload.command: YAML reads {args} as a map; write it in quotes, "{args}"'),
+        ("command: python train.py\nenv: {A: {args}}", "",
+         'grid.yaml:4:12: workload.env.A: YAML reads {args} as a map; write it in quotes, "{args}"'),
         ("command: []", "", "grid.yaml:3:12: workload.command: there is no program; write it first, such as "
          "`command: python train.py {args}`"),
         ("command: python train.py\nmetrics: {val/a: '(.)'}\njson_lines: true", "",

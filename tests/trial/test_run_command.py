@@ -157,6 +157,13 @@ def test_environment_and_files(project):
     assert kept.read_text() == "kept"
 
 
+def test_another_number_of_epochs_than_the_grid_says(project):
+    attempt = project.one(
+        "print('epoch 1')", "command: python script.py {epochs}\nmetrics: {epoch: 'epoch (.)'}", "epochs: 3"
+    )
+    assert attempt.warnings == ["epochs in the output: 1; the grid says epochs: 3"]
+
+
 def test_a_shell_script_runs_unchanged(project):
     project.write("run.sh", "#!/bin/sh\nfor i in 1 2; do echo epoch $i; done\n")
     (project.folder / "run.sh").chmod(0o755)
@@ -283,6 +290,8 @@ def test_epochs_that_arrive_together_are_a_finding(project):
     outcome = project.run(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
     (attempt,) = outcome.latest.values()
     assert [epoch.epochs_in_read for epoch in attempt.epochs] == [3, 3, 3]
+    (warning,) = attempt.warnings
+    assert warning.startswith("the lines of all 3 epochs arrived together, so that no time of an epoch is known")
     codes = {finding.code for findings in outcome.report.results.findings.values() for finding in findings}
     assert "output_buffered" in codes
 
@@ -299,6 +308,26 @@ def test_a_file_that_did_not_travel_is_named(project):
         f"{project.folder / 'words/all.txt'} did not travel with the trial: add `files: [words/all.txt]`"
         in (error["message"])
     )
+
+
+def test_the_error_of_a_rank_is_the_trial_s(project):
+    script = """
+    import os, subprocess, sys, time
+    if "RANK" not in os.environ:
+        ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+        running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
+        sys.exit(max(process.wait() for process in running))
+    import raybench
+    trial = raybench.current_trial()
+    for epoch in trial.epochs():
+        if trial.rank == 0:
+            time.sleep(1)
+            raise RuntimeError("the other rank is gone")
+        raise ValueError("no data")
+    """
+    error = failed(project, script, grid="epochs: 1\n")
+    assert (error["type"], error["rank"]) == ("ValueError", 1)
+    assert error["where"] == f"{project.folder / 'script.py'}:13"
 
 
 def test_an_exception_of_a_script_that_reports_has_its_line(project):
