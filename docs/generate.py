@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import yaml
 
 from raybench.analysis.diagnostics.finding import FindingKind, kinds
 from raybench.cli import group
@@ -90,7 +91,18 @@ def _setting(setting: Setting) -> str:
 
 
 def _yaml(value: Any) -> str:
-    return flow(list(value) if isinstance(value, tuple) else value)
+    text = flow(list(value) if isinstance(value, tuple) else value)
+    if any(re.search("[{[]", word) for word in _words(value)):  # braces in texts need quotes, which `flow` has not
+        return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
+    return text
+
+
+def _words(value: Any) -> Iterable[str]:
+    """The texts in a value."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ():
+        yield from _words(part)
 
 
 def grid_keys() -> str:
@@ -101,6 +113,11 @@ def grid_keys() -> str:
 def device_keys() -> str:
     """The keys of a device in a grid file."""
     return _keys(json_schema()["$defs"]["DeviceProfile"]["properties"])
+
+
+def command_keys() -> str:
+    """The keys of a command in a grid file."""
+    return _keys(json_schema()["$defs"]["Command"]["properties"])
 
 
 def _keys(properties: Mapping[str, Mapping[str, Any]]) -> str:
@@ -155,6 +172,7 @@ def epoch_fields() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "device kinds": device_kinds,
+    "command keys": command_keys,
     "device keys": device_keys,
     "grid keys": grid_keys,
     "settings": settings,

@@ -14,6 +14,7 @@ The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -213,6 +214,10 @@ def published() -> dict[str, Publication]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "current_trial" and "RAYBENCH_TRIAL" in os.environ:  # a script that a trial has started
+        from raybench.trial.command_trial import current_trial
+
+        return current_trial
     if name in ("Trial", "current_trial"):
         from raybench import training
 

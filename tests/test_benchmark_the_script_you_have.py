@@ -8,9 +8,11 @@ import pytest
 from support import ROOT
 
 from raybench.config import load_grid
+from raybench.config.command import Command
 from raybench.execution.inline import InlineExecutor
 from raybench.run import Options, run_grid
 from raybench.training.trial import Trial
+from raybench.workloads.static_command import SPECIAL
 
 PAGE = (ROOT / "docs" / "how_to" / "benchmark_the_script_you_have.md").read_text()
 
@@ -62,3 +64,35 @@ def test_every_method_is_on_the_page():
     users = {"epochs", "steps", "evaluation", "section", "log", "count", "checkpoint", "device", "output_dir"}
     assert users <= set(public)
     assert [name for name in users if f"trial.{name}" not in PAGE] == []
+
+
+SCRIPT = """
+import argparse
+parser = argparse.ArgumentParser()
+for name, kind in (("lr", float), ("hidden", int), ("epochs", int)):
+    parser.add_argument(f"--{name}", type=kind)
+options = parser.parse_args()
+for epoch in range(options.epochs):
+    print(f"epoch {epoch + 1} loss={options.lr / (epoch + 1)} acc={options.hidden / 1000}")
+"""
+
+
+def test_the_command_runs(tmp_path):
+    grids = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "grid.yaml").write_text(grids[1])
+    (tmp_path / "train.py").write_text(SCRIPT)
+    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    spec = load_grid(tmp_path / "grid.yaml")
+    outcome = run_grid(spec, InlineExecutor(), options=options)
+    assert {attempt.status for attempt in outcome.latest.values()} == {"completed"}
+    results = {(each.cell.settings.learning_rate, each.cell.params["hidden"]): each for each in outcome.latest.values()}
+    assert results[0.1, 256].metric("val/accuracy") == 0.256
+    assert results[0.05, 64].metric("train/loss") == 0.0125
+    assert all(len(attempt.epochs) == 4 for attempt in results.values())
+    smoke = run_grid(spec.as_smoke(), InlineExecutor(), options=options)
+    assert {len(attempt.epochs) for attempt in smoke.latest.values()} == {1}
+
+
+def test_every_name_in_braces_is_on_the_page():
+    assert [name for name in SPECIAL if f"`{{{name}}}`" not in PAGE] == []
+    assert [name for name in Command.model_fields if name not in PAGE] == []

@@ -136,11 +136,8 @@ def _find_max_batch(spec: GridSpec, executor: Any, results: Path, where: list[tu
     from raybench.checks.max_batch import search
     from raybench.cli.max_batch import show
     from raybench.cli.progress import fetch_with_progress, working
-    from raybench.workloads import read_reference
 
-    base = spec.source_path.parent if spec.source_path else Path()
-    workload = read_reference(spec.workload, base, spec.files, spec.links)
-    datasets.ensure(workload.dataset, datasets.data_root(), fetch_with_progress)
+    datasets.ensure(spec.read_workload().dataset, datasets.data_root(), fetch_with_progress)
     with working() as tell:
         outcome = search.find_max_batch(spec, executor, tell, results=results, where=where, strict=strict)
     show(outcome)

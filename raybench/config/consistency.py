@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path as Folder
 from typing import Any
 
+from raybench.config.command_parameters import unknown_output
 from raybench.config.error_messages import cut, device_alias, flow, nearest
 from raybench.config.function_parameters import wrong_parameters
 from raybench.config.grid import GridSpec
@@ -73,6 +74,8 @@ def too_many_trials(spec: GridSpec) -> str | None:
 def unknown_metric(spec: GridSpec, base: Folder) -> str | None:
     """The message if the workload has no metric of the target's name; None if it has, or if this is unknown."""
     try:
+        if not isinstance(spec.workload, str):
+            return unknown_output(spec.read_workload(base), spec.target.metric) if spec.target else None
         names = metric_names(spec.workload, base) if spec.target else ()
     except (WorkloadError, OSError):
         return None  # a workload that cannot be read is an error of its own

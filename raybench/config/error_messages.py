@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from raybench.config.augmentation import Crop, Cutout
+from raybench.config.command import Command
 from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
 from raybench.config.setting_types import Settings
 from raybench.config.values import Examples, Exponential, PiecewiseLinear
@@ -19,6 +20,7 @@ _SHORT_FOR = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "
 _MISSING = {
     "name": "add a name, such as `name: my_grid`",
     "workload": "add the workload to train, such as `workload: digits_cnn`",
+    "command": "add the program and its arguments, such as `command: python train.py {args}`",
     "metric": "add a metric, such as `metric: val/accuracy`",
     "when": "add the cells that it applies to, such as `when: {device: cuda}`",
     "set": "add the settings, such as `set: {precision: bf16}`",
@@ -201,6 +203,8 @@ def known_keys(path: Path) -> list[str]:
             return list(GridSpec.model_fields)
         case ("devices", _):
             return list(DeviceProfile.model_fields)
+        case ("workload",):
+            return list(Command.model_fields)
         case ("target",):
             return list(Target.model_fields)
         case ("overrides", int()):

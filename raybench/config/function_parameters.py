@@ -1,4 +1,4 @@
-"""What a grid says of the parameters of the user's own training function."""
+"""What a grid says of the parameters of the user's own training function or command."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as Folder
 from typing import Any
 
+from raybench.config.command import Command
+from raybench.config.command_parameters import Given, wrong_command
 from raybench.config.grid import GridSpec
 from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
@@ -38,8 +40,6 @@ REFUSED = {
     "examples": "the function loads its own data; give it a parameter for their number, under params",
 }
 
-Given = tuple[Path, str, Any]
-
 
 def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]:
     """What does not fit the workload's parameters, with its path.
@@ -49,10 +49,15 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[tuple[Path, str]]
         base: the folder of its file.
     """
     try:
-        info = read_reference(spec.workload, base, spec.files, spec.links)
-    except (WorkloadError, OSError):
-        return  # an error of its own
+        info = spec.read_workload(base)
+    except (WorkloadError, OSError) as error:
+        if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
+            yield ("workload", error.field), str(error)
+        return  # otherwise an error of its own
     given = list(_given(spec))
+    if isinstance(spec.workload, Command):
+        yield from wrong_command(spec, spec.workload, info, given)
+        return
     if not info.is_function:
         for path, name, _ in given:
             if name.startswith(PARAM):
@@ -85,10 +90,12 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
         base: the folder of the file.
     """
     *parents, name = path
+    if not isinstance(data.get("workload"), str):
+        return None
     if parents and parents[0] not in ("axes", "baseline", "include", "exclude", "overrides"):
         return None
     try:
-        info = read_reference(str(data.get("workload")), base)
+        info = read_reference(data["workload"], base)
     except (WorkloadError, OSError, ValueError):
         return None
     if name not in info.parameters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -9,10 +10,13 @@ from pydantic import Field, PrivateAttr, model_validator
 from raybench.config import quantities as q
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
+from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
 from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.environments import key_of
+from raybench.workloads import WorkloadInfo, read_command, read_reference
 
 
 class DeviceProfile(Strict):
@@ -100,12 +104,12 @@ class Audit(Strict):
 
 
 class CellSettings(Settings):
-    """Settings and parameters of the user's own training function."""
+    """Settings and parameters of the user's own training function or command."""
 
     params: v.Params = Field(
         default_factory=dict,
-        description="Parameters of your own training function that are no settings of raybench, by name; as axes they "
-        "are called params.NAME.",
+        description="Parameters of your own training function or command that are no settings of raybench, by name; as "
+        "axes they are called params.NAME.",
         examples=[{"hidden": 128, "activation": "relu"}],
     )
 
@@ -137,10 +141,10 @@ class GridSpec(CellSettings):
         description="Purpose of the grid, in one sentence.",
         examples=["DavidNet by batch size and weight decay."],
     )
-    workload: v.Text = Field(
+    workload: Workload = Field(
         description="What is trained: a workload of raybench, or your own, relative to this file: a training function "
-        "or a declared workload, as file.py:name.",
-        examples=["davidnet", "my_file.py:train"],
+        "or a declared workload, as file.py:name, or a command.",
+        examples=["davidnet", "my_file.py:train", {"command": "python train.py {args}"}],
     )
     files: list[v.Text] = Field(
         default_factory=list,
@@ -229,6 +233,24 @@ class GridSpec(CellSettings):
     def source_path(self) -> Path | None:
         """The grid file, as the person named it; None for a grid that came from no file."""
         return self._source_path
+
+    def read_workload(self, base: Path | None = None) -> WorkloadInfo:
+        """Look up the workload, without running anything.
+
+        Args:
+            base: the folder of the grid file; by default that of `source_path`.
+
+        Raises:
+            WorkloadError: it cannot be read.
+            OSError: its file cannot be read.
+        """
+        if base is None:
+            base = self._source_path.parent if self._source_path else Path()
+        if isinstance(self.workload, str):
+            return read_reference(self.workload, base, self.files, self.links)
+        file = base / (self._source_path.name if self._source_path else "grid.yaml")
+        given = tuple(sorted(SETTINGS.keys() & {*self.model_fields_set, *self.axes}))
+        return read_command(replace(self.workload.plain(), given=given), file, self.workload.files, self.workload.links)
 
     @property
     def smoke(self) -> bool:

@@ -18,8 +18,8 @@ PROCESS = "process"
 """Each trial in its own process: the default isolation."""
 
 
-FUNCTION = "function"
-"""The form of a workload that is a training function of the user."""
+FUNCTION, COMMAND = "function", "command"
+"""The forms of a workload with a loop of the user: a training function, or a command."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CellWorkload:
     It has a name, and its version (built-in) or the digest of the user's files.
 
     Attributes:
-        form: `FUNCTION` if the loop is the user's own; a declared workload has none.
+        form: `FUNCTION` or `COMMAND` if the loop is the user's own; a declared workload has none.
     """
 
     name: str = MISSING
@@ -133,7 +133,7 @@ class Cell:
     Attributes:
         schema: the version of the format of a cell (`raybench.core.identity.SCHEMA`).
         warmup_epochs: number of first epochs that do not count as steady.
-        params: the user's own settings of a training function.
+        params: the user's own settings of a training function or a command.
         seed: the grid's seed.
         isolation: `inline` if trials share a process.
         further: the parts of its JSON that are no fields, or have another type, as a tree.

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from raybench.core.cell import Cell
+from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
 EVALUATION_BATCH_SIZE = 1000
@@ -110,6 +110,11 @@ class Job:
         Undefined for a built-in workload.
         """
         return Path(self.code) if self.code else Path(self.workload["file"] or "").absolute().parent
+
+    @property
+    def preloaded(self) -> str:
+        """The framework that its process has loaded before; none for a command, whose programs load their own."""
+        return "none" if self.cell.workload.form == COMMAND and not self.check else self.cell.framework
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain values."""

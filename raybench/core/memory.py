@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 KIB = 1024
@@ -142,6 +143,15 @@ def remove_limit() -> None:
 
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+
+
+def oom_kills() -> int:
+    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.events").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
 
 
 def format_bytes(error: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ ACCELERATORS = "RAYBENCH_ACCELERATORS"
 
 For example `cuda,tpu`, or `none`; unset: all."""
 
-_SHARED = frozenset({"base", "host", "jax", "no_framework", "tensorflow"})
+_SHARED = frozenset({"base", "host", "jax", "no_framework", "program", "tensorflow"})
 """Modules that serve several kinds and declare none.
 
 Importing `tensorflow` changes variables that Keras reads."""

@@ -115,7 +115,7 @@ class TrialActor(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             ExecutionError: it cannot be started.
         """
-        framework, python, passive = job.cell.framework, job.python, job.host_busy
+        framework, python, passive = job.preloaded, job.python, job.host_busy
         key = (framework, python, json.dumps(runtime_env, sort_keys=True), passive)
         cached = self._templates.pop(key, None)
         if cached and cached.alive:

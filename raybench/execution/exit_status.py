@@ -60,15 +60,6 @@ def phase_of(job: Job) -> str:
     return "check" if job.check else last(Path(job.folder))
 
 
-def oom_kills() -> int:
-    """Number of out-of-memory kills in this cgroup; 0 if it is not known."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.events").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
-
-
 def tail(path: Path, lines: int = TAIL) -> str:
     """The last lines of a trial's output."""
     try:

@@ -64,11 +64,11 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
 
 
 def _located(workload: WorkloadInfo) -> WorkloadInfo:
-    """The workload with an absolute path of a training function's file.
+    """The workload with an absolute path of the file of a training function or a command.
 
-    The function has another working directory.
+    They have another working directory.
     """
-    return replace(workload, file=str(Path(str(workload.file)).absolute())) if workload.is_function else workload
+    return replace(workload, file=str(Path(str(workload.file)).absolute())) if workload.own_loop else workload
 
 
 def code_of(workload: WorkloadInfo, folder: Path) -> str:

@@ -17,17 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events
+from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.files import PACKAGE
 from raybench.core.job import Job
+from raybench.core.memory import oom_kills
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.environments import clean_environ, link_package
 from raybench.errors import ExecutionError
 from raybench.execution import memory_guard
-from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, oom_kills, phase_of, tail
+from raybench.execution.exit_status import LONG_TAIL, TAIL, classify_exit, phase_of, tail
 from raybench.execution.fork_server import FORK, SPAWN
 from raybench.monitoring import Monitor
+from raybench.trial.program import TERMINATION_TIMEOUT
 from raybench.trial.record import append_event, failure_event, shortened
 
 START_TIMEOUT = 300.0
@@ -203,7 +206,9 @@ class ForkServer:
         Raises:
             _OutOfBounds: the trial has to be terminated.
         """
-        deadline = start_s + job.timeout if job.timeout else math.inf
+        # A command is ended by its trial's own process, which then reports that.
+        grace_s = 2 * TERMINATION_TIMEOUT if job.cell.workload.form == COMMAND else 0.0
+        deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         while True:
             full = memory_guard.should_kill(pid) if pid else None
             if full:

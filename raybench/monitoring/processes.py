@@ -28,9 +28,9 @@ class Usage:
 
 
 class Session:
-    """The processes of a session.
+    """The processes of a session, and their children in sessions of their own, such as those of torchrun.
 
-    A process of another session never joins this one, so the session of each process is looked up once.
+    A process of another session never joins this one, so each process is looked up once.
 
     Args:
         leader: the process whose id is the session's.
@@ -48,10 +48,11 @@ class Session:
         """
         pids = set(psutil.pids())
         self._others &= pids
-        for pid in pids - self._others - self._members.keys():
+        for pid in sorted(pids - self._others - self._members.keys()):  # parents before their children
             with suppress(OSError, psutil.Error):  # it has just ended
-                if os.getsid(pid) == self._leader:
-                    self._members[pid] = psutil.Process(pid)
+                process = psutil.Process(pid)
+                if os.getsid(pid) == self._leader or process.ppid() in self._members:
+                    self._members[pid] = process
                 else:
                     self._others.add(pid)
         cpu_s, rss, peak = 0.0, 0, 0

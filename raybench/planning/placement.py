@@ -27,7 +27,8 @@ class ResourceRequest:
     `cpus` 0 means all cores for a CPU trial, else the node's cores divided by the number of its accelerators.
     `count` is the number of accelerators. `environment` is a key (`raybench.environments.keys`). `resources` are Ray's
     custom resources. `data` is the data set that a node of a cluster must have, by name and digest. `own_loop`: the
-    training loop is the user's, so that raybench's engine of the framework does not matter.
+    training loop is the user's, so that raybench's engine of the framework does not matter. `own_processes`: so are
+    the processes that share out several devices.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class ResourceRequest:
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
     own_loop: bool = False
+    own_processes: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,8 @@ def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | 
     _, cpus, version = commonest
     accelerators = 0 if hosted(need.kind) else need.count
     hardware = matching[0][1]
-    replication = resolve_replication(
-        need.kind, need.framework, hardware.model, need.replicas, need.count, need.replication
-    )
+    count = 1 if need.own_processes else need.count
+    replication = resolve_replication(need.kind, need.framework, hardware.model, need.replicas, count, need.replication)
     if isinstance(replication, str):
         return replication
     return Placement(
@@ -121,7 +122,7 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     available = loop_frameworks(need.kind) if need.own_loop else frameworks(need.kind)
     if kind and need.framework not in available:
         return f"{need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
-    if need.own_loop and need.count > 1:
+    if need.own_loop and need.count > 1 and not need.own_processes:
         return f"count {need.count} is not possible: a training function runs on one device"
     if not need.own_loop and need.precision not in PRECISIONS[need.framework]:
         return f"{need.framework} has no precision {need.precision}; use {join_words(PRECISIONS[need.framework], 'or')}"

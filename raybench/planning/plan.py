@@ -16,14 +16,16 @@ from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_par
 from raybench.core.cell import PROCESS
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
+from raybench.core.text import join_words
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import Point, matches, minimal_cover
 from raybench.planning.node import Node
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
+from raybench.planning.resolve_command import CommandResolver
 from raybench.planning.resolve_function import FunctionResolver
 from raybench.planning.validate import check_defaults, place
-from raybench.workloads import WorkloadInfo, read_reference
+from raybench.workloads import WorkloadInfo
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,9 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
+    if plan.workload.command:
+        names = join_words([*plan.workload.files]) or "No file"
+        yield (f"{names} and the command itself decide which trials are done; name other files under `workload.files`.")
     if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
         modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
@@ -243,14 +248,14 @@ def make_plan(
     for problem in filter(None, problems):  # problems of a file were reported when it was read
         raise UsageError(f"{spec.name}: {problem}")
     try:
-        info = read_reference(spec.workload, base, spec.files, spec.links)
+        info = spec.read_workload()
     except WorkloadError as error:
         raise WorkloadError(f"{place(spec, error.field)}{error}", error.field) from None
     if spec.synthetic_data:
         info = _on_synthetic_data(spec, info)
     check_defaults(info)
     digest, official = data_of(info, data_root)
-    make_resolver = FunctionResolver if info.is_function else Resolver
+    make_resolver = CommandResolver if info.command else FunctionResolver if info.is_function else Resolver
     resolver = make_resolver(spec, info, nodes, digest, official, isolation)
     points, where = list(expand(spec, nodes)), tuple(where)
     if spec.smoke:

@@ -61,6 +61,18 @@ class FunctionResolver(Resolver):
             own_loop=True,
         )
 
+    def _values(self, resolved: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The settings and the parameters of a cell."""
+        parameters = self._info.parameters
+        values = {name: resolved[name] for name in KEPT if name in resolved}
+        values |= {name: each.converted(resolved[name]) for name, each in parameters.items() if name in resolved}
+        params = {
+            name: parameter.converted(resolved[f"{PARAM}{name}"])
+            for name, parameter in parameters.items()
+            if f"{PARAM}{name}" in resolved
+        }
+        return values, params
+
     def _content(
         self,
         profile: DeviceProfile,
@@ -76,16 +88,9 @@ class FunctionResolver(Resolver):
             replicas=1,
             threads=resolved.get("threads") or cpus,
         )
-        framework, parameters = resolved["framework"], self._info.parameters
+        framework = resolved["framework"]
         version = ".".join(best_fit.framework_version.split(".")[:2]) if best_fit else None
-        values = {
-            name: parameter.converted(resolved[name]) for name, parameter in parameters.items() if name in resolved
-        }
-        params = {
-            name: parameter.converted(resolved[f"{PARAM}{name}"])
-            for name, parameter in parameters.items()
-            if f"{PARAM}{name}" in resolved
-        }
+        values, params = self._values(resolved)
         target = self._spec.target if self._spec.stop_at_target else None
         return Cell(
             data=self._data(resolved),
@@ -96,7 +101,7 @@ class FunctionResolver(Resolver):
             framework=framework,
             schema=SCHEMA,
             settings=_settings(
-                {name: value for name, value in {**resolved, **values}.items() if name in KEPT or name in parameters},
+                values,
                 target.model_dump(exclude_none=True) if target else None,
             ),
             warmup_epochs=resolved["warmup_epochs"],

@@ -231,6 +231,10 @@ class Epoch:
     optimizer_steps: int = measured(
         Kind.COUNT, "of a training function: steps of its optimizers, fewer than batches if gradients are accumulated"
     )
+    epochs_in_read: int | None = measured(
+        Kind.WHOLE,
+        "of a command: the epochs whose lines arrived together, if several; their times are not known singly",
+    )
     units: Mapping[str, float] = measured(Kind.NUMBERS, "of a training function: what it counts, such as tokens")
     optimizers: tuple[Mapping[str, Any], ...] = measured(
         Kind.RECORDS,

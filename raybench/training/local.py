@@ -37,13 +37,12 @@ def local_trial(epochs: float | None) -> Trial:
 
 def open_clock(framework: str) -> TrainingClock:
     """Open the clock of a framework that the program has imported, on the device that it finds."""
-    device = _device(framework)
+    device = program_device(framework, available_kind(framework))
     return TrainingClock(Ledger(), device, open_loop(framework, device), lambda phase: None)
 
 
-def _device(framework: str) -> Device:
+def program_device(framework: str, kind: str) -> Device:
     """The device adapter, without any change to the process: its settings are the program's."""
-    kind = available_kind(framework)
     kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
     cores = usable_cores()
     return open_device(
@@ -72,6 +71,10 @@ class Printer:
     def left(self, fields: dict[str, Any]) -> None:
         """Print the epoch after which the loop was left."""
         self.epoch_ended(fields, False)
+
+    def decide(self, epoch: int, stop: bool) -> bool:
+        """Return this rank's own decision: there is no target."""
+        return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Print metrics that were logged after the last epoch."""

@@ -94,6 +94,14 @@ class Recorder(Protocol):
     def left(self, fields: dict[str, Any]) -> None:
         """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
 
+    def decide(self, epoch: int, stop: bool) -> bool:
+        """Return whether training ends with an epoch (from 1), for all ranks alike.
+
+        Args:
+            epoch: its number.
+            stop: whether it does according to this rank, if the grid sets `stop_at_target`.
+        """
+
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Record metrics that were logged after the last epoch."""
 
@@ -407,6 +415,8 @@ class Trial:
         assert self._epoch
         fields = self._close(self._epoch)
         reached = self._stops(fields["metrics"])
+        if self._options.stop_at_target and self.world_size > 1 and not self._diverged:
+            reached = self._recorder.decide(fields["epoch"], reached)
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)

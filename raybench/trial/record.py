@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events
+from raybench.core.cell import COMMAND
 from raybench.core.events import ERROR, EVENTS, Event, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
@@ -16,6 +17,7 @@ from raybench.core.ledger import Ledger
 from raybench.trial.launch_ranks import ranks_of, run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_check import check
+from raybench.trial.run_command import run_command
 from raybench.trial.run_function import Send, run_function
 from raybench.trial.step_profile import kept_end, without_profile
 
@@ -112,7 +114,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None, template_import: 
         send(shortened(event))
 
     if job.cell.has_own_loop and not job.check:
-        run_function(job, store, ledger, template_import)
+        run_loop = run_command if job.cell.workload.form == COMMAND else run_function
+        run_loop(job, store, ledger, template_import)
         return
     work = partial(check, job) if job.check else partial(run, job, ledger, template_import)
     for event in run_ranks(ranks_of(job.cell), Path(job.folder), lambda: _of_this_process(work())):

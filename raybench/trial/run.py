@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ import numpy as np
 
 from raybench import datasets
 from raybench.core import events, memory
+from raybench.core.cell import COMMAND
 from raybench.core.events import Event
 from raybench.core.files import FULL
 from raybench.core.job import Job, Recipe
@@ -28,6 +30,7 @@ from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id
+from raybench.devices.program import open_for_program
 from raybench.engines import BESIDE, EngineParts, open_engine
 from raybench.engines.base import ProfilingEngine
 from raybench.engines.images import is_array
@@ -239,7 +242,10 @@ def open_assigned(job: Job) -> Device:
     threads = max(1, planned.threads // rank.count)
     own_loop = job.cell.has_own_loop
     assignment = Assignment(rank.share(job.cores), rank.share(job.visible), threads, devices, own_loop)
-    device = open_device(planned.kind, job.cell.framework, assignment)
+    if job.cell.workload.form == COMMAND and not job.check:
+        device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
+    else:
+        device = open_device(planned.kind, job.cell.framework, assignment)
     device.hide_others()
     precision = job.cell.settings.precision
     device.open("" if own_loop and precision not in APPLIED else precision)
@@ -288,7 +294,8 @@ def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
 
     The device reports only those of this rank.
     """
-    count = current_rank().count
+    is_command = job.cell.workload.form == COMMAND
+    count = job.cell.device.devices or 1 if is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]

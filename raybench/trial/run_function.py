@@ -59,10 +59,10 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = WorkloadInfo.from_json(job.workload)
     phase, checkpoints = Phase(Path(job.folder)), Checkpoints(job, warnings)
-    recorder: _Journal | None = None
+    recorder: TrialJournal | None = None
     status, error = TrialStatus.COMPLETED, None
     modules, folder = set(sys.modules), Path.cwd()
-    code = _copy(info, job)
+    code = copy_files(info, job)
     job = replace(job, code=str(code))
     trial: Trial | None = None
     try:
@@ -72,20 +72,20 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
                 job.trial, job.attempt, **opening(job, device), form=job.cell.workload.form, clock="trial"
             )
         )
-        recorder = _Journal(job, send, device, ledger, checkpoints, warnings)
+        recorder = TrialJournal(job, send, device, ledger, checkpoints, warnings)
         os.chdir(code)
         _keep_others_offline(job)
         function = load_function(info, code)
         loop = open_loop(job.cell.framework, device)
         clock = TrainingClock(ledger, device, loop, phase.enter)
-        trial = Trial(options_of(job, info), recorder, lambda: clock)
+        trial = Trial(options_of(job, info.dataset), recorder, lambda: clock)
         set_current(trial)
         try:
             function(trial, **arguments_of(info, job))
         finally:
             loop.close()
         trial.finish()
-        error = _misuse(trial, info, job)
+        error = misuse(trial, info, job)
         status = TrialStatus.FAILED if error else status
         own_files.check_modules(info.elsewhere, code, modules)
     except Diverged as exc:
@@ -122,8 +122,8 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
     )
 
 
-def _copy(info: WorkloadInfo, job: Job) -> Path:
-    """Copy the function's files to a folder of this attempt, which the function may write to."""
+def copy_files(info: WorkloadInfo, job: Job) -> Path:
+    """Copy the user's files to a folder of this attempt, which training may write to."""
     source = job.code_folder
     destination = (
         Path(tempfile.mkdtemp(prefix="raybench-")) / own_files.FOLDER / str(info.digest).removeprefix("sha256:")
@@ -141,8 +141,8 @@ def _keep_others_offline(job: Job) -> None:
         os.environ.update(OFFLINE)
 
 
-def options_of(job: Job, info: WorkloadInfo) -> TrialOptions:
-    """What a job's training is to do."""
+def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
+    """What a job's training is to do; `dataset` is that of a built-in training function."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
         epochs=settings.epochs or None,
@@ -155,8 +155,8 @@ def options_of(job: Job, info: WorkloadInfo) -> TrialOptions:
         seed=job.seed,
         rank=rank.number,
         world_size=rank.count,
-        dataset=info.dataset,
-        examples=vars(job.cell.data.examples) if info.dataset else {},
+        dataset=dataset,
+        examples=vars(job.cell.data.examples) if dataset else {},
     )
 
 
@@ -175,8 +175,8 @@ def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
     return arguments
 
 
-def _misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
-    """The error of a function that ended without what is needed of it, or None."""
+def misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
+    """The error of a training that ended without what is needed of it, or None."""
     message = None
     if not trial.ended_epochs:
         message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
@@ -185,7 +185,8 @@ def _misuse(trial: Trial, info: WorkloadInfo, job: Job) -> dict[str, Any] | None
         message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
     if message is None:
         return None
-    return {"type": "UsageError", "message": message, "phase": "train", "where": f"{info.file}:{info.function_line}"}
+    where = {"where": f"{info.file}:{info.function_line}"} if info.is_function else {}
+    return {"type": "UsageError", "message": message, "phase": "train", **where}
 
 
 def _missing_file(exc: BaseException, info: WorkloadInfo) -> str:
@@ -200,7 +201,7 @@ def _missing_file(exc: BaseException, info: WorkloadInfo) -> str:
     return f"; {original} did not travel with the trial: add `files: [{name}]` or, for large data, `links: [{top}]`"
 
 
-class _Journal:
+class TrialJournal:
     """Sends what a trial reports as events.
 
     The event of the last epoch is sent at the end, as metrics may be logged after the loop.
@@ -239,6 +240,10 @@ class _Journal:
 
     def left(self, fields: dict[str, Any]) -> None:
         """Wait for `Trial.finish`: it may have been by an error."""
+
+    def decide(self, epoch: int, stop: bool) -> bool:
+        """Return this process's own decision, as there is no other rank."""
+        return stop
 
     def logged_later(self, metrics: Mapping[str, float]) -> None:
         """Add metrics to the last epoch."""

@@ -17,13 +17,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from raybench.core.cell import FUNCTION, CellWorkload
+from raybench.core.cell import COMMAND, FUNCTION, CellWorkload
 from raybench.datasets import digests
 from raybench.datasets.paths import user_path
 from raybench.errors import DataError, WorkloadError
 from raybench.workloads import builtin
 from raybench.workloads.base import Workload
-from raybench.workloads.own_files import OwnFiles, check_modules, collect, digest_of, put_on_path, read_regular
+from raybench.workloads.own_files import (
+    OwnFiles,
+    check_modules,
+    collect,
+    collect_scripts,
+    digest_of,
+    put_on_path,
+    read_regular,
+)
+from raybench.workloads.static_command import Command, scripts_in, uses_trial
 from raybench.workloads.static_declaration import read_declaration
 from raybench.workloads.static_function import Parameter, TrainingFunction, is_function, read_function
 
@@ -46,7 +55,7 @@ class WorkloadInfo:
         own_loss: whether it has another loss than cross-entropy.
         parity_tolerance: largest differences between its frameworks, if not the default.
         metric_names: the metrics except its loss; empty if they are known only in a trial.
-        file: the path of a user's file, as found; None for a built-in workload.
+        file: the path of a user's file, as found; of a command, the grid file; None for a built-in workload.
         attribute: the variable in it.
         files: shipped files, by path below the file's folder, with their digests.
         elsewhere: modules outside of that folder that are not installed, with their digests.
@@ -55,6 +64,7 @@ class WorkloadInfo:
         function_line: the line of a training function in the file; None for a declared workload.
         parameters: of the training function, by name.
         is_builtin: whether it comes with raybench.
+        command: the user's command; None for any other workload.
     """
 
     name: str
@@ -79,11 +89,17 @@ class WorkloadInfo:
     function_line: int | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     is_builtin: bool = False
+    command: Command | None = None
 
     @property
     def is_function(self) -> bool:
         """Return whether it is a training function with a loop of its own."""
         return self.function_line is not None
+
+    @property
+    def own_loop(self) -> str:
+        """A word for a workload with a loop of its own; empty for a declared one."""
+        return "training function" if self.is_function else "command" if self.command else ""
 
     @property
     def own_files(self) -> OwnFiles | None:
@@ -97,6 +113,8 @@ class WorkloadInfo:
         """The part of a cell: its name, and its version or its files' digest."""
         if self.is_function:
             return CellWorkload(self.name, digest=str(self.digest), form=FUNCTION)
+        if self.command:
+            return CellWorkload(self.name, digest=str(self.digest), form=COMMAND)
         return CellWorkload(self.name, digest=self.digest) if self.digest else CellWorkload(self.name, self.version)
 
     def data_digest(self, root: Path) -> str | None:
@@ -125,7 +143,8 @@ class WorkloadInfo:
         """Read the result of `to_json`."""
         lists = {key: tuple(value[key]) for key in ("data_files", "frameworks", "metric_names", "libraries")}
         parameters = {name: Parameter(**parameter) for name, parameter in value["parameters"].items()}
-        return cls(**{**value, **lists, "parameters": parameters})
+        command = Command.from_json(value["command"]) if value["command"] else None
+        return cls(**{**value, **lists, "parameters": parameters, "command": command})
 
 
 def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iterable[str] = ()) -> WorkloadInfo:
@@ -169,6 +188,50 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
         own_loss=workload.loss is not None,
         parity_tolerance=dict(workload.parity_tolerance),
         is_builtin=True,
+    )
+
+
+def read_command(
+    command: Command, grid_file: Path, files: Iterable[str] = (), links: Iterable[str] = ()
+) -> WorkloadInfo:
+    """Look up the files of a user's command.
+
+    Args:
+        command: as in the grid file.
+        grid_file: its file, in whose folder the command's files are; it need not exist.
+        files: additional files, as globs relative to that folder.
+        links: files and folders that are only linked.
+
+    Raises:
+        WorkloadError: a file is missing or cannot be used; one line. Its `field` is `command`, `files` or `links`.
+    """
+    folder = grid_file.absolute().parent
+    try:
+        scripts = scripts_in(command.arguments, folder)
+        own_files = collect_scripts(folder, scripts, files, links)
+        contents = {name: (folder / name).read_bytes() for name in own_files.shipped if name.endswith(".py")}
+    except OSError as error:
+        raise WorkloadError(f"cannot read {error.filename}: {error.strerror}", "command") from None
+    except WorkloadError as error:
+        raise WorkloadError(str(error), "command" if error.field == "workload" else error.field) from None
+    reports = any(uses_trial(content, str(folder / name)) for name, content in contents.items())
+    return WorkloadInfo(
+        name=scripts[0].name if scripts else Path(command.arguments[0]).name,
+        version=None,
+        digest=digest_of(f"{own_files.digest}\n{command.identity()}".encode()),
+        dataset=None,
+        data_files=(),
+        defaults={},
+        examples={},
+        held_out=0,
+        frameworks=(),
+        metric_names=(),
+        file=str(grid_file),
+        files=own_files.shipped,
+        elsewhere=own_files.elsewhere,
+        links=own_files.links,
+        libraries=tuple(sorted(own_files.libraries)),
+        command=replace(command, reports=reports),
     )
 
 

@@ -128,10 +128,27 @@ def collect(file: Path, files: Iterable[str] = (), links: Iterable[str] = ()) ->
         OSError: the workload file cannot be read.
         WorkloadError: a file that is imported or named cannot be used; one line. Its `field` is the grid's field.
     """
-    root = file.absolute().parent
+    return collect_scripts(file.absolute().parent, [file.absolute()], files, links)
+
+
+def collect_scripts(root: Path, scripts: Sequence[Path], files: Iterable[str], links: Iterable[str]) -> OwnFiles:
+    """Find the files of programs, which may be in subfolders.
+
+    Args:
+        root: the absolute folder that has all of them.
+        scripts: files, each of which finds modules of its own folder.
+        files: additional files: globs and folders relative to `root`.
+        links: files and folders below it that are only linked and not part of the cell.
+
+    Raises:
+        OSError: a script cannot be read.
+        WorkloadError: as for `collect`.
+    """
     own_files = OwnFiles(root)
     own_files.links = dict(_links(root, links))
-    _Imports(own_files).follow([file.absolute(), *_named(root, files, own_files.links)])
+    folders = list(dict.fromkeys([*(script.parent for script in scripts), root]))
+    named = [(file, root) for file in _named(root, files, own_files.links)]
+    _Imports(own_files, folders).follow([*((script, script.parent) for script in scripts), *named])
     return own_files
 
 
@@ -172,14 +189,14 @@ def _hidden(path: Path, links: Collection[str]) -> bool:
 class _Imports:
     """Follows imports from file to file."""
 
-    def __init__(self, own_files: OwnFiles) -> None:
-        self._found = own_files
+    def __init__(self, own_files: OwnFiles, folders: Sequence[Path]) -> None:
+        self._found, self._folders = own_files, folders
         self._roots: dict[str, Path | None] = {}
 
-    def follow(self, files: Sequence[Path]) -> None:
-        """Add files below the root, and all uninstalled modules that they import."""
+    def follow(self, files: Sequence[tuple[Path, Path]]) -> None:
+        """Add files below the root, each with its folder for imports, and all uninstalled modules that they import."""
         root = self._found.root
-        pending = [(file, root, _module_name(file, root)) for file in files]
+        pending = [(file, folder, _module_name(file, folder)) for file, folder in files]
         seen: set[Path] = set()
         while pending:
             file, base, module = pending.pop()
@@ -187,7 +204,7 @@ class _Imports:
                 continue
             seen.add(file)
             content = read_regular(file)
-            if base == root:
+            if base in self._folders:
                 self._found.shipped[file.relative_to(root).as_posix()] = digest_of(content)
             else:
                 self._found.elsewhere[module] = digest_of(content)
@@ -225,9 +242,9 @@ class _Imports:
         """
         if top in sys.stdlib_module_names or top == "raybench":
             return None
-        root = self._found.root
-        if (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file() or _has_modules(root / top):
-            return root
+        for root in self._folders:
+            if (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file() or _has_modules(root / top):
+                return root
         try:
             spec = importlib.util.find_spec(top)
         except (ImportError, ValueError):

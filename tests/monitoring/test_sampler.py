@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from raybench.analysis.diagnostics.diagnose import findings
@@ -16,6 +17,7 @@ from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import SAMPLES, Monitor
+from raybench.monitoring.processes import Session
 from raybench.monitoring.sampler import MANY, pause
 from raybench.results.attempt import attempts
 
@@ -190,3 +192,20 @@ def test_samples_are_many_enough_and_not_too_many():
     assert len([t for t in times if t < 1]) >= 4
     assert pause(60) == 1.0
     assert MANY < len(times) < 10 * MANY
+
+
+def test_a_child_in_a_session_of_its_own_belongs_to_the_trial():
+    # As torchrun starts its workers.
+    program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
+    program += ".wait()"
+    leader = subprocess.Popen([sys.executable, "-c", program, BUSY], start_new_session=True)
+    session = Session(leader.pid)
+    try:
+        deadline = time.monotonic() + 30
+        while session.read().cpu_s < 1 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert session.read().cpu_s >= 1
+    finally:
+        for child in psutil.Process(leader.pid).children():
+            child.kill()
+        leader.wait()

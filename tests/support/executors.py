@@ -39,7 +39,7 @@ class ForkingExecutor:
         while placement := dispatcher.next():
             job = make_job(placement)
             status = None
-            for event in self._server(job.cell.framework).run(job):
+            for event in self._server(job.preloaded).run(job):
                 status = event.get("status", status)
                 sink(event)
             dispatcher.release(placement.work.name, placement.work.attempt, lost=status == TrialStatus.LOST)

@@ -174,3 +174,21 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
     first = attempt.epochs[:1]
     if attempt.cell.has_own_loop and first and first[0].memory_peak_bytes == 0 and not hosted(attempt.cell.device.kind):
         yield Observation(f"it allocated no memory on its {attempt.cell.device.kind} device", {"bytes": 0.0})
+
+
+@detects(
+    "output_buffered",
+    condition="the lines of several epochs of a command arrived together",
+    bias="not known: the first of them has the time of all",
+    did="printed several epochs at once",
+    measures="when its output arrived, not when its epochs ended",
+    remedy="let the program write its output after each line: `fflush()` in awk and C, `stdbuf -oL` before the command",
+)
+def output_buffered(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect a program whose output is buffered."""
+    together = [epoch.epochs_in_read for epoch in attempt.epochs if epoch.epochs_in_read]
+    if together:
+        yield Observation(
+            f"its output had up to {max(together)} epochs at once, whose times are not known singly",
+            {"epochs": float(max(together))},
+        )

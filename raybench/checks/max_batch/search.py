@@ -168,10 +168,11 @@ def find_max_batch(
             raise UsageError("--find-max-batch needs separate processes; remove --inline")
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, where, executor.isolation)
-        if plan.workload.is_function:
+        if plan.workload.own_loop:
             raise UsageError(
-                f"--find-max-batch takes a few steps of a declared workload, and {plan.workload.name} is a training "
-                "function with a loop of its own; run the grid with larger batches instead: out of memory is a result"
+                f"--find-max-batch takes a few steps of a declared workload, and {plan.workload.name} is a "
+                f"{plan.workload.own_loop} with a loop of its own; run the grid with larger batches instead: "
+                "out of memory is a result"
             )
         if any(cell.fit for cell in plan.cells) and datasets.ensure(
             plan.workload.dataset, root, RecordingListener().fetch

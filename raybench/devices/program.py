@@ -1,0 +1,56 @@
+"""Any device, for a process that starts a program of the user on it and does not compute itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from raybench.devices import hosted, no_framework, probe
+from raybench.devices.base import Assignment, Hardware
+
+HIDDEN_BY = {"cuda": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}
+"""The environment variable by which a program sees only its accelerators."""
+
+CLIENTS = {
+    "cpu": {"JAX_PLATFORMS": "cpu"},
+    "cuda": {"JAX_PLATFORMS": "cuda"},
+    "xla_cpu": {"PJRT_DEVICE": "CPU"},
+    "tpu": {"PJRT_DEVICE": "TPU"},
+}
+"""Environment variables by which JAX and PyTorch/XLA choose the kind."""
+
+
+class ProgramDevice(no_framework.Cpu):
+    """A device of any kind, which is only described: no framework is loaded, and no memory taken on it."""
+
+    def hide_others(self) -> None:
+        """Pin the process to its cores and show programs that it starts only the assigned accelerators."""
+        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
+        super().hide_others()
+        variable = HIDDEN_BY.get(self.kind)
+        visible = ",".join(self.assignment.visible) or (inherited if self.kind == "cuda" else None)
+        if variable and visible is not None:
+            os.environ[variable] = visible
+        elif variable:
+            os.environ.pop(variable, None)
+        os.environ.update(CLIENTS.get(self.kind, {}))
+
+    def set_threads(self, count: int) -> None:
+        """Set the threads of libraries in programs that are started from now on."""
+        for name in (*no_framework.VARIABLES, "NPROC", "PJRT_NPROC"):
+            os.environ[name] = str(count)
+
+    def describe(self) -> Hardware:
+        """The hardware as the node detects it, without a framework."""
+        ids = set(self.assignment.visible)
+        found = [entry for entry in probe() if entry.kind == self.kind and (not ids or ids & set(entry.ids))]
+        if hosted(self.kind) or not found:
+            return super().describe()
+        return replace(found[0], count=len(ids) or found[0].count)
+
+
+def open_for_program(kind: str, assignment: Assignment) -> ProgramDevice:
+    """The adapter of a kind for a process that starts a program on it."""
+    device = ProgramDevice(assignment)
+    device.kind = kind
+    return device

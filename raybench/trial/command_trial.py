@@ -1,0 +1,171 @@
+"""`raybench.current_trial()` in a process of the user's command: a `Trial` that reports to the trial's process."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.ledger import Ledger
+from raybench.core.rank import Rank, current_rank, set_rank
+from raybench.core.status import TrialStatus
+from raybench.engines.user_loop import NONE, loaded_framework, open_loop
+from raybench.training.clock import TrainingClock
+from raybench.training.epoch_record import Diverged
+from raybench.training.local import program_device
+from raybench.training.trial import SavedState, Trial, set_current
+from raybench.training.trial import current_trial as local_or_current
+from raybench.trial.channel import JOB, VARIABLE, RankConflict, Writer
+from raybench.trial.checkpoint import Checkpoints
+from raybench.trial.phase import Phase
+from raybench.trial.run import failure
+from raybench.trial.run_command import STARTED
+from raybench.trial.run_function import TrialJournal, misuse, options_of
+from raybench.workloads import WorkloadInfo
+
+_process: _Process | None = None
+
+
+def current_trial(*, epochs: float | None = None) -> Trial:
+    """Return the trial that this process runs.
+
+    Args:
+        epochs: has no effect here: the grid, or the loop, says how many.
+    """
+    global _process
+    if _process is None:
+        _process = _Process(Path(os.environ[VARIABLE]))
+        set_current(_process.trial)
+        atexit.register(_process.end)
+    return local_or_current(epochs=epochs)
+
+
+class _Process:
+    """The trial of this process.
+
+    Attributes:
+        writer: the file in which it reports.
+        warnings: of this process, for the report.
+    """
+
+    def __init__(self, channel: Path) -> None:
+        number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+        set_rank(Rank(number, count))
+        self._job = Job.from_json(json.loads((channel / JOB).read_text()))
+        self._pid = os.getpid()
+        self._ledger = Ledger(int(os.environ[STARTED]))
+        self.writer = Writer(channel, number)
+        self.warnings: list[str] = []
+        self._checkpoints = Checkpoints(self._job, self.warnings)
+        self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
+        self._journal: _Journal | None = None
+        options = options_of(self._job)
+        self.trial = Trial(options, _Recorder(self), self._open_clock)
+
+    def _open_clock(self) -> TrainingClock:
+        """Open the clock of the framework that the script has imported by now."""
+        job = self._job
+        framework = job.cell.framework if job.cell.framework != NONE else loaded_framework()
+        device = program_device(framework, job.cell.device.kind)
+        loop = open_loop(framework, device)
+        self._journal = _Journal(job, self.send, device, self._ledger, self._checkpoints, self.warnings)
+        self._journal.writer = self.writer
+        return TrainingClock(self._ledger, device, loop, self._phase.enter)
+
+    @property
+    def journal(self) -> _Journal:
+        """The events of this rank; the clock is opened first."""
+        if self._journal is None:
+            _ = self.trial.device
+        assert self._journal
+        return self._journal
+
+    def send(self, event: Event) -> None:
+        """Report an event, with the ledger until now, in case that this process does not end by itself."""
+        self.writer.send(event=event, totals=self._totals())
+
+    def _totals(self) -> dict[str, Any]:
+        return {"ledger": self._ledger.close()[0], "cpu": self._ledger.cpu()}
+
+    def end(self) -> None:
+        """Report the end of this process, when Python exits."""
+        if os.getpid() != self._pid:  # a child that was forked
+            return
+        status, error = TrialStatus.COMPLETED, None
+        exception = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        try:
+            if exception is not None:
+                raise exception
+            self.trial.finish()
+            if self.writer.is_open:
+                error = misuse(self.trial, WorkloadInfo.from_json(self._job.workload), self._job)
+                error = None if current_rank().number and self.trial.ended_epochs else error
+                status = TrialStatus.FAILED if error else status
+        except Diverged as exc:
+            status, error = TrialStatus.DIVERGED, {"type": "Diverged", "message": str(exc)}
+        except BaseException as exc:
+            status, error = failure(exc, None, self._phase, self._job)
+        finally:
+            self.trial.abandon()
+        if not self.writer.is_open and error is None:
+            return  # it has not trained, such as a worker that loads data
+        if self._journal:
+            self._journal.flush(self.trial)
+        if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
+            self._checkpoints.remove()
+        end = {"status": status, "error": error, "warnings": self.warnings, "at": time.time_ns()}
+        with suppress(RankConflict):  # which the trial's process reports
+            self.writer.send(end=end, totals=self._totals())
+
+
+class _Journal(TrialJournal):
+    """The events of one rank."""
+
+    writer: Writer
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Send an epoch; the last one at once too, in case that the process ends without its exit handlers."""
+        super().epoch_ended(fields, more)
+        if self._last:
+            self.writer.send(provisional=self._last)
+
+
+class _Recorder:
+    """Receives what the trial reports; the journal is opened with the clock, when the framework is known."""
+
+    def __init__(self, process: _Process) -> None:
+        self._of = process
+
+    def begin(self, state: SavedState | None) -> int:
+        """Claim the rank, and load the state of an earlier attempt, if there is one."""
+        if not self._of.writer.is_open:
+            self._of.writer.claim()
+        return self._of.journal.begin(state)
+
+    def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
+        """Record an epoch."""
+        self._of.journal.epoch_ended(fields, more)
+
+    def left(self, fields: dict[str, Any]) -> None:
+        """Wait for the end: the loop may have been left by an error."""
+
+    def decide(self, epoch: int, stop: bool) -> bool:
+        """Let rank 0 decide whether training ends with an epoch."""
+        return self._of.writer.decide(epoch, stop)
+
+    def logged_later(self, metrics: Mapping[str, float]) -> None:
+        """Record metrics that were logged after the last epoch."""
+        self._of.journal.logged_later(metrics)
+
+    def warn(self, message: str) -> None:
+        """Record a warning."""
+        if message not in self._of.warnings:
+            self._of.warnings.append(message)

@@ -1,0 +1,544 @@
+"""A timed run of the user's own command, from job to events.
+
+The trial's process starts the command, reads its output and supervises it. Epochs come from lines of the output, or
+from the scripts' own processes (`raybench.trial.command_trial`) by a channel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raybench.core import events, memory
+from raybench.core.cell import COMMAND, PROCESS
+from raybench.core.events import Event
+from raybench.core.job import Job
+from raybench.core.ledger import NANO, Ledger
+from raybench.core.settings import MISSING
+from raybench.core.status import TrialStatus
+from raybench.devices import Device, hosted
+from raybench.results.epoch import over_ranks
+from raybench.trial.channel import JOB, VARIABLE, Reader
+from raybench.trial.command_output import Lines, Metrics, OutputError
+from raybench.trial.phase import Phase
+from raybench.trial.program import PERIOD, TERMINATION_TIMEOUT, Program
+from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
+from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
+from raybench.workloads import WorkloadInfo
+from raybench.workloads.static_command import ARGS, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.static_function import SETTINGS as PASSED
+
+STARTED = "RAYBENCH_TRIAL_STARTED"
+"""The environment variable with the time at which the trial began, by the host's monotonic clock."""
+
+BY_TRIAL = ("epochs", "steps_per_epoch")
+"""Settings that `raybench.current_trial()` applies, so that they are no arguments."""
+
+LAST = 20
+"""Lines of the output that are kept with an error."""
+
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
+
+RANK_TIMEOUT = 2.0
+"""Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it."""
+
+
+def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
+    """Run one attempt of a command, and send its events as `raybench.trial.run.run` yields them.
+
+    Args:
+        job: the attempt.
+        send: receives each event.
+        ledger: the process's ledger, started when the process was; None: a new one.
+        template_import: seconds that loading the framework took before this process began.
+    """
+    started_ns = ledger.started if ledger else time.perf_counter_ns()
+    warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
+    info, phase = WorkloadInfo.from_json(job.workload), Phase(Path(job.folder))
+    command = info.command
+    assert command
+    code = copy_files(info, job)
+    _make_scripts_executable(code, info.files)
+    job = replace(job, code=str(code))
+    status, error = TrialStatus.COMPLETED, None
+    run: _Run | None = None
+    device: Device | None = None
+    with tempfile.TemporaryDirectory(prefix="raybench-") as channel:
+        try:
+            device = open_assigned(job)
+            form = {"form": COMMAND, "clock": "trial" if command.reports else "output"}
+            send(events.trial_started(job.trial, job.attempt, **opening(job, device), **form))
+            kind = _Reported if command.reports else _Printed
+            run = kind(job, info, send, Path(channel), started_ns, warnings)
+            phase.enter("train")
+            status, error = run.run()
+        except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
+            status, error = failure(exc, device, phase, job)
+        finally:
+            if run:
+                run.close()
+    if error:
+        error.setdefault("phase", "train")
+    wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
+    send(
+        events.trial_ended(
+            job.trial,
+            job.attempt,
+            status,
+            ledger=run.ledger(wall_s) if run else {"setup": wall_s},
+            wall=wall_s,
+            template_import=round(template_import, 6),
+            warnings=warnings,
+            error=error,
+            **({"cpu": run.cpu} if run and run.cpu else {}),
+        )
+    )
+
+
+def _make_scripts_executable(folder: Path, names: Mapping[str, str]) -> None:
+    for name in names:
+        path = folder / name
+        with path.open("rb") as file:
+            if file.read(2) == b"#!":
+                path.chmod(0o755)
+
+
+def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
+    """The values for the names in braces; those that are not needed may be missing."""
+    cell = job.cell
+    known = [name for name in (*cell.to_json().get("settings", {}), *command.given) if name in PASSED]
+    settings = {name: getattr(cell.settings, name, MISSING) for name in dict.fromkeys(known)}
+    own = {name: value for name, value in settings.items() if value is not MISSING} | dict(cell.params or {})
+    values = own | {
+        "count": cell.device.devices or _accelerators(job),
+        "seed": job.seed,
+        "device": cell.device.kind,
+        "threads": cell.device.threads,
+        "framework": cell.framework,
+        "data_dir": job.data_root,
+        "output_dir": str(Path(job.folder).absolute() / OUTPUT),
+    }
+    settings_file = channel / "settings.json"
+    settings_file.write_text(json.dumps(values, indent=1))
+    left_out = (*command.names, *(BY_TRIAL if command.reports else ()))
+    values[ARGS] = {name: value for name, value in own.items() if name not in left_out}
+    return values | {SETTINGS_FILE: str(settings_file)}
+
+
+def _accelerators(job: Job) -> int:
+    """The number of accelerators of a trial; 1 on the host's cores."""
+    return len(job.visible) or 1
+
+
+class _Run:
+    """A running command; subclasses differ in where its epochs come from."""
+
+    def __init__(
+        self, job: Job, info: WorkloadInfo, send: Send, channel: Path, started_ns: int, warnings: list[str]
+    ) -> None:
+        assert info.command
+        self._job, self._info, self._command, self._send = job, info, info.command, send
+        self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
+        self._last_lines: deque[str] = deque(maxlen=LAST)
+        self._program: Program | None = None
+        self._oom_kills = memory.oom_kills()
+        self.cpu: Mapping[str, float] = {}
+
+    # Parts of subclasses --------------------------------------------------------------------------------------------
+
+    def _lines(self, lines: list[str], at_ns: int) -> None:
+        """Take lines that were read together."""
+
+    def _look(self) -> None:
+        """Look for news that are not in the output."""
+
+    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
+        """The end of a program that has succeeded."""
+        raise NotImplementedError
+
+    def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
+        """The error that the program itself has reported."""
+        return None
+
+    def ledger(self, wall_s: float) -> dict[str, float]:
+        """Seconds of each section that was measured."""
+        raise NotImplementedError
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[TrialStatus, dict[str, Any] | None]:
+        """Run the program to its end; return the status and its error."""
+        try:
+            program = self._start()
+        except OSError as error:
+            name = Path(str(error.filename)).name if error.filename else self._command.arguments[0]
+            message = f"cannot start {name}: {error.strerror}; it is looked up in the PATH of the environment"
+            return TrialStatus.FAILED, {"type": "UsageError", "message": message}
+        self._program = program
+        deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
+        streams = (Lines(), Lines())
+        try:
+            while program.code is None:
+                left_s = deadline - time.perf_counter_ns() * NANO
+                if left_s <= 0:
+                    message = f"took longer than its timeout of {self._job.timeout:g} s"
+                    return self._stop(TrialStatus.TIMEOUT, "Timeout", message)
+                self._read(program, streams, min(PERIOD, left_s))
+                self._look()
+            self._read_rest(program, streams)
+            for name in program.end_left():
+                self._warnings.append(f"{name} was still running after the end of the command, and was killed")
+            self._read_rest(program, streams)
+            self._look()
+        except _End as end:
+            return self._stop(end.status, end.kind, str(end))
+        except OutputError as error:
+            return self._stop(TrialStatus.FAILED, "UsageError", str(error))
+        assert program.code is not None
+        if program.code:
+            return self._failed(program.code)
+        return self._error() or self._end(program)
+
+    def close(self) -> None:
+        """Kill the program if it runs."""
+        if self._program:
+            self._program.close()
+
+    def _start(self) -> Program:
+        values = values_of(self._job, self._command, self._channel)
+        if "output_dir" in self._command.names or SETTINGS_FILE in self._command.names:
+            Path(values["output_dir"]).mkdir(parents=True, exist_ok=True)
+        (self._channel / JOB).write_text(json.dumps(self._job.to_json()))
+        arguments = filled(self._command, values, self._job.cell.role.is_smoke)
+        return Program(arguments, self._environ(values), self._job.code_folder, VARIABLE)
+
+    def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")} | OFFLINE
+        environ.pop("PYTHONSAFEPATH", None)
+        environ |= {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
+            "PYTHONUNBUFFERED": "1",
+            "RAYBENCH_DATA": self._job.data_root,
+            VARIABLE: str(self._channel),
+            STARTED: str(self._started_ns),
+        }
+        return environ | {name: fill(text, values) for name, text in self._command.env.items()}
+
+    def _read(self, program: Program, streams: tuple[Lines, Lines], seconds: float) -> int:
+        """Take the new output; return the number of bytes."""
+        size = 0
+        for stream, chunk, at_ns in program.read(seconds):
+            size += len(chunk)
+            _write_through(chunk)
+            lines = streams[stream].feed(chunk, last=not chunk)
+            self._last_lines.extend(lines)
+            self._lines(lines, at_ns)
+        return size
+
+    def _read_rest(self, program: Program, streams: tuple[Lines, Lines]) -> None:
+        """Take all output that is there; a child that runs on may keep a stream open."""
+        while self._read(program, streams, 0):
+            pass
+
+    def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any]]:
+        """End the program, and return the error because of which."""
+        program = self._program
+        assert program
+        program.signal(signal.SIGTERM)
+        deadline, streams = time.monotonic() + TERMINATION_TIMEOUT, (Lines(), Lines())
+        while program.code is None and time.monotonic() < deadline:
+            for _, chunk, _ in program.read(PERIOD):
+                _write_through(chunk)
+                self._last_lines.extend(streams[0].feed(chunk))
+            with suppress(_End):
+                self._look()
+        program.signal(signal.SIGKILL)
+        while program.code is None:
+            time.sleep(0.01)
+        program.end_left()
+        return status, self._described(kind, message)
+
+    def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
+        """The status of a program that ended with another code than 0."""
+        reported = self._error()
+        if reported:
+            return reported
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
+        output = "\n".join(self._last_lines)
+        last = next((line.strip() for line in reversed(self._last_lines) if line.strip()), "")
+        message = f"{self._info.name} {how}" + (f": {last[:300]}" if last else ", without any output")
+        by_kernel = (code in _KILLED or "SIGKILL" in output) and memory.oom_kills() > self._oom_kills
+        if by_kernel or memory.looks_like_oom(output, limited=bool(self._job.memory_limit)):
+            memory.remove_limit()
+            sizes = memory.describe(output, None, self._job.memory_limit)
+            message = f"{self._info.name} was killed by the kernel because memory ran out" if by_kernel else message
+            return TrialStatus.OOM, self._described("OutOfMemory", message) | sizes
+        kind = signal.Signals(-code).name if code < 0 else "Exit"
+        return TrialStatus.FAILED, self._described(kind, message + self._not_copied(output))
+
+    def _described(self, kind: str, message: str) -> dict[str, Any]:
+        return {"type": kind, "message": message, "output": "\n".join(self._last_lines)}
+
+    def _not_copied(self, output: str) -> str:
+        """The remedy for a file of the user's folder that the output names and the copy of it lacks."""
+        root = Path(str(self._info.file)).absolute().parent
+        for word in dict.fromkeys(word.strip("'\"`:,;()[]") for word in output.split()):
+            name = word.removeprefix(f"{self._job.code_folder}{os.sep}").removeprefix("./")
+            inside = name and not Path(name).is_absolute() and ".." not in Path(name).parts and len(name) < 200
+            if inside and (root / name).exists() and not (self._job.code_folder / name).exists():
+                return (
+                    f"; {root / name} did not travel with the trial: add `files: [{name}]` or, for large data, "
+                    f"`links: [{Path(name).parts[0]}]` under `workload`"
+                )
+        return ""
+
+
+class _End(Exception):
+    """The program has to be ended."""
+
+    def __init__(self, status: TrialStatus, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class _Printed(_Run):
+    """A command whose epochs are lines of its output."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._metrics = Metrics(self._command)
+        self._sections = dict.fromkeys(("setup", "train", "other"), 0.0)
+        self._until_ns = self._started_ns
+        self._number = 0
+        self._most_together = 0
+        self._last: Event | None = None
+
+    def _start(self) -> Program:
+        program = super()._start()
+        self._charge("setup", time.perf_counter_ns())
+        return program
+
+    def _charge(self, section: str, until_ns: int) -> float:
+        """Charge the time until a moment to a section; return the seconds."""
+        seconds = round((until_ns - self._until_ns) * NANO, 6)
+        self._sections[section] += seconds
+        self._until_ns = until_ns
+        return seconds
+
+    def _lines(self, lines: list[str], at_ns: int) -> None:
+        ended = [metrics for metrics in map(self._metrics.read, lines) if metrics is not None]
+        self._most_together = max(self._most_together, len(ended))
+        for metrics in ended:
+            self._epoch(metrics, at_ns, len(ended))
+
+    def _epoch(self, metrics: Mapping[str, float], at_ns: int, together: int) -> None:
+        self._flush()
+        self._number += 1
+        finite, diverged = _finite(metrics, self._warnings)
+        self._last = events.epoch_ended(
+            self._job.trial,
+            self._job.attempt,
+            epoch=self._number,
+            ledger={"train": self._charge("train", at_ns)},
+            **({"epochs_in_read": together} if together > 1 else {}),
+            metrics=finite,
+        )
+        if diverged:
+            raise _End(TrialStatus.DIVERGED, "Diverged", f"{diverged} in epoch {self._number}")
+
+    def _flush(self) -> None:
+        """Send the last epoch, to which later metrics may have been added."""
+        if self._last:
+            self._send(self._last)
+            self._last = None
+
+    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
+        missing = self._metrics.missing()
+        if missing:
+            return TrialStatus.FAILED, self._described("UsageError", missing)
+        self._warnings.extend(self._metrics.warnings())
+        if self._number > 1 and self._most_together == self._number:
+            self._warnings.append(
+                f"the lines of all {self._number} epochs arrived together, so that no time of an epoch is known: let "
+                "the program write its output after each line (fflush() in awk and C, `stdbuf -oL` before the command)"
+            )
+        epochs = self._job.cell.settings.epochs
+        if self._command.counts_epochs and epochs and self._number not in (epochs, math.ceil(epochs)):
+            self._warnings.append(f"epochs in the output: {self._number}; the grid says epochs: {epochs:g}")
+        try:
+            if self._command.counts_epochs:
+                if not self._number:
+                    message = "no line of the output ends an epoch"
+                    return TrialStatus.FAILED, self._described("UsageError", message)
+                later, diverged = _finite(self._metrics.current, self._warnings)
+                assert self._last
+                self._last["metrics"] |= later
+                if diverged:
+                    raise _End(TrialStatus.DIVERGED, "Diverged", diverged)
+            else:
+                self._epoch(self._metrics.current, program.ended_ns, 1)
+        except _End as end:
+            return end.status, self._described(end.kind, str(end))
+        return TrialStatus.COMPLETED, None
+
+    def close(self) -> None:
+        """Kill the program if it runs; send the last epoch, with the memory of the largest process."""
+        super().close()
+        cell = self._job.cell
+        if self._last and hosted(cell.device.kind) and cell.isolation == PROCESS:  # which has no other children
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            self._last["memory_peak_bytes"] = peak * (1 if sys.platform == "darwin" else 1024)
+        self._flush()
+
+    def ledger(self, wall_s: float) -> dict[str, float]:
+        """Seconds of each section that was measured."""
+        sections = {name: round(seconds, 6) for name, seconds in self._sections.items()}
+        sections["other"] = round(wall_s - sections["setup"] - sections["train"], 6)
+        return sections
+
+
+class _Reported(_Run):
+    """A command whose processes report by `raybench.current_trial()`."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._reader = Reader(self._channel)
+        self._events: dict[int, deque[Event]] = {}
+        self._first_waits = 0.0
+        self._ends: dict[int, Mapping[str, Any]] = {}
+        self._totals: dict[int, Mapping[str, Any]] = {}
+        self._provisional: Event | None = None
+
+    def _look(self) -> None:
+        for rank, message in self._reader.read():
+            if "event" in message:
+                self._events.setdefault(rank, deque()).append(message["event"])
+            if "end" in message:
+                self._ends[rank] = message["end"]
+            if rank == 0 and "provisional" in message:
+                self._provisional = message["provisional"]
+            if "totals" in message:
+                self._totals[rank] = message["totals"]
+        self._forward(final=False)
+        conflict = self._reader.conflict
+        if conflict:
+            raise _End(TrialStatus.FAILED, "RankConflict", conflict)
+
+    def _forward(self, final: bool) -> None:
+        """Send the events of rank 0, with the numbers of other ranks added once they are there."""
+        own = self._events.get(0, deque())
+        others = [rank for rank in self._reader.processes if rank]
+        while own:
+            number = own[0].get("epoch") if own[0]["event"] == "epoch_ended" else None
+            same = [self._epoch_of(rank, number) for rank in others] if number else []
+            now = time.monotonic()
+            if not all(same) and not final and now < (self._first_waits or now) + RANK_TIMEOUT:
+                self._first_waits = self._first_waits or now
+                return
+            self._first_waits = 0.0
+            self._send(_combined([own.popleft(), *filter(None, same)]))
+
+    def _epoch_of(self, rank: int, number: int | None) -> Event | None:
+        waiting = self._events.get(rank, deque())
+        return next((event for event in waiting if event.get("epoch") == number), None)
+
+    def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
+        self._forward(final=True)
+        failed = {rank: end for rank, end in self._ends.items() if end["error"]}
+        if not failed:
+            return None
+        self._warn()
+        rank = min(failed, key=lambda rank: failed[rank]["at"])  # others may follow from it
+        of_rank = {"rank": rank} if len(self._reader.processes) > 1 else {}
+        error = {**failed[rank]["error"], **of_rank, "output": "\n".join(self._last_lines)}
+        return TrialStatus(failed[rank]["status"]), error
+
+    def _end(self, program: Program) -> tuple[TrialStatus, dict[str, Any] | None]:
+        self._warn()
+        if self._provisional and 0 not in self._ends:
+            self._forward(final=True)
+            self._send(self._provisional)
+            self._warnings.append("rank 0 ended by os._exit: what it logged after its last epoch is missing")
+        message = ""
+        if not self._reader.processes:
+            message = "ended without an epoch: write `for epoch in trial.epochs():` around its loop"
+        elif 0 not in self._reader.processes:
+            message = f"has reports of rank {join_ranks(self._reader.processes)}, and none of rank 0"
+        if message:
+            return TrialStatus.FAILED, self._described("UsageError", f"{self._info.name} {message}")
+        return TrialStatus.COMPLETED, None
+
+    def _warn(self) -> None:
+        for end in self._ends.values():
+            self._warnings.extend(text for text in end["warnings"] if text not in self._warnings)
+
+    def close(self) -> None:
+        """Kill the program if it runs; send what was reported."""
+        super().close()
+        with suppress(_End):
+            self._look()
+        self._forward(final=True)
+
+    def ledger(self, wall_s: float) -> dict[str, float]:
+        """Rank 0's sections; the rest, before and after it, is `other`."""
+        sections = dict(self._totals[0]["ledger"]) if 0 in self._totals else {}
+        parts = [totals["cpu"] for totals in self._totals.values()]
+        self.cpu = {name: round(sum(part.get(name, 0.0) for part in parts), 6) for name in sections}
+        if not sections.get("data"):  # not measured: the script does not say where it loads its data
+            sections.pop("data", None)
+            self.cpu.pop("data", None)
+        measured = sum(sections.values())
+        return sections | {"other": round(sections.get("other", 0.0) + wall_s - measured, 6)}
+
+
+def join_ranks(ranks: Mapping[int, Any]) -> str:
+    """The numbers of some ranks."""
+    return ", ".join(map(str, sorted(ranks)))
+
+
+def _combined(same: list[Event]) -> Event:
+    """The event of rank 0, with the measured fields of all ranks; examples and units are added up."""
+    first = same[0]
+    if len(same) == 1:
+        return first
+    common = [{name: value for name, value in event.items() if all(name in each for each in same)} for event in same]
+    event = {**first, **over_ranks(common)}
+    if "examples" in first:
+        event["examples"] = sum(each.get("examples", 0) for each in same)
+    if "units" in first:
+        names = {name for each in same for name in each.get("units", {})}
+        event["units"] = {name: sum(each.get("units", {}).get(name, 0) for each in same) for name in sorted(names)}
+    return event
+
+
+def _finite(metrics: Mapping[str, float], warnings: list[str]) -> tuple[dict[str, float], str]:
+    """The metrics that are finite, and a loss that is not; others that are not are a warning."""
+    diverged = ""
+    for name, value in metrics.items():
+        if math.isfinite(value):
+            continue
+        if name.endswith("loss"):
+            diverged = f"{name} is {value}"
+        elif (message := f"{name} is {value}, and was left out") not in warnings:
+            warnings.append(message)
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}, diverged
+
+
+def _write_through(chunk: bytes) -> None:
+    """Write a part of the output to the trial's own, which is a file."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        os.write(1, chunk)

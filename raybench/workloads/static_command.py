@@ -1,0 +1,169 @@
+"""The user's own command: its placeholders, and the files that it names; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from raybench.core.settings import PARAM
+from raybench.errors import WorkloadError
+from raybench.workloads.own_files import parse
+
+ARGS, SETTINGS_FILE = "args", "settings_file"
+"""Placeholders for all values: as arguments, and as the path of a JSON file."""
+
+SPECIAL = ("count", "seed", "device", "threads", "framework", "data_dir", "output_dir", ARGS, SETTINGS_FILE)
+"""Placeholders that every trial has a value for."""
+
+EPOCH = "epoch"
+"""The name, among the metrics, of the pattern that ends an epoch."""
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.]*)\}\}|\{([A-Za-z_][\w.]*)\}")
+_FORMATTED = re.compile(r"\{([A-Za-z_][\w.]*)[:!][^{}]*\}")
+_SCRIPTS = (".py", ".sh")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the user, as plain values for other processes.
+
+    Attributes:
+        arguments: the program and its arguments, with placeholders such as `{batch_size}`.
+        env: environment variables, with placeholders.
+        metrics: by name of a metric, the pattern whose first group is its value; `EPOCH` ends an epoch.
+        json_lines: the same with keys of JSON objects, one per line; true: every key is the metric's name.
+        smoke: arguments that are added in a smoke run; None if the command has none.
+        reports: whether a script of it uses `raybench.current_trial()`.
+        given: settings that the grid gives; a cell omits some of them if they are at their defaults.
+    """
+
+    arguments: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    json_lines: Mapping[str, str] | bool = False
+    smoke: tuple[str, ...] | None = None
+    reports: bool = False
+    given: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that may have placeholders."""
+        return (*self.arguments, *self.env.values(), *(self.smoke or ()))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its placeholders."""
+        return frozenset(name for text in self.texts for name in placeholders(text))
+
+    @property
+    def takes_all(self) -> bool:
+        """Return whether it has a placeholder for all values."""
+        return not self.names.isdisjoint((ARGS, SETTINGS_FILE))
+
+    @property
+    def counts_epochs(self) -> bool:
+        """Return whether its output tells the end of an epoch."""
+        keys = self.json_lines if isinstance(self.json_lines, Mapping) else {}
+        return EPOCH in self.metrics or EPOCH in keys or self.json_lines is True
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics that it is to print; empty if they are not known."""
+        keys = self.json_lines if isinstance(self.json_lines, Mapping) else {}
+        return tuple(name for name in {**self.metrics, **keys} if name != EPOCH)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read the plain values of a command."""
+        smoke = value["smoke"]
+        lists = {name: tuple(value[name]) for name in ("arguments", "given")}
+        return cls(**{**value, **lists, "smoke": None if smoke is None else tuple(smoke)})
+
+    def identity(self) -> str:
+        """What of it changes results, as text."""
+        return json.dumps(
+            {name: value for name, value in asdict(self).items() if name not in ("smoke", "reports", "given")}
+        )
+
+
+def placeholders(text: str) -> Iterator[str]:
+    """Yield the names in braces; `{{name}}` is none, and neither are other braces, such as those of a program."""
+    yield from (match[2].removeprefix(PARAM) for match in _PLACEHOLDER.finditer(text) if match[2])
+
+
+def formatted_placeholders(text: str) -> Iterator[str]:
+    """Yield the names in braces that have a format, such as `{batch_size:03d}`, which is not supported."""
+    yield from (match[1].removeprefix(PARAM) for match in _FORMATTED.finditer(text))
+
+
+def fill(text: str, values: Mapping[str, Any]) -> str:
+    """Put values in the place of names in braces."""
+
+    def value_of(match: re.Match[str]) -> str:
+        return f"{{{match[1]}}}" if match[1] else text_of(values[match[2].removeprefix(PARAM)])
+
+    return _PLACEHOLDER.sub(value_of, text)
+
+
+def text_of(value: Any) -> str:
+    """A value as an argument: a text as it is, anything else as in JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def filled(command: Command, values: Mapping[str, Any], is_smoke: bool) -> list[str]:
+    """The command with values; `{args}` becomes `--name=value` for each that it does not name itself.
+
+    Args:
+        values: by name; those of `ARGS` are a map.
+    """
+    arguments = []
+    for text in (*command.arguments, *((command.smoke or ()) if is_smoke else ())):
+        if list(placeholders(text)) == [ARGS]:
+            arguments += [f"--{name}={text_of(value)}" for name, value in values[ARGS].items()]
+        else:
+            arguments.append(fill(text, values))
+    return arguments
+
+
+def scripts_in(arguments: Iterable[str], folder: Path) -> list[Path]:
+    """The files below a folder that a command names.
+
+    Raises:
+        WorkloadError: a script is missing, or it is outside of the folder.
+    """
+    words, files = list(arguments), []
+    for index, word in enumerate(words):
+        module = index > 0 and words[index - 1] in ("-m", "--module")
+        if any(placeholders(word)) or not word or len(word) > 1000:
+            continue
+        path = PurePosixPath(word.replace(".", "/") + ".py" if module else word)
+        is_script = path.suffix in _SCRIPTS and not word.startswith("-")
+        inside = not path.is_absolute() and ".." not in path.parts
+        if inside and (folder / path).is_file():
+            files.append(folder / path)
+        elif is_script and not module:
+            if not inside:
+                raise WorkloadError(f"{word!r} is outside of the grid file's folder {folder}; move it there")
+            raise WorkloadError(f"there is no {word} in {folder}{_near(path, folder)}")
+    return files
+
+
+def _near(path: PurePosixPath, folder: Path) -> str:
+    parent = folder / path.parent
+    names = [entry.name for entry in parent.iterdir() if entry.suffix == path.suffix] if parent.is_dir() else []
+    matches = get_close_matches(path.name, names, 1)
+    return f"; did you mean {(path.parent / matches[0]).as_posix()}?" if matches else ""
+
+
+def uses_trial(content: bytes, file: str) -> bool:
+    """Return whether a Python file uses `raybench.current_trial`."""
+    if b"current_trial" not in content:
+        return False
+    nodes = ast.walk(parse(content, file)[1])
+    return any("current_trial" in (getattr(node, name, "") for name in ("id", "attr", "name")) for node in nodes)

@@ -1,0 +1,495 @@
+"""A command from its grid file to the journal: what it prints, what it reports, and how it ends."""
+
+import json
+import os
+import sys
+import textwrap
+import time
+from contextlib import suppress
+
+import psutil
+import pytest
+from support.executors import ForkingExecutor
+
+from raybench.config import load_grid
+from raybench.execution.inline import InlineExecutor
+from raybench.results.journal import JOURNAL
+from raybench.run import Options, run_grid
+
+PRINTS = """
+import argparse, sys, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--bs", type=int)
+parser.add_argument("--hidden", type=int, default=3)
+parser.add_argument("--epochs", type=int, default=3)
+options = parser.parse_args()
+for epoch in range(1, options.epochs + 1):
+    time.sleep(0.03)
+    print(f"loss={1 / epoch} acc={options.hidden / 100}", file=sys.stderr)
+    time.sleep(0.02)
+    print(f"epoch {epoch}")
+print("test acc 0.5")
+"""
+REPORTS = """
+import raybench
+trial = raybench.current_trial()
+for epoch in trial.epochs():
+    for batch in trial.steps(range(4), examples=8):
+        pass
+    with trial.evaluation():
+        trial.log({"train/loss": 1 / (epoch + 1), "val/accuracy": epoch / 10})
+"""
+METRICS = r"""
+metrics: {epoch: '^epoch (\d+)', train/loss: 'loss=(\S+)',
+          val/accuracy: ' acc=([\d.]+)', test/accuracy: 'test acc (\S+)'}
+"""
+
+
+class Project:
+    def __init__(self, folder, server=None):
+        self.folder, self._server = folder, server
+        self.smoke = False
+
+    def write(self, name, text):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(textwrap.dedent(text))
+
+    def run(self, script, workload="command: python script.py\n", grid="", **options):
+        self.write("script.py", script)
+        self.write("grid.yaml", f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}")
+        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
+        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
+        spec = load_grid(self.folder / "grid.yaml")
+        return run_grid(spec.as_smoke() if self.smoke else spec, executor, options=own)
+
+    def one(self, *arguments, **options):
+        (attempt,) = self.run(*arguments, **options).latest.values()
+        return attempt
+
+    def events(self, kind, grid="mine"):
+        lines = (self.folder / "results" / grid / JOURNAL).read_text().splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def in_a_process(tmp_path, fork_server):
+    return Project(tmp_path, fork_server)
+
+
+def test_lines_of_the_output_are_epochs(project):
+    command = "command: [python, script.py, '--bs={batch_size}', '{args}']" + METRICS
+    attempt = project.one(PRINTS, command, "batch_size: 8\nparams: {hidden: 7}\nepochs: 2\n")
+    assert attempt.status == "completed", attempt.error
+    (started,) = project.events("trial_started")
+    assert (started["form"], started["clock"]) == ("command", "output")
+    cell = started["cell"]
+    assert (cell["settings"], cell["params"]) == ({"batch_size": 8, "epochs": 2}, {"hidden": 7})
+    assert (cell["workload"]["name"], cell["workload"]["form"]) == ("script.py", "command")
+    first, last = project.events("epoch_ended")
+    assert first["metrics"] == {"train/loss": 1.0, "val/accuracy": 0.07}
+    assert last["metrics"] == {"train/loss": 0.5, "val/accuracy": 0.07, "test/accuracy": 0.5}
+    assert 0.05 < last["ledger"]["train"] < first["ledger"]["train"], "the first includes the start of Python"
+    assert set(last["ledger"]) == {"train"}, "nothing else is measured"
+    assert "cpu_s" not in last and "steps" not in last
+    (ended,) = project.events("trial_ended")
+    assert set(ended["ledger"]) == {"setup", "train", "other"}
+    assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
+    assert attempt.warnings == []
+
+
+def test_a_command_without_metrics_has_one_time(project):
+    attempt = project.one("import time; time.sleep(0.1)")
+    assert attempt.status == "completed", attempt.error
+    (epoch,) = project.events("epoch_ended")
+    assert 0.1 < epoch["ledger"]["train"] < 5
+    assert attempt.cell.warmup_epochs == 0
+
+
+def test_metrics_without_epochs_are_of_the_whole(project):
+    attempt = project.one(PRINTS, r"command: python script.py --bs=8" "\n" r"metrics: {train/loss: 'loss=(\S+)'}")
+    assert [epoch.metrics for epoch in attempt.epochs] == [{"train/loss": pytest.approx(1 / 3)}]
+
+
+def test_json_lines(project):
+    script = "import json\nfor e in range(2): print(json.dumps({'epoch': e, 'loss': 0.5, 'val': {'acc': 0.1}}))"
+    workload = "command: python script.py\njson_lines: {epoch: epoch, train/loss: loss, val/accuracy: val.acc}"
+    attempt = project.one(script, workload)
+    assert [epoch.metrics for epoch in attempt.epochs] == [{"train/loss": 0.5, "val/accuracy": 0.1}] * 2
+
+
+def test_environment_and_files(project):
+    script = """
+    import json, os, sys
+    from pathlib import Path
+    import lib.helper
+    values = json.loads(Path(sys.argv[1]).read_text())
+    assert (values["hidden"], values["learning_rate"], values["seed"]) == (3, 0.5, 4), values
+    assert os.environ["LR"] == "0.5 {x}"
+    assert os.environ["WANDB_MODE"] == "offline" and "MLFLOW_SECRET" not in os.environ
+    assert os.environ["OMP_NUM_THREADS"] == "1"
+    assert os.environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+    assert Path("words.txt").read_text() == "a b" and Path("data/big.txt").read_text() == "7"
+    Path("words.txt").write_text("changed")
+    (Path(sys.argv[2]) / "mine.txt").write_text("kept")
+    """
+    project.write("lib/helper.py", "x = 1\n")
+    project.write("words.txt", "a b")
+    project.write("data/big.txt", "7")
+    workload = """
+    command: [python, script.py, '{settings_file}', '{output_dir}']
+    env: {LR: '{learning_rate} {{x}}'}
+    files: [words.txt]
+    links: [data]
+    """
+    os.environ["MLFLOW_SECRET"] = "x"
+    try:
+        attempt = project.one(script, workload, "params: {hidden: 3}\nlearning_rate: 0.5\nseed: 4\nthreads: 1\n")
+    finally:
+        del os.environ["MLFLOW_SECRET"]
+    assert attempt.status == "completed", attempt.error
+    assert (project.folder / "words.txt").read_text() == "a b"
+    (kept,) = project.folder.rglob("mine.txt")
+    assert kept.read_text() == "kept"
+
+
+def test_another_number_of_epochs_than_the_grid_says(project):
+    attempt = project.one(
+        "print('epoch 1')", "command: python script.py {epochs}\nmetrics: {epoch: 'epoch (.)'}", "epochs: 3"
+    )
+    assert attempt.warnings == ["epochs in the output: 1; the grid says epochs: 3"]
+
+
+def test_a_shell_script_runs_unchanged(project):
+    project.write("run.sh", "#!/bin/sh\nfor i in 1 2; do echo epoch $i; done\n")
+    (project.folder / "run.sh").chmod(0o755)
+    attempt = project.one("", "command: ./run.sh\nmetrics: {epoch: 'epoch (.)'}")
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 2)
+
+
+def test_an_edit_of_a_file_or_of_the_command_makes_another_cell(project):
+    first = project.one("print(1)")
+    assert project.one("print(1)").trial == first.trial
+    assert project.one("print(2)").trial != first.trial
+    assert project.one("print(1)", "command: python script.py 2").trial != first.trial
+
+
+def test_a_script_reports_by_itself(project):
+    attempt = project.one(REPORTS, grid="epochs: 3\nsteps_per_epoch: 2\n")
+    assert attempt.status == "completed", attempt.error
+    (started,) = project.events("trial_started")
+    assert (started["form"], started["clock"]) == ("command", "trial")
+    assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(2, 16)] * 3
+    assert attempt.metric("val/accuracy") == 0.2
+    assert [each["name"] for each in attempt.epochs[0].evaluations] == ["val"]
+    (ended,) = project.events("trial_ended")
+    assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.005)
+    assert all(ended["ledger"][name] > 0 for name in ("setup", "build", "train", "input_wait", "evaluate", "other"))
+
+
+def test_a_script_that_reports_stops_at_the_target(project):
+    grid = "epochs: 9\ntarget: {metric: train/loss, at_most: 0.4}\nstop_at_target: true\n"
+    attempt = project.one(REPORTS, grid=grid)
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 3)
+
+
+def test_two_ranks_are_one_trial(project):
+    script = """
+    import os, subprocess, sys
+    if "RANK" not in os.environ:
+        ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(int(sys.argv[1]))]
+        running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
+        sys.exit(max(process.wait() for process in running))
+    import raybench
+    trial = raybench.current_trial()
+    assert trial.world_size == 2
+    for epoch in trial.epochs():
+        for batch in trial.steps(range(4), examples=4 + trial.rank):
+            pass
+        trial.count(tokens=10)
+        if trial.rank == 0:
+            trial.log({"train/loss": 1 / (epoch + 1)})
+    """
+    grid = "epochs: 9\nbatch_size: 9\ntarget: {metric: train/loss, at_most: 0.6}\nstop_at_target: true\n"
+    grid += "devices: {pair: {kind: cpu, count: 2}}\naxes: {device: [pair]}\n"
+    attempt = project.one(script, "command: [python, script.py, '{count}', '{batch_size}']", grid)
+    assert attempt.status == "completed", attempt.error
+    assert [(epoch.steps, epoch.examples, epoch.units) for epoch in attempt.epochs] == [(4, 36, {"tokens": 20})] * 2
+    assert attempt.cell.device.devices == 2
+
+
+def failed(project, *arguments, **options):
+    attempt = project.one(*arguments, **options)
+    assert attempt.status == "failed"
+    return attempt.error
+
+
+def test_exit_status_1(project):
+    error = failed(project, "print('one'); raise ValueError('no such model')")
+    assert error["type"] == "Exit"
+    assert error["message"] == "script.py exited with status 1: ValueError: no such model"
+    assert error["output"].startswith("one\nTraceback")
+
+
+def test_a_signal(project):
+    error = failed(project, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (error["type"], error["message"]) == ("SIGSEGV", "script.py was ended by SIGSEGV, without any output")
+
+
+def test_out_of_memory(project):
+    attempt = project.one("raise MemoryError('Unable to allocate 2.00 GiB')")
+    assert (attempt.status, attempt.error["asked_bytes"]) == ("oom", 2 << 30)
+
+
+def test_a_kill_by_the_kernel_is_out_of_memory(project, monkeypatch):
+    kills = iter(range(9))
+    monkeypatch.setattr("raybench.core.memory.oom_kills", lambda: next(kills))
+    attempt = project.one("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert (attempt.status, attempt.error["message"]) == (
+        "oom", "script.py was killed by the kernel because memory ran out",
+    )  # fmt: skip
+
+
+def test_a_pattern_that_never_matches(project):
+    error = failed(project, PRINTS, r"command: python script.py" "\n" r"metrics: {val/accuracy: 'accuracy: (\S+)'}")
+    assert error["message"] == r"no line of the output matches val/accuracy: accuracy: (\S+)"
+    assert "test acc 0.5" in error["output"]
+
+
+def test_a_value_that_is_no_number_ends_it(project):
+    script = "import time\nprint('loss=low')\ntime.sleep(60)"
+    error = failed(project, script, r"command: python script.py" "\n" r"metrics: {train/loss: 'loss=(\S+)'}")
+    assert error["message"] == "train/loss: 'low' is no number, in the line 'loss=low'"
+
+
+def test_a_loss_that_is_not_finite_ends_it(project):
+    script = "import time\nprint('loss=1\\nepoch 1\\nloss=nan\\nepoch 2')\ntime.sleep(60)"
+    workload = r"command: python script.py" "\n" r"metrics: {epoch: 'epoch (.)', train/loss: 'loss=(\S+)'}"
+    attempt = project.one(script, workload)
+    assert (attempt.status, attempt.error["message"]) == ("diverged", "train/loss is nan in epoch 2")
+    assert len(attempt.epochs) == 2
+
+
+def test_output_that_is_no_utf_8_and_progress_bars(project):
+    script = r"""
+    import sys
+    for part in (b"\xff\xfe 10%\r", b"\xe9 100%\r", b"\xff loss=0.5\r", b"epoch 1\r\n"):
+        sys.stdout.buffer.write(part)
+    """
+    workload = r"command: python script.py" "\n" r"metrics: {epoch: '^epoch (.)', train/loss: 'loss=(\S+)'}"
+    attempt = project.one(textwrap.dedent(script), workload)
+    assert (attempt.status, attempt.epochs[0].metrics) == ("completed", {"train/loss": 0.5})
+
+
+def test_epochs_that_arrive_together_are_a_finding(project):
+    script = "import os\nos.write(1, b'epoch 1\\nepoch 2\\nepoch 3\\n')"
+    outcome = project.run(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
+    (attempt,) = outcome.latest.values()
+    assert [epoch.epochs_in_read for epoch in attempt.epochs] == [3, 3, 3]
+    (warning,) = attempt.warnings
+    assert warning.startswith("the lines of all 3 epochs arrived together, so that no time of an epoch is known")
+    codes = {finding.code for findings in outcome.report.results.findings.values() for finding in findings}
+    assert "output_buffered" in codes
+
+
+def test_a_program_that_there_is_not(project):
+    error = failed(project, "", "command: no_such_program")
+    assert error["message"].startswith("cannot start no_such_program: No such file or directory; it is looked up in")
+
+
+def test_a_file_that_did_not_travel_is_named(project):
+    project.write("words/all.txt", "a")
+    error = failed(project, "open('words/all.txt')")
+    assert (
+        f"{project.folder / 'words/all.txt'} did not travel with the trial: add `files: [words/all.txt]`"
+        in (error["message"])
+    )
+
+
+def test_the_error_of_a_rank_is_the_trial_s(project):
+    script = """
+    import os, subprocess, sys, time
+    if "RANK" not in os.environ:
+        ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+        running = [subprocess.Popen([sys.executable, "script.py"], env=env) for env in ranks]
+        sys.exit(max(process.wait() for process in running))
+    import raybench
+    trial = raybench.current_trial()
+    for epoch in trial.epochs():
+        if trial.rank == 0:
+            time.sleep(1)
+            raise RuntimeError("the other rank is gone")
+        raise ValueError("no data")
+    """
+    error = failed(project, script, grid="epochs: 1\n")
+    assert (error["type"], error["rank"]) == ("ValueError", 1)
+    assert error["where"] == f"{project.folder / 'script.py'}:13"
+
+
+def test_an_exception_of_a_script_that_reports_has_its_line(project):
+    error = failed(project, REPORTS.replace("pass", "1 / 0"), grid="epochs: 1\n")
+    assert (error["type"], error["where"]) == ("ZeroDivisionError", f"{project.folder / 'script.py'}:6")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", "script.py ended without an epoch: write `for epoch in trial.epochs():` around its loop"),
+        ("import sys; sys.exit(4)", "script.py exited with status 4, without any output"),
+        ("for _ in trial.epochs(): pass", "the target's metric 'val/f1' was never logged; trial.log had nothing"),
+    ],
+)
+def test_a_script_that_does_not_report(project, body, message):
+    script = f"import raybench\ntrial = raybench.current_trial()\n{body}\n"
+    error = failed(project, script, grid="epochs: 1\ntarget: {metric: val/f1, at_least: 0.5}\n")
+    assert error["message"] == message
+
+
+def test_a_loss_that_a_script_reports_as_nan_is_diverged(project):
+    attempt = project.one(REPORTS.replace("1 / (epoch + 1)", "float('nan')"), grid="epochs: 3\n")
+    assert (attempt.status, attempt.error["message"], len(attempt.epochs)) == (
+        "diverged", "train/loss is nan in epoch 1", 1,
+    )  # fmt: skip
+
+
+def test_a_script_that_ends_at_once_keeps_its_epochs(project):
+    attempt = project.one(REPORTS + "import os; os._exit(0)", grid="epochs: 2\n")
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 2)
+    assert attempt.warnings == ["rank 0 ended by os._exit: what it logged after its last epoch is missing"]
+
+
+def test_two_processes_of_rank_0(project):
+    script = "import os, subprocess, sys\n"
+    script += "if len(sys.argv) < 2:\n    other = subprocess.Popen([sys.executable, 'script.py', 'second'])\n"
+    script += REPORTS.replace("pass", "__import__('time').sleep(0.3)")
+    error = failed(project, script, grid="epochs: 3\n")
+    assert error["type"] == "RankConflict"
+    assert "report as rank 0: start them with torchrun" in error["message"]
+
+
+def test_smoke_needs_arguments(project):
+    project.smoke = True
+    with pytest.raises(Exception, match=r"grid\.yaml:2.*--smoke needs arguments that make the command short"):
+        project.run(PRINTS)
+
+
+def test_smoke_adds_arguments(project):
+    project.smoke = True
+    attempt = project.one(PRINTS, "command: python script.py" + METRICS + "smoke: [--epochs=1]\n")
+    assert (attempt.status, len(attempt.epochs)) == ("completed", 1)
+    assert attempt.cell.role.is_smoke
+
+
+def test_smoke_of_a_script_that_reports_takes_a_few_steps(project):
+    project.smoke = True
+    attempt = project.one(REPORTS.replace("range(4)", "range(400)"), grid="epochs: 30\n")
+    assert [epoch.steps for epoch in attempt.epochs] == [4, 4]
+
+
+def test_a_timeout_ends_it_gently_first(project):
+    script = """
+    import signal, sys, time
+    signal.signal(signal.SIGTERM, lambda *_: (print("saved"), sys.exit(0)))
+    print("epoch 1")
+    time.sleep(60)
+    """
+    start = time.monotonic()
+    attempt = project.one(
+        textwrap.dedent(script), "command: python script.py\nmetrics: {epoch: 'epoch (.)'}", "timeout: 1.0\n"
+    )
+    assert (attempt.status, attempt.error["message"]) == ("timeout", "took longer than its timeout of 1 s")
+    assert attempt.error["output"] == "epoch 1\nsaved"
+    assert len(attempt.epochs) == 1
+    assert time.monotonic() - start < 10
+
+
+def test_a_program_that_ignores_sigterm_is_killed(project, monkeypatch):
+    monkeypatch.setattr("raybench.trial.run_command.TERMINATION_TIMEOUT", 0.3)
+    script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(1)\ntime.sleep(60)"
+    attempt = project.one(script, grid="timeout: 0.7\n")
+    assert attempt.status == "timeout"
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        time.sleep(60)
+    os._exit(0)
+os.wait()
+while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read():
+    time.sleep(0.01)
+print("epoch 1")
+"""
+
+
+def assert_gone(pid):
+    with suppress(psutil.NoSuchProcess):
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "ended, and waits for its parent"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its descendants are found by /proc")
+def test_a_daemon_is_killed_with_a_warning(project):
+    pid_file = project.folder / "pid"
+    workload = f"command: [python, script.py, '{pid_file}']\nmetrics: {{epoch: 'epoch (.)'}}"
+    attempt = project.one(DAEMON, workload)
+    assert attempt.status == "completed", attempt.error
+    pid = int(pid_file.read_text())
+    (warning,) = attempt.warnings
+    assert warning == f"python (process {pid}) was still running after the end of the command, and was killed"
+    assert_gone(pid)
+
+
+@pytest.mark.slow
+def test_in_a_process_of_its_own(in_a_process):
+    pid_file = in_a_process.folder / "pid"
+    workload = f"command: [python, script.py, '{pid_file}']\nmetrics: {{epoch: 'epoch (.)'}}"
+    attempt = in_a_process.one(DAEMON, workload, "timeout: 60\nmemory_limit: 4GiB\n")
+    assert (attempt.status, len(attempt.warnings)) == ("completed", 1), attempt.error
+    assert_gone(int(pid_file.read_text()))
+    (output,) = in_a_process.folder.rglob("output.log")
+    assert output.read_text() == "epoch 1\n"
+    assert 2 << 20 < attempt.epochs[-1].memory_peak_bytes < 1 << 30
+
+
+@pytest.mark.slow
+def test_a_timeout_in_a_process_of_its_own(in_a_process):
+    script = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(0)))\n"
+    attempt = in_a_process.one(script + "time.sleep(60)", grid="timeout: 1.5\n")
+    assert (attempt.status, attempt.error["output"]) == ("timeout", "saved")
+
+
+@pytest.mark.slow
+def test_a_script_goes_on_from_its_checkpoint(in_a_process):
+    script = """
+    import os, signal, raybench
+    trial = raybench.current_trial()
+    state = {"epochs": 0}
+    def load(path):
+        state["epochs"] = int(path.read_text())
+    trial.checkpoint(lambda path: path.write_text(str(state["epochs"])), load)
+    for epoch in trial.epochs():
+        state["epochs"] += 1
+        trial.log({"val/epochs": state["epochs"]})
+        if epoch == 2 and not os.path.exists(MARK):
+            open(MARK, "w").write(str(os.getpid()))
+            __import__("time").sleep(0.5)  # until the epochs are known
+            os.kill(os.getppid(), signal.SIGKILL)  # the trial's process is lost
+            __import__("time").sleep(60)
+    """
+    mark = in_a_process.folder / "mark"
+    outcome = in_a_process.run(
+        textwrap.dedent(script).replace("MARK", repr(str(mark))), grid="epochs: 4\ncheckpoint_every: 1\n"
+    )
+    (attempt,) = outcome.latest.values()
+    assert (attempt.status, attempt.attempt) == ("completed", 2), attempt.error
+    assert [epoch.metrics["val/epochs"] for epoch in attempt.epochs] == [1, 2, 3, 4]
+    (resumed,) = in_a_process.events("trial_resumed")
+    assert resumed["epoch"] == 2
+    assert_gone(int(mark.read_text()))
