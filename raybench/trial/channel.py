@@ -28,11 +28,7 @@ class RankConflict(RuntimeError):
 
 
 class Writer:
-    """The file of one rank, created with its first message.
-
-    Raises:
-        RankConflict: another process has created it.
-    """
+    """The file of one rank, created with its first message."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._folder, self._rank = folder, rank
@@ -44,7 +40,11 @@ class Writer:
         return self._file >= 0
 
     def claim(self) -> None:
-        """Create the file."""
+        """Create the file.
+
+        Raises:
+            RankConflict: another process has created it.
+        """
         path = self._folder / f"rank-{self._rank}.jsonl"
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)

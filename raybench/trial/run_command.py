@@ -10,6 +10,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from raybench.results.epoch import over_ranks
 from raybench.trial.channel import JOB, VARIABLE, Reader
 from raybench.trial.command_output import Lines, Metrics, OutputError
 from raybench.trial.phase import Phase
-from raybench.trial.program import PERIOD, TERMINATION_TIMEOUT, Program
+from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
 from raybench.workloads import WorkloadInfo
@@ -90,6 +91,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
         finally:
             if run:
                 run.close()
+            shutil.rmtree(code.parents[1], ignore_errors=True)
     if error:
         error.setdefault("phase", "train")
     wall_s = round((time.perf_counter_ns() - started_ns) * NANO, 6)
@@ -249,8 +251,9 @@ class _Run:
         return size
 
     def _read_rest(self, program: Program, streams: tuple[Lines, Lines]) -> None:
-        """Take all output that is there; a child that runs on may keep a stream open."""
-        while self._read(program, streams, 0):
+        """Take all output that is there; a child that runs on may keep a stream open, and write without end."""
+        deadline = time.monotonic() + SETTLE
+        while self._read(program, streams, 0) and time.monotonic() < deadline:
             pass
 
     def _stop(self, status: TrialStatus, kind: str, message: str) -> tuple[TrialStatus, dict[str, Any]]:

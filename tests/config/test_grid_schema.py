@@ -122,3 +122,27 @@ def test_examples_are_right():
             for example in about["examples"]:
                 part = {"$defs": schema["$defs"], **about}
                 assert jsonschema.Draft202012Validator(part).is_valid(example), f"{where}.{name}: {example}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((GRIDS.parent / "examples").glob("*/grid.yaml")), ids=lambda path: path.parent.name
+)
+def test_it_accepts_the_examples(validator, path):
+    assert list(validator.iter_errors(yaml.safe_load(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "is_valid"),
+    [
+        ({"command": "python train.py"}, True),
+        ({"command": ["sleep", 3, 0.5, True], "env": {"A": 1}, "json_lines": True, "smoke": ["-n", 3]}, True),
+        ({"command": ["x"], "json_lines": {"epoch": "epoch"}, "files": ["a"], "links": ["b"]}, True),
+        ({"command": []}, False),
+        ({"command": ""}, False),
+        ({"comand": "x"}, False),
+        ({"command": "x", "metrics": {"epoch": 3}}, False),
+        (["x"], False),
+    ],
+)
+def test_commands(validator, workload, is_valid):
+    assert validator.is_valid({"name": "x", "workload": workload}) == is_valid

@@ -446,6 +446,16 @@ def test_a_daemon_is_killed_with_a_warning(project):
     assert_gone(pid)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="its descendants are found by /proc")
+def test_a_child_that_prints_without_end_is_killed(project):
+    script = (
+        "import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do echo x; sleep 0.001; done'])\nprint('epoch 1')"
+    )
+    attempt = project.one(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
+    assert (attempt.status, len(attempt.warnings)) == ("completed", 1)
+    assert attempt.warnings[0].startswith("sh (process ")
+
+
 @pytest.mark.slow
 def test_in_a_process_of_its_own(in_a_process):
     pid_file = in_a_process.folder / "pid"
