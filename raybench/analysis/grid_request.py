@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from raybench.analysis.comparison import PlannedCell
 from raybench.core.identity import canonical
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
+from raybench.results.attempt import Attempt
 from raybench.results.executions import GRID_FILE, PLAN
 from raybench.results.history import GridHistory
 from raybench.results.parsing import valid_values_in
@@ -51,6 +52,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             cell.price_per_hour,
             cell.content.role.aa_of,
             cell.content,
+            cell.request_id,
         )
         for cell in plan.cells
     ]
@@ -102,14 +104,37 @@ def latest_request(history: GridHistory) -> GridRequest | None:
 
 
 def united_request(history: GridHistory, request: GridRequest | None) -> GridRequest | None:
-    """Return a request, with the cells of the latest requests of the other sources in the history.
+    """Return a request, with the cells of the other sources in the history.
 
     Args:
         history: the events of the grid.
         request: the request of this results folder, or None if it is not known.
     """
+    imported = [attempt for attempt in history.attempts.values() if attempt.origin]
+    if request is None or not imported:
+        return request
     others = [other for origin, other in _latest_requests(history).items() if origin is not None]
-    return unite(request, [other for other in others if other is not request]) if request else None
+    return unite(request, [*others, _request_of_runs(request, imported)])
+
+
+def _request_of_runs(request: GridRequest, attempts: Iterable[Attempt]) -> GridRequest:
+    """Return a request of the cells that other machines ran in place of those of a request.
+
+    Their own request is not known if their driver was killed.
+    """
+    by_id = {cell.request_id: cell for cell in request.cells if cell.request_id}
+    cells = {
+        attempt.cell_id: replace(
+            by_id[attempt.request_id],
+            cell_id=attempt.cell_id,
+            content=attempt.cell,
+            skip=None,
+            aa_of=attempt.cell.role.aa_of,
+        )
+        for attempt in attempts
+        if attempt.cell and attempt.request_id in by_id
+    }
+    return replace(request, cells=list(cells.values()))
 
 
 def _latest_requests(history: GridHistory) -> dict[str | None, GridRequest]:
