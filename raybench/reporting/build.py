@@ -12,6 +12,7 @@ from typing import Any
 
 from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.analysis.diagnostics.diagnose import diagnose_all
+from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
@@ -88,7 +89,9 @@ def from_history(
     evidence = PretrialChecks(history.of_kind("check_ended"))
     drifts = evidence.canaries.drifts(all_attempts.values())
     observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
-    results = replace(results, findings=diagnose_all(all_attempts.values(), drifts, observations, results.axes))
+    machines = compare_machines(results)
+    found = diagnose_all(all_attempts.values(), drifts, observations, results.axes, machines)
+    results = replace(results, findings=found)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     proof_warnings = [
         proof.warning for proof, _ in evidence.proofs.of(run.cell for run in runs if run.cell) if proof.warning

@@ -48,7 +48,7 @@ def results_of(
         elif event["event"] == "grid_ended":
             (execution,) = (grid / "executions").iterdir()
             event["execution"] = event["execution"].replace(" vm ", f" {host} ")
-            event["folder"] = event["folder"].replace("-vm-", f"-{host}-")
+            event["folder"] = event["folder"].replace("-vm-", f"-{host}-").replace("2026-11-23T", f"{started}T")
             execution = execution.rename(grid / "executions" / event["folder"])
             plan = (execution / "plan.json").read_text().replace("AMD EPYC", model)
             plan = plan.replace("sha256:03d55907", digest or "sha256:03d55907")
