@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raybench._version import __version__
+from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split
 from raybench.errors import RaybenchError
 from raybench.workloads.base import Workload

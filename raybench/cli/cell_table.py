@@ -84,11 +84,15 @@ def headline(
     states_text = (*counts.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
     counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
-    seconds = [estimate for work in todo if (estimate := estimator.seconds(work.trial.cell.content)) is not None]
+    to_run = Counter(work.trial.cell.cell_id for work in todo)
+    cells = {work.trial.cell.cell_id: work.trial.cell.content for work in todo}
+    estimates = {cell_id: estimator.seconds(cell) for cell_id, cell in cells.items()}
+    estimated = {cell_id: seconds for cell_id, seconds in estimates.items() if seconds is not None}
     time_text = ""
-    if seconds:
-        coverage = "" if len(seconds) == len(todo) else f" for {len(seconds):,} of {len(todo):,}"
-        time_text = f", about {duration(sum(seconds))}{coverage}"
+    if estimated:
+        count = sum(to_run[cell_id] for cell_id in estimated)
+        coverage = "" if count == len(todo) else f" for {count:,} of {len(todo):,}"
+        time_text = f", about {duration(sum(to_run[cell_id] * s for cell_id, s in estimated.items()))}{coverage}"
     elif todo:
         time_text = ", time not known yet"
     machines = [node for node in plan.nodes if node.address]
@@ -178,14 +182,16 @@ class _Column:
         return max(map(len, [*self.title.split(), *self.values]))
 
 
-def cell_table(cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int) -> CellTable:
-    """The table of cells, as far as the width suffices.
+def cell_table(
+    plan: Plan, cells: Sequence[ResolvedCell], states: Mapping[str, str], estimator: Estimator, width: int
+) -> CellTable:
+    """The table of some cells of a plan, as far as the width suffices.
 
-    Only axes on which the cells differ have a column. Axes that some cells lack, from `include`, share the column
-    "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for skipping and
-    the hardware's name, the other settings, and at last the axes with the fewest values.
+    Only axes on which the cells of the plan differ have a column. Axes that some cells lack, from `include`, share the
+    column "other settings". Columns are dropped until the rest fits: first the time per trial, then reasons for
+    skipping and the hardware's name, the other settings, and at last the axes with the fewest values.
     """
-    titles, partial = _axes(cells)
+    titles, partial = _axes(plan.cells)
     names = list(titles)
     axes = {
         name: _Column(title, [format_value(cell.axes[name]) for cell in cells], right=_is_count(name, cells))

@@ -91,7 +91,7 @@ def command(
         hidden = len(todo) - len(shown)
     else:
         cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(cells, states(plan, attempts, todo, others), estimator, console.width)
+        table = cell_table(plan, cells, states(plan, attempts, todo, others), estimator, console.width)
         console.print(table.table)
         if table.omitted:
             print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")

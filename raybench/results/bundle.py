@@ -18,10 +18,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from raybench._version import __version__
 from raybench.core.events import ERROR, EVENTS, OUTPUT, Event, to_line
 from raybench.core.files import write_atomic
 from raybench.core.identity import SMOKE
+from raybench.core.version import __version__
 from raybench.errors import UsageError
 from raybench.results.attempt import Key, key_of
 from raybench.results.executions import ENDED, FOLDER, REQUEST, folder_of

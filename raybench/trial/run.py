@@ -17,7 +17,6 @@ from uuid import uuid4
 import numpy as np
 
 from raybench import datasets
-from raybench._version import __version__
 from raybench.core import events, memory
 from raybench.core.events import Event
 from raybench.core.files import FULL
@@ -25,6 +24,7 @@ from raybench.core.job import Job, Recipe
 from raybench.core.ledger import NANO, Ledger
 from raybench.core.rank import current_rank
 from raybench.core.status import TrialStatus
+from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split, hold_out
 from raybench.devices import Assignment, Device, open_device
 from raybench.devices.host import boot_id

@@ -226,6 +226,11 @@ def test_of_many_cells_the_first_are_shown(raybench, tmp_path):
     assert len(rows(raybench("plan", path, "--all"))) == 200
 
 
+def test_an_axis_on_which_the_first_cells_agree_has_its_column(raybench, tmp_path):
+    said = raybench("plan", big(tmp_path / "g.yaml", 2, 50))
+    assert said.lines[1].split()[:2] == ["batch", "decay"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
