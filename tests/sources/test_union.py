@@ -8,7 +8,7 @@ from support.machines import GRID, TRIALS, journal_of, results_of
 import raybench
 from raybench.errors import UsageError
 from raybench.reporting import build
-from raybench.results.bundle import bundle_of, write_bundle
+from raybench.results.bundle import bundle_of, import_bundle, read_bundle, write_bundle
 from raybench.results.history import GridHistory
 from raybench.tracking.store import store_from_uri
 from raybench.tracking.sync import sync
@@ -135,3 +135,17 @@ def test_wrong_sources(machines, tmp_path, sources, grid, message):
 def test_load_needs_a_source():
     with pytest.raises(UsageError, match="name at least one"):
         raybench.load([])
+
+
+def test_a_store_has_the_imported_machines_too(machines, tmp_path):
+    results = results_of(tmp_path / "a", "vm-a")
+    for name in "bc":
+        import_bundle(read_bundle(machines / f"{name}.zip"), results)
+    expected = rows_of(report_of(machines, "abc"))
+    assert rows_of(build.from_source(str(results), Path("none"))) == expected
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    first = sync(GridHistory.recover(journal_of(results)), store_from_uri(store), GRID)
+    assert first.created == 3 * TRIALS
+    assert rows_of(build.from_source(store, Path("none"))) == expected
+    own = sync(GridHistory.recover(journal_of(machines / "b")), store_from_uri(store), GRID)
+    assert (own.created, own.unchanged) == (0, TRIALS), "a run has the same id in every results folder"
