@@ -18,9 +18,9 @@ from raybench.analysis.grid_request import (
     GridRequest,
     latest_request,
     request_of,
+    request_of_all_sources,
     same_cells,
     to_dict,
-    united_request,
 )
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
@@ -351,7 +351,7 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            request = united_request(self._history, self._wanted())
+            request = request_of_all_sources(self._history, self._wanted())
             self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
             if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
                 # The finding says how busy the machine was during the runs themselves.

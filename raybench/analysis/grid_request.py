@@ -103,7 +103,7 @@ def latest_request(history: GridHistory) -> GridRequest | None:
     return requests.get(None) or next(iter(requests.values()), None)
 
 
-def united_request(history: GridHistory, request: GridRequest | None) -> GridRequest | None:
+def request_of_all_sources(history: GridHistory, request: GridRequest | None) -> GridRequest | None:
     """Return a request, with the cells of the other sources in the history.
 
     Args:

@@ -45,10 +45,12 @@ def command(grid: str, results: Path, output: Path | None, smoke: bool, anonymou
     from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
 
     bundle, unfinished = bundle_of(journal_of(grid, results, smoke).parent)
+    for problem in bundle.events.problems:
+        say(f"warning: {problem}", err=True)
     if anonymous:
-        from raybench.results.anonymous import anonymous as without_names
+        from raybench.results.pseudonyms import with_pseudonyms
 
-        bundle = without_names(bundle)
+        bundle = with_pseudonyms(bundle)
     path = output or Path(f"{bundle.events.grid}{SUFFIX}")
     write_bundle(bundle, path)
     trials = f"{bundle.attempts:,} attempt{'' if bundle.attempts == 1 else 's'} at trials"

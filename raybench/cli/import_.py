@@ -27,11 +27,13 @@ def command(files: tuple[Path, ...], results: Path) -> int:
     """
     from raybench.results.bundle import import_bundle, read_bundle
 
-    for bundle in list(map(read_bundle, files)):  # all are checked before anything is written
+    bundles = list(map(read_bundle, files))  # all are checked before anything is written
+    for bundle in bundles:
         done = import_bundle(bundle, results)
         known = f", {done.known:,} known already" if done.known else ""
         hosts = f" from {', '.join(done.hosts)}" if done.hosts else ""
         attempts = f"{done.attempts:,} new attempt{'' if done.attempts == 1 else 's'} at trials"
         say(f"{bundle.events.source}: {done.grid}: {attempts}{known}{hosts}")
-        say(f"`raybench report {done.grid}` shows them; `raybench sync {done.grid}` adds them to MLflow.")
+    for name in dict.fromkeys(bundle.events.grid for bundle in bundles):
+        say(f"`raybench report {name}` shows them; `raybench sync {name}` adds them to MLflow.")
     return 0

@@ -38,7 +38,7 @@ from raybench.results.union import as_further_repeats, events_of
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
-from raybench.sources.union import grids_of, parts_of, united
+from raybench.sources.union import grids_of, parts_of, union_journal
 
 log = logging.getLogger("raybench")
 
@@ -308,7 +308,7 @@ def from_sources(
             journal = journal_of(source, results, smoke)
             grids.append([events_of(journal, str(journal))])
     parts = parts_of(grids, grid, sources)
-    with united(parts) as (journal, problems):
+    with union_journal(parts) as (journal, problems):
         label = ", ".join(part.source for part in parts)
         return _of_journal(journal, label, parts[0].grid, problems, everything, baseline)
 

@@ -68,7 +68,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportSummary:
     """Result of an import.
 
     Attributes:
@@ -102,7 +102,9 @@ def bundle_of(folder: Path) -> tuple[Bundle, int]:
         raise UsageError(f"{folder}: no trial of it has ended, so there is nothing to export")
     events = [event for event in found.events if key_of(event) not in open_attempts]
     records = {key: _record(folder, key) for key in sorted(ended)}
-    return Bundle(GridEvents(found.source, found.grid, events, found.executions), records), len(open_attempts)
+    return Bundle(GridEvents(found.source, found.grid, events, found.executions, found.problems), records), len(
+        open_attempts
+    )
 
 
 def write_bundle(bundle: Bundle, path: Path) -> None:
@@ -168,7 +170,7 @@ def read_bundle(path: Path) -> Bundle:
         ) from None
 
 
-def import_bundle(bundle: Bundle, results: Path) -> Imported:
+def import_bundle(bundle: Bundle, results: Path) -> ImportSummary:
     """Add the content of a bundle to a results folder.
 
     Nothing that is there is changed, and what is known already is not added again.
@@ -200,7 +202,7 @@ def import_bundle(bundle: Bundle, results: Path) -> Imported:
         for event in bundle.events.events
         if event.get("event") == "trial_started" and isinstance(event.get("host"), dict) and "name" in event["host"]
     )
-    return Imported(name, len(numbers), bundle.attempts - len(numbers), tuple(hosts))
+    return ImportSummary(name, len(numbers), bundle.attempts - len(numbers), tuple(hosts))
 
 
 def _write_files(folder: Path, bundle: Bundle, new: list[Event], numbers: Mapping[Key, int]) -> None:

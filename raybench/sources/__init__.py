@@ -39,7 +39,7 @@ def load_grids(
         raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
     with without_garbage_collection():
         sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
-        grids = _of_grid(_united(sources, grid), grid, sources)
+        grids = _of_grid(_union_of(sources, grid), grid, sources)
         return [replace(each, records=_chosen(each.records, attempts)) for each in grids]
 
 
@@ -88,7 +88,7 @@ def _of_grid(grids: list[GridSource], grid: str | None, sources: Sequence[str]) 
     ]
     found = [each for each in found if each.records]
     if not found:
-        names = {each.name or "" for each in grids or _united(sources, None)}
+        names = {each.name or "" for each in grids or _union_of(sources, None)}
         source = ", ".join(map(redact, sources))
         raise UsageError(
             f"{source}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(names))}" if names else "")
@@ -115,7 +115,7 @@ def _chosen(records: Sequence[Record], attempts: Attempts) -> list[Record]:
     ]
 
 
-def _united(sources: Sequence[str], grid: str | None) -> list[GridSource]:
+def _union_of(sources: Sequence[str], grid: str | None) -> list[GridSource]:
     """Return the grids of sources; those with a journal are united by grid.
 
     Raises:
@@ -127,14 +127,14 @@ def _united(sources: Sequence[str], grid: str | None) -> list[GridSource]:
         raise UsageError("load: there is no source; name at least one")
     if len(sources) == 1:
         return _grids(sources[0], grid)
-    from raybench.sources.union import grids_of, load_united
+    from raybench.sources.union import grids_of, load_union
 
     tables = [
         each for each in sources if each.startswith(PREFIX) or user_path(each).suffix in (".csv", ".yaml", ".yml")
     ]
     parts = [part for each in sources if each not in tables for part in grids_of(each)]
     names = dict.fromkeys(part.grid for part in parts)
-    grids = [load_united([part for part in parts if part.grid == name]) for name in names]
+    grids = [load_union([part for part in parts if part.grid == name]) for name in names]
     return [*grids, *(each for source in tables for each in _grids(source, grid))]
 
 
@@ -148,9 +148,9 @@ def _grids(source: str, grid: str | None) -> list[GridSource]:
         return _by_grid(publications.load_named(name).records(name))
     path = user_path(source)
     if is_bundle(path):
-        from raybench.sources.union import load_united
+        from raybench.sources.union import load_union
 
-        return [load_united([read_bundle(path).events])]
+        return [load_union([read_bundle(path).events])]
     try:
         if not is_uri(source) and path.is_dir():
             return journal.load_folder(path, grid)

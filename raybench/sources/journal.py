@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.grid_request import latest_request, united_request
+from raybench.analysis.grid_request import latest_request, request_of_all_sources
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt
 from raybench.results.executions import EFFECTIVE, PLAN
@@ -66,7 +66,7 @@ def of_history(name: str, history: GridHistory, problems: tuple[str, ...] = ()) 
     last = LastExecutions(_last_files(history))
     records = [Record(attempt, name, last.columns(attempt)) for attempt in history.attempts.values()]
     recorded_name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), None)
-    request = united_request(history, latest_request(history))
+    request = request_of_all_sources(history, latest_request(history))
     return GridSource(recorded_name or name, records, history, request, problems)
 
 

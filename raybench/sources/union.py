@@ -21,7 +21,7 @@ from raybench.sources.result_tables import GridSource
 
 
 @contextmanager
-def united(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def union_journal(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Context manager with the journal of several parts of one grid, and their problems.
 
     It is temporary; the executions are next to it.
@@ -45,13 +45,13 @@ def united(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str, ...]]
         yield folder / JOURNAL, problems
 
 
-def load_united(parts: Sequence[GridEvents]) -> GridSource:
+def load_union(parts: Sequence[GridEvents]) -> GridSource:
     """Load the parts of one grid as one.
 
     Raises:
         UsageError: two parts have the same attempt with other content.
     """
-    with united(parts) as (journal, problems):
+    with union_journal(parts) as (journal, problems):
         return load_journal(journal, parts[0].grid, ", ".join(part.source for part in parts), problems)
 
 
@@ -91,17 +91,18 @@ def parts_of(grids: Sequence[Sequence[GridEvents]], grid: str | None, sources: S
 
     Args:
         grids: the grids of each source.
-        grid: the grid's name; None if the sources have only one.
+        grid: the grid's name; None if the sources have only one in common.
         sources: the names of the sources.
 
     Raises:
         UsageError: the sources have several grids and none is named, or one of them does not have the grid.
     """
-    names = sorted({each.grid for part in grids for each in part})
-    if grid is None and len(names) > 1:
+    names = [{each.grid for each in part} for part in grids]
+    candidates = sorted(set.intersection(*names) or set.union(*names))
+    if grid is None and len(candidates) > 1:
         origins = ", ".join(map(redact, sources))
-        raise UsageError(f"{origins}: results of {len(names)} grids; say --grid, of {', '.join(names)}")
-    chosen = grid or names[0]
+        raise UsageError(f"{origins}: results of {len(candidates)} grids; say --grid, of {', '.join(candidates)}")
+    chosen = grid or candidates[0]
     for source, part in zip(sources, grids, strict=True):
         if chosen not in {each.grid for each in part}:
             own_names = sorted({each.grid for each in part})

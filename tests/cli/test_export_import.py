@@ -9,8 +9,8 @@ from support import ROOT
 from support.machines import GRID, TRIALS, every_file, journal_of, results_of
 
 from raybench.cli import group
-from raybench.results.anonymous import anonymous
 from raybench.results.bundle import bundle_of, read_bundle, write_bundle
+from raybench.results.pseudonyms import with_pseudonyms
 
 FILE = str(ROOT / "grids" / "quickstart.yaml")
 
@@ -88,7 +88,7 @@ def test_an_anonymous_bundle_has_no_names(here):
 
 def test_pseudonyms_change_no_result(here):
     named, _ = bundle_of(private_results(here) / GRID)
-    write_bundle(anonymous(named), here / "d.zip")
+    write_bundle(with_pseudonyms(named), here / "d.zip")
     write_bundle(named, here / "named.zip")
     reports = [run("report", path)[1] for path in ("named.zip", "d.zip")]
     assert reports[0].splitlines()[:8] == reports[1].splitlines()[:8]
@@ -100,23 +100,23 @@ def test_pseudonyms_change_no_result(here):
 
 def test_another_user_has_other_pseudonyms(here, monkeypatch):
     named, _ = bundle_of(private_results(here) / GRID)
-    first = anonymous(named)
+    first = with_pseudonyms(named)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "other"))
     hosts = {
         event["host"]["name"]
-        for found in (first, anonymous(named))
+        for found in (first, with_pseudonyms(named))
         for event in found.events.events
         if event["event"] == "trial_started"
     }
     assert len(hosts) == 2
     (here / "other" / "raybench" / "pseudonyms.key").write_bytes(b"short")
     with pytest.raises(Exception, match="is not a key of pseudonyms"):
-        anonymous(named)
+        with_pseudonyms(named)
 
 
 def test_a_host_named_like_a_device_changes_no_cell(here):
     named, _ = bundle_of(results_of(here / "e", "cpu") / GRID)
-    hidden = anonymous(named)
+    hidden = with_pseudonyms(named)
     for before, after in zip(named.events.events, hidden.events.events, strict=True):
         for name in ("event", "trial", "cell", "profile", "label", "grid", "status", "metrics", "ledger"):
             assert before.get(name) == after.get(name)

@@ -1,5 +1,6 @@
 """One report of several machines: from folders, journals, bundles and stores, each the same."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,15 @@ def test_load_keeps_tables_without_a_journal_apart(machines):
     results = raybench.load([str(machines / "a"), "published:resnet63"])
     assert results.trials["grid"].value_counts()[GRID] == TRIALS
     assert results.trials["grid"].nunique() == 2
+
+
+def test_the_only_grid_in_common_needs_no_name(machines, tmp_path):
+    results = results_of(tmp_path / "a", "vm-a")
+    shutil.copytree(results / GRID, results / "other")
+    journal = results / "other" / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"grid":"quickstart"', '"grid":"other"'))
+    report = build.from_sources([str(results), str(machines / "c.zip")], tmp_path)
+    assert (report.results.name, len(report.results.rows)) == (GRID, 8)
 
 
 WRONG = {

@@ -44,7 +44,7 @@ _GENERIC = frozenset({"", "root", "user", "home", "shared", "public"})
 """Names of users that tell nothing; as folders they are part of many paths."""
 
 
-def anonymous(bundle: Bundle) -> Bundle:
+def with_pseudonyms(bundle: Bundle) -> Bundle:
     """Return a bundle with pseudonyms in place of the names of hosts and users, also in paths.
 
     Raises:
