@@ -114,7 +114,7 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
-    if plan.workload.is_function and not plan.spec.files:
+    if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
         modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
         file = Path(str(plan.workload.file)).name

@@ -10,18 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.core.identity import SMOKE, is_smoke, trial_id
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke, trial_id
 from raybench.core.secret_masking import redact
 from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
@@ -239,6 +239,7 @@ def from_source(
     grid: str | None = None,
     baseline: Sequence[str] = (),
     progress: mlflow_store.Progress | None = None,
+    inline: bool = False,
 ) -> Report:
     """Return the report of results on disk or in an MLflow store.
 
@@ -251,6 +252,7 @@ def from_source(
         grid: the grid to report if the source has several.
         baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
         progress: callback with the numbers of bytes fetched from a store and in total.
+        inline: whether to report the trials of `grid --inline` of the named grid.
 
     Raises:
         UsageError: the source does not exist; the message lists the available ones.
@@ -258,7 +260,7 @@ def from_source(
     """
     path = user_path(source)
     if is_bundle(path):
-        return from_sources([source], results, everything, smoke, grid, baseline, progress)
+        return from_sources([source], results, everything, smoke, grid, baseline, progress, inline)
     if mlflow_store.is_store(source) and not path.is_dir():
         with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
             if len(journals) > 1:
@@ -271,7 +273,7 @@ def from_source(
             )
     if path.suffix == ".csv":
         return from_records(source, records(source, grid), baseline)
-    journal = journal_of(source, results, smoke, grid)
+    journal = journal_of(source, results, smoke, grid, inline)
     return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
 
 
@@ -283,20 +285,21 @@ def from_sources(
     grid: str | None = None,
     baseline: Sequence[str] = (),
     progress: mlflow_store.Progress | None = None,
+    inline: bool = False,
 ) -> Report:
     """Return the report of one grid of which several sources have results.
 
     Args:
         sources: results folders, journals, bundles, MLflow stores, grid files, or names of grids in the results folder;
             of the first come the baseline and the order of the cells.
-        results, everything, smoke, grid, baseline, progress: see `from_source`.
+        results, everything, smoke, grid, baseline, progress, inline: see `from_source`.
 
     Raises:
         UsageError: a source cannot be read, they are of several grids, or two have the same attempt with other content.
         StoreError: an MLflow store cannot be reached or used.
     """
     if len(sources) == 1 and not is_bundle(user_path(sources[0])):
-        return from_source(sources[0], results, everything, smoke, grid, baseline, progress)
+        return from_source(sources[0], results, everything, smoke, grid, baseline, progress, inline)
     grids = []
     for source in sources:
         path = user_path(source)
@@ -305,7 +308,7 @@ def from_sources(
         if is_bundle(path) or mlflow_store.is_store(source) or path.is_dir() or has_journal(path):
             grids.append(grids_of(source, grid, progress))
         else:
-            journal = journal_of(source, results, smoke)
+            journal = journal_of(source, results, smoke, inline=inline)
             grids.append([events_of(journal, str(journal))])
     parts = parts_of(grids, grid, sources)
     with union_journal(parts) as (journal, problems):
@@ -387,7 +390,7 @@ def _named(record: Record) -> Attempt:
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
-def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None = None) -> Path:
+def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None = None, inline: bool = False) -> Path:
     """Return the journal that a source refers to.
 
     Raises:
@@ -413,13 +416,15 @@ def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None
         name = load_grid(path).name
     else:
         name = source
+    if inline and not is_inline(name):
+        name += INLINE
     if smoke and not is_smoke(name):
         name += SMOKE
     if has_journal(results / name):
         return results / name / JOURNAL
     grid_names = grids_in(results)
     if path.is_file():
-        command = f"raybench grid {source}{' --smoke' if smoke else ''}"
+        command = f"raybench grid {source}{' --inline' if inline else ''}{' --smoke' if smoke else ''}"
         raise UsageError(f"{source}: grid {name} has no journal in {results}; `{command}` makes one")
     if path.suffix in (".yaml", ".yml", ".jsonl"):
         raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file'}")
