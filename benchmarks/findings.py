@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from raybench.analysis.caveats import finding_facts
 from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.grid_results import GridResults, of_journal
+from raybench.analysis.remarks import finding_facts
 from raybench.checks.canary.judge import drifts
 from raybench.core import events
 from raybench.core.events import Event

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, FindingKind, kinds
+from raybench.analysis.diagnostics.finding import FindingKind, kinds
 from raybench.cli import group
 from raybench.config.error_messages import flow
 from raybench.config.schema import json_schema
@@ -52,18 +52,18 @@ def device_kinds() -> str:
     return table(("`kind:` of a device", "hardware", "frameworks", "status"), rows)
 
 
-def caveats() -> str:
-    """The findings that can change a verdict."""
-    return _findings(CAVEAT)
+def possible_cautions() -> str:
+    """The findings that can become a caution."""
+    return _findings(distorts=True)
 
 
-def cautions() -> str:
-    """The findings without a magnitude."""
-    return _findings(CAUTION)
+def only_notes() -> str:
+    """The findings that can only be a note."""
+    return _findings(distorts=False)
 
 
-def _findings(severity: str) -> str:
-    return "\n\n".join(_finding(kind) for kind in kinds().values() if kind.severity == severity)
+def _findings(distorts: bool) -> str:
+    return "\n\n".join(_finding(kind) for kind in kinds().values() if kind.distorts == distorts)
 
 
 def _finding(kind: FindingKind) -> str:
@@ -176,8 +176,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "device keys": device_keys,
     "grid keys": grid_keys,
     "settings": settings,
-    "caveats": caveats,
-    "cautions": cautions,
+    "possible cautions": possible_cautions,
+    "only notes": only_notes,
     "trial columns": trial_columns,
     "epoch columns": epoch_columns,
     "cell columns": cell_columns,

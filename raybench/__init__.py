@@ -82,7 +82,8 @@ def run_grid(
             MLFLOW_TRACKING_URI, or a database in the results folder.
         checks: run the checks around the trials: weight decay, roofline, canary.
         address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
-        inline: run trials in this process, without Ray: for a debugger, not for measurements.
+        inline: run trials in this process, without Ray, for a debugger; the results are those of a separate grid,
+            NAME~inline.
         progress: show the progress.
 
     Returns:
@@ -99,7 +100,7 @@ def run_grid(
         >>> tiny = {"name": "tiny", "workload": "digits_cnn", "epochs": 2, "axes": {"batch_size": [32, 128]}}
         >>> results = raybench.run_grid(tiny, inline=True, checks=False, tracking=None, progress=False)
         >>> results
-        Results(tiny: 2 cells, 2 trials)
+        Results(tiny~inline: 2 cells, 2 trials)
         >>> results.trials["status"].tolist()
         ['completed', 'completed']
     """
@@ -116,7 +117,7 @@ def run_grid(
 
     source = grid if isinstance(grid, Mapping) else Path(grid)
     changes = [f"{name}={json.dumps(value, default=str)}" for name, value in (set or {}).items()]
-    spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set")
+    spec = read_grid(source, changes, repeats, synthetic_data, smoke, "set", inline)
     cells = selection([f"{axis}={format_value(value)}" for axis, value in (where or {}).items()], spec, "where")
     options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks)
     view = progress_display(ray=not inline, mlflow=tracking is not None) if progress else None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
+from types import FrameType
 
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
@@ -25,7 +27,7 @@ from raybench.core.job import Job
 from raybench.core.secret_masking import mask, mask_yaml
 from raybench.core.status import TrialStatus
 from raybench.errors import JournalError
-from raybench.execution.base import Executor
+from raybench.execution.base import Executor, TemporaryMessage
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener, RecordingListener
 from raybench.execution.scheduler import AssignedWork, Dispatcher
@@ -179,6 +181,29 @@ def _tracker(spec: GridSpec, options: Options) -> Tracker:
     return options.tracking
 
 
+@contextmanager
+def _announced_interrupt(view: ProgressListener) -> Iterator[None]:
+    """Tell the view of Ctrl-C at once: the exception reaches it only when Ray's own clean-up has ended."""
+    old_handler = signal.getsignal(signal.SIGINT)
+    if not callable(old_handler) or current_thread() is not main_thread():
+        yield
+        return
+    told = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            view.stopping()
+        old_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old_handler)
+
+
 class _Session:
     """One execution of a grid."""
 
@@ -217,7 +242,8 @@ class _Session:
             is_local = not any(node.address for node in self._plan.nodes)
 
             def tell(message: str) -> None:
-                self._warnings.append(message)
+                if not isinstance(message, TemporaryMessage):
+                    self._warnings.append(message)
                 view.warn(message)
 
             load = executor.host_load()  # before raybench starts processes of its own
@@ -281,7 +307,7 @@ class _Session:
 
             try:
                 works = self._evidence.with_checks(todo) if self._options.checks else todo
-                with LoadWatch(watch) if self._busy else nullcontext():
+                with _announced_interrupt(view), LoadWatch(watch) if self._busy else nullcontext():
                     executor.run(Dispatcher(works, self._plan.nodes, self._plan.spec.retries), job, sink, tell)
                 if self._options.report:
                     Thread(target=load_libraries, name="raybench-report", daemon=True).start()

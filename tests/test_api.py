@@ -173,11 +173,11 @@ def small(tmp_path_factory):
 
 def test_a_grid_from_python_is_run_and_returned(small):
     folder, found = small
-    assert repr(found) == "Results(small: 2 cells, 2 trials)"
+    assert repr(found) == "Results(small~inline: 2 cells, 2 trials)"
     assert found.trials["status"].tolist() == ["completed"] * 2
     assert found.cells["batch_size"].tolist() == [32, 64] and found.cells["completed"].tolist() == [1, 1]
     assert found.comparison("batch_size")["runs"].tolist() == [1]
-    loaded = raybench.load(folder, grid="small")
+    loaded = raybench.load(folder, grid="small~inline")
     assert (
         loaded.trials.equals(found.trials) and loaded.epochs.equals(found.epochs) and loaded.cells.equals(found.cells)
     )

@@ -37,8 +37,8 @@ def import_faults(name, tree):
     if used & HEAVY and inside(name, "config", "planning", "analysis", "core", "results"):
         yield f"imports {used & HEAVY}"
     of_framework = inside(name, "workloads") and any(of in Path(name).stem for of in ("torch", "tensorflow"))
-    if used & FRAMEWORKS and not (inside(name, "devices", "engines") or of_framework):
-        yield "only devices/, engines/ and a workload's file of that framework import a framework"
+    if used & FRAMEWORKS and not (inside(name, "devices", "engines", "integrations") or of_framework):
+        yield "only devices/, engines/, integrations/ and a workload's file of that framework import a framework"
     if inside(name, "devices") and {each.split(".")[0] for each in imports(tree, top_level_only=True)} & FRAMEWORKS:
         yield "a device is probed without its framework"
 

@@ -18,6 +18,7 @@ BENCHMARKS = {path.stem: path for path in sorted((Path(__file__).parent.parent /
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
 
 SHORT = {
+    "davidnet_forms": "--batch 4 --examples 8 --val-examples 8 --epochs 2 --rounds 2 --kind cpu",
     "findings": "--grids 2",
     "fresh_process": "--rounds 1",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
@@ -49,7 +50,7 @@ def test_what_the_programs_import_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_run_prints_all_its_figures(name: str, tmp_path: Path, request: pytest.FixtureRequest, snapshot: Any):
     """The lines with each number as `#`, and the names in the JSON file."""
-    if name in ("loop", "replicas"):
+    if name in ("davidnet_forms", "loop", "replicas"):
         request.getfixturevalue("real_data")
     written = tmp_path / "numbers.json"
     asked = SHORT[name].split() + ([] if name in WITHOUT_JSON else ["--json", str(written)])

@@ -188,5 +188,5 @@ def test_sync_and_plan_read_the_journal_once(first):
     check(counts, outcome.journal, reports=0)
     assert not counts.files, "MLflow has what the execution left"
     with counting() as counts:
-        command("plan", outcome.folder.parent.parent / "grid.yaml", "--inline", "--results", outcome.folder.parent)
+        command("plan", outcome.folder.parent.parent / "grid.yaml", "--results", outcome.folder.parent)
     check(counts, outcome.journal, reports=0)

@@ -79,7 +79,7 @@ def odd(tmp_path_factory):
 
 
 def test_what_went_wrong_is_in_the_verdict_and_has_no_ratio(odd):
-    said = " ".join(caveat.says for caveat in odd.caveats)
+    said = " ".join(remark.says for remark in odd.remarks)
     assert "5 of 10 trials did not complete: 2 diverged, 2 ran out of memory, 1 was not run." in said
     cells = {label: [plain(each) for each in sentences] for label, sentences in odd.comparisons}
     assert list(cells) == ["cpu b16", "cpu b32", "cpu b64", "cpu b128", "cpu b256", "tpu b16"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raybench.analysis.caveats import PercentFact
+from raybench.analysis.remarks import PercentFact
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
 from raybench.reporting.sentences import plain
@@ -49,7 +49,7 @@ def test_accuracy_in_percent_is_shown_as_a_fraction(report):
     found = report("percent", "{metric: val/accuracy, at_least: 1}")
     assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)
     assert found.results.target.at_least == 0.01
-    assert [caveat.says for caveat in found.caveats if "percent" in caveat.says] == [plain(PercentFact())]
+    assert [remark.says for remark in found.remarks if "percent" in remark.says] == [plain(PercentFact())]
 
 
 def test_a_metric_of_another_name_stands_for_quality(report):

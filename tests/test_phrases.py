@@ -74,3 +74,13 @@ def test_the_texts_are_found(all_texts):
     assert "significant difference" in seen["raybench/reporting/templates/verdict.html.j2"]
     assert "run again with `--rerun` on a quiet machine" in seen["raybench/analysis/diagnostics/run_conditions.py"]
     assert "readme.md" in {path.lower() for path in seen} and any(path.endswith(".yaml") for path in seen)
+
+
+ABOUT_PUBLISHED = ("published.md", "report.md", "results_as_tables.md", "findings.md", "adding_a_workload.md")
+
+
+def test_a_caveat_is_one_of_a_published_result():
+    """Those of the user's own runs are cautions and notes (`docs/method/findings.md`)."""
+    for path, text in texts():
+        published = "published" in text and (PACKAGE in path.parents or path.name in ABOUT_PUBLISHED)
+        assert published or "literature" in path.parts or "caveat" not in text.lower(), path

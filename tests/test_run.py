@@ -25,6 +25,7 @@ from raybench.core import events
 from raybench.core.status import TrialStatus
 from raybench.devices.host import usable_cores
 from raybench.errors import ResultsLockedError, UsageError
+from raybench.execution.base import TemporaryMessage
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.progress import RecordingListener
 from raybench.monitoring.host_load import HostLoad
@@ -126,7 +127,7 @@ def test_one_thread_on_several_cores_is_said_in_the_report_and_on_the_run(whole)
     for row in outcome.rows:
         (found,) = (finding for told in row.findings.values() for finding in told if finding.code == "few_threads")
         assert found.says == says
-    (note,) = (caveat for caveat in outcome.report.caveats if "few threads" in caveat.says)
+    (note,) = (remark for remark in outcome.report.remarks if "few threads" in remark.says)
     assert note.kind == "note" and says in note.says, "nothing is compared: it turns no verdict"
     (execution,) = (outcome.folder / "executions").iterdir()
     for row in json.loads((execution / "comparison.json").read_text()):
@@ -581,3 +582,17 @@ def test_another_warm_up_counts_other_epochs_of_the_same_runs(grid):
     steady = [epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in run.epochs]
     assert before.rows[0].steady.value == pytest.approx(sum(steady[1:]) / 2)
     assert after.rows[0].steady.value == pytest.approx(steady[2])
+
+
+def test_a_message_about_the_start_is_no_caution_of_the_report(tmp_path, monkeypatch):
+    run = InlineExecutor.run
+
+    def slow_start(self, dispatcher, make_job, sink, tell):
+        tell(TemporaryMessage("Ray has not started after 20 s."))
+        tell("The head does not answer.")
+        run(self, dispatcher, make_job, sink, tell)
+
+    monkeypatch.setattr(InlineExecutor, "run", slow_start)
+    outcome, view = run_on_a_host(tmp_path, monkeypatch, busy=0.0)
+    assert view.warnings == ["Ray has not started after 20 s.", "The head does not answer."]
+    assert outcome.warnings == ("The head does not answer.",)

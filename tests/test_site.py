@@ -47,10 +47,10 @@ def test_columns_have_every_column() -> None:
 
 
 def test_findings_have_every_kind_with_its_remedy() -> None:
-    text = part("caveats") + "\n\n" + part("cautions")
+    text = part("possible cautions") + "\n\n" + part("only notes")
     remedies = re.findall(r"^### `(\w+)`\n\n(?:- .*\n)+- Remedy: (.*)\.$", text, re.MULTILINE)
     assert dict(remedies) == {code: kind.remedy for code, kind in kinds().items()}
-    assert len(re.findall("- Its time may be too long by: ", text)) == len(re.findall("###", part("caveats")))
+    assert len(re.findall("- Its time may be too long by: ", text)) == len(re.findall("###", part("possible cautions")))
 
 
 def test_events_are_those_of_a_journal() -> None:

@@ -91,10 +91,10 @@ def train(
     val_examples: int = 10_000,
     workers: int = 2,
 ):
-    device = trial.device
-    torch.manual_seed(trial.seed)
+    device = trial.device  # raybench
+    torch.manual_seed(trial.seed)  # raybench
     with trial.section("data"):  # raybench
-        folder = trial.data_dir / "cifar-10-batches-bin"
+        folder = trial.data_dir / "cifar-10-batches-bin"  # raybench
         train_set = Cifar10(folder, [f"data_batch_{i}.bin" for i in range(1, 6)], train_examples, augment=True)
         val_set = Cifar10(folder, ["test_batch.bin"], val_examples, augment=False)
     pinned = device.startswith("cuda")
@@ -125,4 +125,4 @@ def train(
 
 
 if __name__ == "__main__":
-    train(raybench.current_trial(epochs=1), batch_size=128, epochs=1, train_examples=2048, val_examples=500)
+    train(raybench.current_trial(epochs=1), batch_size=128, epochs=1, train_examples=2048, val_examples=500)  # raybench

@@ -128,7 +128,7 @@ class Row:
         per_example: whether the speed-up is one of examples per second, because the epochs differ in size.
         bottleneck: the bottleneck of its runs; None if the device's probes or the model's cost are not known.
         findings: findings of its completed runs by trial; runs without findings are left out.
-        caveats: codes of findings that could reverse its verdict or, for a baseline, that of another cell.
+        cautions: codes of findings that could reverse its verdict or, for a baseline, that of another cell.
         step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
         epoch_price, total_price: price of a steady epoch and of a whole run; None without a price.
         runs: number of completed runs.
@@ -146,7 +146,7 @@ class Row:
     per_example: bool = False
     bottleneck: Bottleneck | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    caveats: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     step_profile: Mapping[str, float] = field(default_factory=dict)
     epoch_price: float | None = None
     total_price: float | None = None
@@ -175,7 +175,7 @@ def compare(
     times = [steady_seconds_by_repeat(cell_runs) for cell_runs in runs]
     neighbours = CoLocatedCells(runs, times)
     rows: list[Row] = []
-    caveats: list[set[str]] = [set() for _ in cells]
+    cautions: list[set[str]] = [set() for _ in cells]
     for number, (cell, cell_runs, origin) in enumerate(
         zip(cells, runs, baseline_indices(cells, baseline), strict=True)
     ):
@@ -185,9 +185,9 @@ def compare(
             speedup = speedup_of(runs[origin], cell_runs, neighbours.of(origin, number))
         if speedup and origin is not None:
             for place, codes in zip(
-                (origin, number), caveats_of(speedup, runs[origin], cell_runs, findings), strict=True
+                (origin, number), cautions_of(speedup, runs[origin], cell_runs, findings), strict=True
             ):
-                caveats[place] |= codes
+                cautions[place] |= codes
         totals = [seconds for run in completed(cell_runs) if (seconds := timing.total(run)) is not None]
         rows.append(
             Row(
@@ -213,7 +213,7 @@ def compare(
                 total_price=_price(cell, median(totals) if totals else None),
             )
         )
-    return [replace(row, caveats=tuple(sorted(codes))) for row, codes in zip(rows, caveats, strict=True)]
+    return [replace(row, cautions=tuple(sorted(codes))) for row, codes in zip(rows, cautions, strict=True)]
 
 
 def speedup_of(
@@ -252,7 +252,7 @@ def examples_of(runs: Sequence[Attempt]) -> int | None:
     return next((timing.steady_epochs(run)[-1].examples for run in completed(runs) if run.epochs), None) or None
 
 
-def caveats_of(
+def cautions_of(
     speedup: Speedup, baseline: Sequence[Attempt], other: Sequence[Attempt], findings: Mapping[Key, Sequence[Finding]]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return codes of findings that could reverse a verdict, the baseline's first."""

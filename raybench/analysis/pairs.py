@@ -14,7 +14,7 @@ from raybench.analysis.comparison import (
     are_even,
     baseline_indices,
     bottleneck_of,
-    caveats_of,
+    cautions_of,
     examples_of,
     hosts_of,
     is_partial_axis,
@@ -83,7 +83,7 @@ class CellSummary:
         examples: examples per epoch; None if not recorded.
         stops: whether a run ends when it reaches its target.
         bottleneck: the bottlenecks of its runs, most frequent first; empty if not known.
-        caveats: codes of its runs' findings that could reverse the verdict.
+        cautions: codes of its runs' findings that could reverse the verdict.
         synthetic_data: whether its runs trained on generated data in place of a real data set.
         target_attempts: its runs towards the target, if one was set.
         processes: one-time cost and cost per step of its completed runs.
@@ -101,7 +101,7 @@ class CellSummary:
     examples: int | None = None
     stops: bool = False
     bottleneck: tuple[str, ...] = ()
-    caveats: frozenset[str] = frozenset()
+    cautions: frozenset[str] = frozenset()
     synthetic_data: bool = False
     target_attempts: tuple[TargetAttempt, ...] = ()
     processes: tuple[RunCost, ...] = ()
@@ -191,11 +191,13 @@ def pairs(
             )
             batches = [each.axes.get("batch_size") for each in (cell, cells[origin]) if "batch_size" in fields]
             speedup = speedup_of(runs[origin], cell_runs, neighbours.of(origin, number))
-            caveats = caveats_of(speedup, runs[origin], cell_runs, findings) if speedup else (frozenset(), frozenset())
+            cautions = (
+                cautions_of(speedup, runs[origin], cell_runs, findings) if speedup else (frozenset(), frozenset())
+            )
             pair = replace(
                 pair,
-                baseline=replace(sides[origin], caveats=caveats[0]),
-                other=replace(side, caveats=caveats[1]),
+                baseline=replace(sides[origin], cautions=cautions[0]),
+                other=replace(side, cautions=cautions[1]),
                 speedup=speedup,
                 even=are_even(runs[origin], cell_runs),
                 differences=cell_differences,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from raybench.analysis.comparison import baseline_indices
@@ -12,6 +12,7 @@ from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.pairs import CellSummary, Comparison
 from raybench.analysis.ranking import RankedDevice, time_to_target_ratio, times_ratio
+from raybench.analysis.remarks import finding_facts
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
 from raybench.analysis.statistics.time_to_target import compare_targets, expected
@@ -50,6 +51,7 @@ class OverallSpeedupFact(Fact):
         equal_settings: whether devices are compared at several settings, which are not the best of each.
         per_example: whether it is the ratio of examples per second, because epochs differ in size.
         from_warmup: whether times of warm-up epochs are included.
+        cautions: the letters of cautions that could change it, empty for a caution without a letter.
         margin: the equivalence margin of the ratio.
     """
 
@@ -69,6 +71,7 @@ class OverallSpeedupFact(Fact):
     equal_settings: bool = False
     per_example: bool = False
     from_warmup: bool = False
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class BestSpeedupFact(Fact):
 
     Attributes:
         low, high: the 95% interval, corrected for the selection of both cells; None with one run each.
+        cautions: the letters of cautions that could change it, empty for a caution without a letter.
     """
 
     margin: ClassVar[float] = ALIKE - 1
@@ -87,6 +91,7 @@ class BestSpeedupFact(Fact):
     low: float | None
     high: float | None
     outcome: Outcome
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,13 @@ class TargetSummaryFact(Fact):
 
     Attributes:
         selected: whether a side has several settings to select from.
+        not_counted: number of planned runs without a result, such as failed ones.
     """
 
     target: Target
     sides: tuple[TargetSide, ...]
     selected: bool
+    not_counted: int = 0
 
     @property
     def all_reached(self) -> bool:
@@ -234,7 +241,7 @@ class SmokeRunFact(Fact):
 
 
 @dataclass(frozen=True)
-class SmokeCaveatFact(Fact):
+class SmokeCautionFact(Fact):
     """The numbers of a smoke run are not results."""
 
 
@@ -261,7 +268,7 @@ def summarize(
     """
     if results.smoke:
         completed_cells = sum(bool(results.completed(cell)) for cell in results.cells)
-        return [[SmokeRunFact(completed_cells, len(results.cells))], [SmokeCaveatFact()]]
+        return [[SmokeRunFact(completed_cells, len(results.cells))], [SmokeCautionFact()]]
     examples = next((each.examples for each in pairs if each.examples), None)
     contrasts = Contrasts(results, [pair.other for pair in pairs], examples)
     between_devices = ranking and (set(PLACE) & set(results.compared_with) or not results.compared_with)
@@ -272,7 +279,23 @@ def summarize(
         facts = _settings(results, pairs, contrasts)
     else:
         facts = _without_comparison(results, pairs)
-    return [[fact] for fact in facts[:FEW]] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
+    facts = [_with_cautions(fact, results, pairs) for fact in facts[:FEW]]
+    return [[fact] for fact in facts] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
+
+
+def _with_cautions(fact: Fact, results: GridResults, pairs: Sequence[Comparison]) -> Fact:
+    """Return a fact about speed with the cautions on its comparison; any other fact unchanged."""
+    if not isinstance(fact, OverallSpeedupFact | BestSpeedupFact):
+        return fact
+    compared = [
+        (pair, pair.baseline)
+        for pair in pairs
+        if pair.baseline and pair.speedup and {pair.other.name, pair.baseline.name} == {fact.other, fact.baseline}
+    ]
+    codes = {code for pair, baseline in compared for code in pair.other.cautions | baseline.cautions}
+    marks = [each.mark for each in finding_facts(results.rows) if each.mark and each.code in codes]
+    others = [""] if any(pair.differences for pair, _ in compared) else []
+    return replace(fact, cautions=(*marks, *others))
 
 
 def _devices(
@@ -414,7 +437,9 @@ def _target(
             successes, tries = sum(each.successes for each in estimates), sum(each.tries for each in estimates)
             target_sides.append(TargetSide(name, min(seconds, default=None), successes, tries))
     several = any(len(own_numbers) > 1 for own_numbers in numbers.values())
-    return TargetSummaryFact(target, tuple(target_sides), several) if target_sides else None
+    planned = sum(sides[number].counts.planned for own_numbers in numbers.values() for number in own_numbers)
+    not_counted = max(0, planned - sum(side.tries for side in target_sides))
+    return TargetSummaryFact(target, tuple(target_sides), several, not_counted) if target_sides else None
 
 
 def _best_to_target(

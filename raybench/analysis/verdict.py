@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from raybench.analysis.diagnostics.finding import CAVEAT, kinds
+from raybench.analysis.diagnostics.finding import kinds
 from raybench.analysis.fact import Fact
 from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
 from raybench.analysis.run_counts import RunCounts
@@ -110,7 +110,7 @@ class AaTestFact(Fact):
 
 
 @dataclass(frozen=True)
-class HardwareCaveatFact(Fact):
+class HardwareCautionFact(Fact):
     """The ratio may not be due to the hardware alone."""
 
 
@@ -178,6 +178,7 @@ class AccuracyFact(Fact):
         points: the other's minus the baseline's.
         low, high: the 95% interval of `points`; None with one run.
         epochs: number of epochs; None if runs differ in it.
+        setting: the values that both sides share.
         margin: the equivalence margin in points.
         synthetic_data: whether the data are generated in place of a real data set.
     """
@@ -193,6 +194,7 @@ class AccuracyFact(Fact):
     high: float | None
     outcome: Outcome
     epochs: float | None
+    setting: str
     samples: Samples
     synthetic_data: bool = False
 
@@ -337,8 +339,8 @@ def reasons() -> dict[str, tuple[str, str]]:
     operations.
     """
     overhead = ("had little to compute per operation", "how fast operations are launched, not the device")
-    caveats = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.severity == CAVEAT}
-    return {OVERHEAD_BOUND: overhead, **caveats}
+    cautions = {code: (kind.did, kind.measures) for code, kind in kinds().items() if kind.distorts}
+    return {OVERHEAD_BOUND: overhead, **cautions}
 
 
 def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
@@ -355,12 +357,12 @@ def confounders(baseline: CellSummary, other: CellSummary) -> list[Fact]:
         ConfounderFact(code, tuple(name for name, own_codes in side_reasons if code in own_codes), *all_reasons[code])
         for code in codes
     ]
-    return [HardwareCaveatFact(), *facts] if facts else []
+    return [HardwareCautionFact(), *facts] if facts else []
 
 
 def _reasons_of(side: CellSummary) -> set[str]:
     """Return reason codes for a time that is not due to hardware."""
-    return {*side.caveats, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
+    return {*side.cautions, *(_OF_BOUNDS.get(bound, "") for bound in side.bottleneck[:1])}
 
 
 def one_machine_each(pair: Comparison, baseline: CellSummary) -> OneMachineEachFact | None:
@@ -419,6 +421,7 @@ def accuracy(pair: Comparison, baseline: CellSummary) -> AccuracyFact | None:
         high=gap.high,
         outcome=outcome(gap.differs, gap.points > 0, gap.alike),
         epochs=next(iter(epochs)) if len(epochs) == 1 else None,
+        setting=pair.setting,
         samples=Samples(len(other.accuracies), len(baseline.accuracies)),
         synthetic_data=other.synthetic_data or baseline.synthetic_data,
     )

@@ -241,7 +241,6 @@ class TrialLabels:
     def __init__(self, plan: Plan) -> None:
         self._titles, self._partial = _axes(plan.cells)
         self._has_devices = len({cell.profile for cell in plan.cells}) > 1
-        self._has_repeats = plan.spec.repeats > 1
 
     def text(self, trial: Trial, with_device: bool = False) -> str:
         """The label of a trial; with the device, even if there is only one."""
@@ -250,7 +249,7 @@ class TrialLabels:
         parts += [f"{title} {format_value(cell.axes[name])}" for name, title in self._titles.items()]
         parts += _partial_texts(cell, self._partial)
         parts += ["A/A test"] if cell.content.role.is_aa_test else []
-        parts += [f"repeat {trial.repeat}"] if self._has_repeats else []
+        parts += [f"repeat {trial.repeat}"] if cell.repeats > 1 else []
         return ", ".join(parts) or f"{cell.content.shown_name} on {cell.profile}"
 
 

@@ -18,21 +18,20 @@ def command() -> None:
 @command.command("list", epilog="Example: RAYBENCH_DATA=/data raybench data list")
 def list_data() -> None:
     """List the data sets with their state and digest."""
-    from rich.table import Table
-
     from raybench import datasets
     from raybench.cli.console import page
+    from raybench.cli.tables import print_list
 
     root = datasets.data_root()
-    table = Table(title=f"Data in {root}", title_justify="left", box=None, pad_edge=False)
-    for title in ("name", "state", "digest", "official", "description"):
-        table.add_column(title)
+    rows = []
     for name in datasets.names():
         dataset = datasets.get(name)
         status = dataset.status(root)
         official = {True: "yes", False: "no"}[status.official] if status.state == "ready" else "–"
-        table.add_row(name, status.state, status.digest or "–", official, dataset.description)
-    page().print(table)
+        rows.append((name, status.state, status.digest or "–", official, dataset.description))
+    console = page()
+    console.print(f"Data in {root}", style="italic", soft_wrap=True)
+    print_list(console, ("name", "state", "digest", "official", "description"), rows)
 
 
 @command.command("fetch", epilog="Example: raybench data fetch cifar10")

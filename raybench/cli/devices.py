@@ -17,9 +17,8 @@ def command(address: str | None) -> None:
     """
     from contextlib import closing
 
-    from rich.table import Table
-
     from raybench.cli.console import page
+    from raybench.cli.tables import print_list
     from raybench.devices import KINDS
     from raybench.environments import RECIPES
     from raybench.execution.deferred_ray import DeferredRayExecutor
@@ -29,26 +28,22 @@ def command(address: str | None) -> None:
         nodes = executor.nodes(list(RECIPES))
     console = page()
     for node in nodes:
-        table = Table(title=f"{node.name}, Python {node.python}", title_justify="left", box=None, pad_edge=False)
-        for column in ("kind", "model"):
-            table.add_column(column)
-        table.add_column("count", justify="right")
-        table.add_column("memory", justify="right")
-        table.add_column("driver")
+        console.print(f"{node.name}, Python {node.python}", style="italic", soft_wrap=True)
+        hardware = []
         for entry in node.hardware:
             memory = f"{entry.memory_bytes / GIB:.0f} GiB" if entry.memory_bytes else "–"
-            table.add_row(entry.kind, entry.model, str(entry.count), memory, entry.driver or "–")
-        console.print(table)
+            hardware.append((entry.kind, str(entry.count), memory, entry.driver or "–", entry.model))
+        print_list(console, ("kind", "count", "memory", "driver", "model"), hardware, right=("count", "memory"))
         console.print(f"frameworks: {_frameworks(node.packages) or 'none installed'}")
         for name, interpreter in node.environments.items():
             if not interpreter.problem:
                 console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")
-    table = Table("kind", "device", "frameworks", "here", "status", box=None, pad_edge=False)
+    rows = []
     for kind in KINDS.values():
         present = "yes" if any(node.find(kind.name) for node in nodes) else "no"
-        table.add_row(kind.name, kind.label, ", ".join(kind.adapters), present, kind.status.replace("`", ""))
+        rows.append((kind.name, kind.label, ", ".join(kind.adapters), present, kind.status.replace("`", "")))
     console.print()
-    console.print(table)
+    print_list(console, ("kind", "device", "frameworks", "here", "status"), rows)
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:

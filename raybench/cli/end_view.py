@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from raybench.cli.console import page
 from raybench.cli.live import evidence, trouble
-from raybench.cli.report_view import show_caveats, show_table, show_verdict
+from raybench.cli.report_view import show_remarks, show_table, show_verdict
 from raybench.cli.ui import in_a_browser
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
-from raybench.reporting.sentences import render_phrase
+from raybench.reporting.sentences import plural, render_phrase
 from raybench.results.journal import attempt_folder
 from raybench.tracking.store import cli_flags, is_server
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from raybench.results.attempt import Attempt
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from raybench.tracking.store import Store
 
 MOST = 5
-"""Number of trials with problems that are reported individually."""
+"""Number of kinds of problems that are reported."""
 
 
 def show_end(outcome: Outcome, console: Console | None = None) -> None:
@@ -40,27 +42,40 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     show_verdict(outcome.report, console)
     console.print()
     show_table(outcome.report, console)
-    show_caveats(outcome.report, console)
+    show_remarks(outcome.report, console)
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]
     if troubled:
         console.print()
-    for attempt in troubled[:MOST]:
-        console.print(_trouble(attempt, outcome), soft_wrap=True)
-    if len(troubled) > MOST:
-        console.print(f"… and {len(troubled) - MOST} more; see {outcome.folder / 'trials'}", soft_wrap=True)
+    groups: dict[tuple[str, ...], list[Attempt]] = {}
+    for attempt in troubled:
+        groups.setdefault((str(attempt.status), *_error_lines(attempt)), []).append(attempt)
+    shown_groups = sorted(groups.values(), key=len, reverse=True)
+    for group in shown_groups[:MOST]:
+        console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
+    if rest := sum(map(len, shown_groups[MOST:])):
+        console.print(f"… and {rest} more; see {outcome.folder / 'trials'}", soft_wrap=True)
     console.print()
     for line in _next(outcome):
         console.print(line, soft_wrap=True)
 
 
-def _trouble(attempt: Attempt, outcome: Outcome) -> str:
-    """How a trial ended that did not complete, with its error and the folder of its output."""
-    lines = [f"Trial {render_phrase('ended', attempt.status, 1)}: {attempt.label or attempt.trial}"]
-    if attempt.error:
-        place = attempt.error.get("where")
-        lines.append(f"{trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else ""))
+def _error_lines(attempt: Attempt) -> list[str]:
+    """The error of a trial, in one line with the line of code; none without an error."""
+    if not attempt.error:
+        return []
+    place = attempt.error.get("where")
+    return [f"{trouble(attempt.status, attempt.error)}" + (f" ({place})" if place else "")]
+
+
+def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
+    """How trials ended that did not complete, with their common error and the folder of the first one's output."""
+    attempt, count = group[0], len(group)
+    head = "Trial" if count == 1 else f"{count} trials"
+    others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
+    lines = [f"{head} {render_phrase('ended', attempt.status, count)}: {attempt.label or attempt.trial}{others}"]
+    lines += _error_lines(attempt)
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.attempt))
     return "\n  ".join(lines)
 
@@ -73,7 +88,12 @@ def _next(outcome: Outcome) -> list[str]:
         lines.append(f"Report  {_short(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
         lines.append(f"MLflow  {_look(outcome.store, outcome.folder.parent)}")
-    if outcome.plan.spec.smoke:
+    if outcome.plan.spec.inline:
+        lines.append(
+            f"These results are those of a separate grid (raybench report {_short(outcome.folder)}): "
+            "for times that count, run the same command without --inline."
+        )
+    elif outcome.plan.spec.smoke:
         lines.append("These numbers are not results of the grid: run the same command without --smoke.")
     if outcome.interrupted:
         lines.append("Stopped. Run the same command again to continue.")
@@ -81,7 +101,11 @@ def _next(outcome: Outcome) -> list[str]:
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
         retry_options = " ".join(f"--retry {status}" for status in retried)
-        lines.append(f"After fixing the cause, run the same command with {retry_options}.")
+        if outcome.plan.workload.file:
+            lines.append("After an edit of your code, run the same command: all its cells are new and run again.")
+            lines.append(f"After fixing another cause, add {retry_options}.")
+        else:
+            lines.append(f"After fixing the cause, run the same command with {retry_options}.")
     return lines
 
 

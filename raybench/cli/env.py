@@ -22,23 +22,20 @@ def command() -> None:
 @command.command("list", epilog="Example: RAYBENCH_ENVIRONMENTS=/shared/environments raybench env list")
 def list_environments() -> None:
     """List the environments with their state, versions and size."""
-    from rich.table import Table
-
     from raybench.cli.console import page
+    from raybench.cli.tables import print_list
     from raybench.environments import RECIPES, environment_status, environments_root
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "state", "python", "versions", "size", "purpose"):
-        table.add_column(title)
+    rows = []
     for name, recipe in RECIPES.items():
         env = environment_status(name)
         state = f"{env.state}: {env.reason}" if env.reason else env.state
         versions = ", ".join(f"{package} {version}" for package, version in env.packages.items())
         size = gigabytes(env.size) if env.size else "–"
-        table.add_row(name, state, env.version or "–", versions or "–", size, recipe.purpose)
+        rows.append((name, state, env.version or "–", size, versions, recipe.purpose))
     console = page()
     console.print(f"Environments in {environments_root()}", soft_wrap=True)
-    console.print(table)
+    print_list(console, ("name", "state", "python", "size", "versions", "purpose"), rows, below=2)
 
 
 @command.command("create", epilog="Example: raybench env create xla")

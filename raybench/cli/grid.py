@@ -60,7 +60,12 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
     help="Instead of training, find the largest batch that fits on each device.",
 )
 @click.option("--timing", is_flag=True, help="Print at the end how long each phase of the command took.")
-@click.option("--inline", is_flag=True, help="Run trials in this process without Ray, for a debugger; not for results.")
+@click.option(
+    "--inline",
+    is_flag=True,
+    help="Run trials in this process without Ray, for a debugger. The results are those of a separate grid, "
+    "NAME~inline.",
+)
 def command(
     file: Path,
     changes: tuple[str, ...],
@@ -92,7 +97,7 @@ def command(
         raise UsageError("--smoke and --find-max-batch exclude each other; use one of them")
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
-    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
     # Slow imports come only now, so that a wrong file is reported at once.
     if find_max_batch:
         return _find_max_batch(spec, make_executor(address, inline), results, selection(where, spec), strict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,9 @@ def first_line(error: Mapping[str, Any]) -> str:
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(part for part in (error.get("type"), lines[0] if lines else "") if part)
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+
+
+STOPPING = "Stopping: ending the running trials, then writing the report. Finished trials are kept."
 
 
 def trouble(status: str | None, error: Mapping[str, Any]) -> str:
@@ -166,6 +170,7 @@ class Display:
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, WorkItem] = {}
         self._estimator = Estimator()
+        self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials that are being retried
         self._total = 0
         self._last_line = 0.0
@@ -230,6 +235,13 @@ class Display:
         if self._live and not words:
             self._live.stop()
             self._live = None
+
+    def stopping(self) -> None:
+        """Print at once what follows Ctrl-C, since ending the trials and Ray takes seconds."""
+        try:
+            print_text(self._console, STOPPING)
+        except RuntimeError:  # the signal arrived while this thread was writing to the terminal
+            os.write(2, f"\n{STOPPING}\n".encode())
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -326,8 +338,12 @@ class Display:
         if error:
             place = f"  ({error['where']})" if error.get("where") else ""
             lines.append(f"  {trouble(event['status'], error)}{place}")
-        folder = attempt_folder(self._history.folder, trial, event["attempt"])
-        lines += [f"  {line}" for line in evidence(folder)]
+        if error and lines[1] in self._errors:
+            lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
+        else:
+            self._errors.update(lines[1:])
+            folder = attempt_folder(self._history.folder, trial, event["attempt"])
+            lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 
     def _line(self, text: str) -> None:

@@ -104,25 +104,20 @@ def _value(name: str, text: str) -> Any:
 
 
 def _print_tables(parity: Parity) -> None:
-    from rich.table import Table
-
     from raybench.cli.console import page
+    from raybench.cli.tables import print_list
 
     console = page()
     for pair in parity.pairs:
         verdict = "same" if pair.same else "different"
         header = f"{parity.workload}: {pair.framework} against {parity.reference}, batches of {parity.batch_size}"
         console.print(f"{header}: {verdict}", style="italic", soft_wrap=True)
-        table = Table(box=None, pad_edge=False)
-        table.add_column("what")
-        table.add_column("difference", justify="right")
-        table.add_column("tolerance", justify="right")
-        table.add_column("")
-        table.add_column("where it is largest")
+        rows = []
         for line in pair.lines:
             difference = "–" if line.difference is None else f"{line.difference:.2g}"
-            table.add_row(line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note)
-        console.print(table)
+            rows.append((line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note))
+        heads = ("what", "difference", "tolerance", "", "where it is largest")
+        print_list(console, heads, rows, right=("difference", "tolerance"))
     for framework, environment in parity.environments.items():
         say(f"{framework} is not installed in raybench's Python; it ran in environment {environment}", err=True)
     for framework, reason in parity.missing.items():

@@ -67,7 +67,7 @@ def command(
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
 
-    spec = read_grid(file, changes, repeats, synthetic_data, smoke)
+    spec = read_grid(file, changes, repeats, synthetic_data, smoke, inline=inline)
     with closing(make_executor(address, inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()

@@ -42,6 +42,7 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     help="The baseline of the comparison: a device, or AXIS=VALUE. Repeatable.",
 )
 @click.option("--smoke", is_flag=True, help="Show the smoke run of the grid.")
+@click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
 @click.option("--html", type=Where, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option("--json", "data", type=Where, metavar="FILE", help="Write the report as JSON; - writes to the terminal.")
 @click.option(
@@ -58,6 +59,7 @@ def command(
     grid: str | None,
     baseline: tuple[str, ...],
     smoke: bool,
+    inline: bool,
     html: Path | None,
     data: Path | None,
     full: bool,
@@ -78,7 +80,7 @@ def command(
     from raybench.reporting.report import as_json
 
     with reading(f"reading {redact(source)}") as progress:
-        report = build.from_source(source, results, everything, smoke, grid, baseline, progress)
+        report = build.from_source(source, results, everything, smoke, grid, baseline, progress, inline)
     files = build.files(report) if html else {}
     if html:
         _write(html, files[build.HTML])

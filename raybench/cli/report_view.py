@@ -1,4 +1,4 @@
-"""The report in the terminal: the answer, a table, and the caveats that could change the answer."""
+"""The report in the terminal: the answer, a table, and the remarks that could change the answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 from raybench.analysis.summary import BestToTargetFact, NoBaselineFact
 from raybench.cli.console import page
+from raybench.cli.tables import fitted_table
 from raybench.reporting.comparison_table import (
-    CAVEATS,
+    CAUTIONS,
+    EXTRA,
+    KEY,
+    TableColumn,
     cell_columns,
     fitting,
     notes,
@@ -18,21 +22,20 @@ from raybench.reporting.comparison_table import (
     shown_rows,
     skip_notes,
 )
-from raybench.reporting.report import NOTE, Report
+from raybench.reporting.report import NOTE, Report, grouped_troubles
 from raybench.reporting.sentences import NAME, STRONG, render_phrase, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from raybench.analysis.fact import Fact
     from raybench.reporting.tables import ReportTable
 
 MOST = 12
-"""Maximum number of incomplete trials on the screen; the page shows all."""
+"""Maximum number of kinds of incomplete trials on the screen; the page shows all."""
 
 ANSWER_LINES = 3
 """Maximum number of lines of the answer; facts that do not fit are on the page."""
@@ -86,36 +89,33 @@ def show_sections(sections: Iterable[ReportTable], console: Console) -> None:
     for section in sections:
         console.print()
         console.print(f"{section.title}. {section.says}")
-        console.print(table(section))
+        console.print(fitted_table(section_columns(section), console.width))
 
 
-def table(section: ReportTable) -> Table:
-    """A table of evidence for the terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in section.shown:
-        view.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
-    for record in section.records:
-        view.add_row(*(Text(text) for _, text in section.cells(record)))
-    return view
+def section_columns(section: ReportTable) -> list[TableColumn]:
+    """The columns of a table of evidence as texts."""
+    rows = [[text for _, text in section.cells(record)] for record in section.records]
+    importances = [EXTRA if column.extra else KEY for column in section.shown]
+    return [
+        TableColumn(column.head, cells, importance, column.right)
+        for column, cells, importance in zip(section.shown, zip(*rows, strict=True), importances, strict=True)
+    ]
 
 
-def show_caveats(report: Report, console: Console, full: bool = False) -> None:
-    """Print the caveats that could change the answer; in full, the others too."""
-    shown = [caveat for caveat in report.caveats if full or caveat.kind != NOTE]
+def show_remarks(report: Report, console: Console, full: bool = False) -> None:
+    """Print the remarks that could change the answer; in full, the others too."""
+    shown = [remark for remark in report.remarks if full or remark.kind != NOTE]
     results = report.results
     columns = cell_columns(results.rows, results.metric_label) if full or not report.ranking else []
-    has_marks = any(column.head == CAVEATS for column in fitting(columns, console.width))
+    has_marks = any(column.head == CAUTIONS for column in fitting(columns, console.width))
+    cited = {mark for paragraph in report.verdict for fact in paragraph for mark in getattr(fact, "cautions", ())}
     if shown:
         console.print()
-    for caveat in shown:
-        head = {NOTE: "Note", "smoke": "Smoke run"}.get(caveat.kind, "Caution")
-        head += f" {caveat.mark}" if caveat.mark and has_marks else ""
-        style = "dim" if caveat.kind == NOTE else "yellow"
-        console.print(f"{head}: {caveat.says} {caveat.remedy}".rstrip(), style=style)
+    for remark in shown:
+        head = {NOTE: "Note", "smoke": "Smoke run"}.get(remark.kind, "Caution")
+        head += f" {remark.mark}" if remark.mark and (has_marks or remark.mark in cited) else ""
+        style = "dim" if remark.kind == NOTE else "yellow"
+        console.print(f"{head}: {remark.says} {remark.remedy}".rstrip(), style=style)
 
 
 def show_report(report: Report, console: Console | None = None, full: bool = False) -> None:
@@ -126,13 +126,13 @@ def show_report(report: Report, console: Console | None = None, full: bool = Fal
     show_table(report, console)
     if full:
         _show_details(report, console)
-    show_caveats(report, console, full)
-    troubles = report.troubles if full else report.troubles[:MOST]
-    if troubles:
+    show_remarks(report, console, full)
+    groups = grouped_troubles(report.troubles)
+    if groups:
         console.print()
-    for trouble in troubles:
-        error = f": {trouble['error']}" if trouble["error"] else ""
-        console.print(f"{trouble['status']:<9} {trouble['trial']}{error}", soft_wrap=True)
+    for trouble in groups if full else groups[:MOST]:
+        line = " ".join(render_phrase("trouble", trouble).split())
+        console.print(f"{trouble['status']:<9} {line}", soft_wrap=True, markup=False)
 
 
 def _show_details(report: Report, console: Console) -> None:
@@ -141,7 +141,8 @@ def _show_details(report: Report, console: Console) -> None:
     if report.ranking:
         console.print()
         console.print(render(cell_columns(results.rows, results.metric_label), console.width))
-    for note in notes(results.rows, caption(report)):
+    heads = [each.head for each in fitting(cell_columns(results.rows, results.metric_label), console.width)]
+    for note in notes(results.rows, caption(report, heads), heads):
         console.print(note, style="dim")
     show_sections(report.sections, console)
     if report.deciding:
@@ -156,9 +157,9 @@ def _show_details(report: Report, console: Console) -> None:
             console.print(worded(fact))
 
 
-def caption(report: Report) -> str:
-    """The caption of the table, which explains its numbers."""
-    return " ".join(render_phrase("caption", report.results).split())
+def caption(report: Report, heads: Collection[str] | None = None) -> str:
+    """The caption of the table, which explains its numbers; `heads` are the shown columns, by default all."""
+    return " ".join(render_phrase("caption", report.results, heads).split())
 
 
 def worded(fact: Fact) -> Text:

@@ -8,10 +8,9 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from raybench.config.augmentation import Crop, Cutout, Flip, Shift
+from raybench.config.augmentation import Crop, Cutout
 from raybench.config.command import Command
 from raybench.config.grid import CellSettings, DeviceProfile, GridSpec, Override, Target
-from raybench.config.optimization import ParameterGroup, SlowWeights
 from raybench.config.setting_types import Settings
 from raybench.config.values import Examples, Exponential, PiecewiseLinear
 from raybench.config.yaml_document import Path
@@ -217,10 +216,7 @@ def known_keys(path: Path) -> list[str]:
     names = [step for step in path if isinstance(step, str)]
     maps: dict[str, tuple[Any, ...]] = {
         "schedule": (PiecewiseLinear, Exponential),
-        "augmentation": (Crop, Flip, Cutout),
-        "test_time_augmentation": (Shift,),
-        "parameter_groups": (ParameterGroup,),
-        "lookahead": (SlowWeights,),
+        "augmentation": (Crop, Cutout),
         "examples": (Examples,),
     }
     return list(dict.fromkeys(key for model in maps.get(names[-1], ()) for key in model.__annotations__))

@@ -16,7 +16,6 @@ from pydantic import (
 )
 
 from raybench.config import augmentation as a
-from raybench.config import optimization as o
 from raybench.config import quantities as q
 from raybench.config import values as v
 from raybench.core.settings import SETTINGS, Setting
@@ -44,11 +43,8 @@ _OWN_TYPES = {
     "model": v.ModelOptions,
     "optimizer": v.Optimizer,
     "betas": v.Betas,
-    "parameter_groups": o.ParameterGroups,
-    "lookahead": o.Lookahead,
     "schedule": v.Schedule,
     "augmentation": a.Augmentations,
-    "test_time_augmentation": a.Views,
     "examples": v.Examples,
     "timeout": q.Duration,
     "memory_limit": q.Size,

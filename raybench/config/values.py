@@ -77,7 +77,6 @@ Positive = Annotated[float, Field(gt=0)]
 # 10 and 10.0 are the same; what is whole is written so.
 Epochs = Annotated[Positive, AfterValidator(lambda epochs: int(epochs) if epochs.is_integer() else epochs)]
 NotNegative = Annotated[float, Field(ge=0)]
-Fraction = Annotated[float, Field(ge=0, lt=1)]
 Betas = Annotated[
     list[Annotated[float, Field(ge=0, lt=1)]],
     Field(min_length=2, max_length=2),

@@ -60,6 +60,18 @@ SMOKE = "~smoke"
 A grid file cannot give itself such a name."""
 
 
+INLINE = "~inline"
+"""Suffix of the name of a grid whose trials ran in the command's own process, before that of a smoke run."""
+
+
+def is_inline(grid: str | None) -> bool:
+    """Return whether a grid name is that of trials in the command's own process.
+
+    Their times are not results of the grid.
+    """
+    return INLINE in (grid or "")
+
+
 def is_smoke(grid: str | None) -> bool:
     """Return whether a grid name is that of a smoke run.
 

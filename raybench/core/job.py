@@ -75,7 +75,7 @@ class Job:
         python: the interpreter that runs it; empty for raybench's own.
         code: the folder with the snapshot of a user's workload files; empty: the original files are used.
         check: the check to run instead of training, a folder of `raybench.checks`; empty: none.
-        warnings: caveats of its results, reported at its end.
+        warnings: about its results, reported at its end.
     """
 
     trial: str

@@ -168,7 +168,7 @@ def _augmentations(items: Collection[Any]) -> tuple[Any, ...]:
 
 def _augmentation(item: Any) -> Any:
     if isinstance(item, Mapping):
-        return "flip" if item == {"flip": "random"} else dict(item)
+        return dict(item)
     return {item: AUGMENTATION_SIZES[item]} if item in AUGMENTATION_SIZES else item
 
 
@@ -180,21 +180,6 @@ def _schedule(value: Any) -> Any:
         return {"name": value["name"], "points": points, "stretch": value.get("stretch", False)}
     floor = float(value.get("floor", 0.0))
     return {"name": value["name"], "decay_steps": float(value["decay_steps"]), "floor": floor}
-
-
-def _groups(items: Collection[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    return tuple(map(_group, items))
-
-
-def _group(group: Mapping[str, Any]) -> dict[str, Any]:
-    factors = {key: float(group.get(key, 1.0)) for key in ("rate_factor", "decay_factor")}
-    return {"match": group["match"], **factors, **({"epochs": group["epochs"]} if "epochs" in group else {})}
-
-
-def _lookahead(value: Any) -> Any:
-    if not value:
-        return None
-    return {"every": value["every"]} | {key: float(value.get(key, 0.0)) for key in ("decay", "power")}
 
 
 def _numbers(values: Collection[Any]) -> tuple[float, ...]:
@@ -302,25 +287,6 @@ class Settings:
         affects=(CONVERGENCE, WEIGHT_DECAY),
         optional=True,
     )
-    parameter_groups: tuple[Mapping[str, Any], ...] = setting(
-        (),
-        "Parameters with their own learning rate, weight decay or number of epochs, by their names in the model.",
-        examples=[[{"match": "*.bias", "rate_factor": 64.0, "decay_factor": 0.0, "epochs": 3}]],
-        affects=(SPEED, CONVERGENCE, MEMORY, WEIGHT_DECAY),
-        engines=("torch",),
-        optional=True,
-        canonical=_groups,
-    )
-    lookahead: Mapping[str, Any] | None = setting(
-        None,
-        "Slow weights (Lookahead) that follow the trained ones every few steps and replace them; the run ends with "
-        "them. false: none.",
-        examples=[{"every": 5, "decay": 0.5, "power": 3.0}, False],
-        affects=(SPEED, CONVERGENCE, MEMORY),
-        engines=("torch",),
-        optional=True,
-        canonical=_lookahead,
-    )
     label_smoothing: float = setting(
         0.0,
         "The fraction of each target that is spread over all classes in the training loss.",
@@ -391,18 +357,9 @@ class Settings:
     augmentation: tuple[Any, ...] = setting(
         (),
         "Random changes of training images, in order; crop and cutout may have a size in pixels.",
-        examples=[["crop", "flip", "cutout"], [{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]],
+        examples=[["crop", "flip", "cutout"], [{"crop": 4}, "flip", {"cutout": 8}]],
         affects=(SPEED, CONVERGENCE, MEMORY),
         canonical=_augmentations,
-    )
-    test_time_augmentation: tuple[Any, ...] = setting(
-        (),
-        "Further views of each image in evaluation, over which the model's outputs are averaged: flip adds "
-        "mirrored images, shift adds shifted ones.",
-        examples=[["flip", {"shift": 1}]],
-        affects=(SPEED, CONVERGENCE),
-        optional=True,
-        canonical=tuple,
     )
     evaluation_batch_size: int | None = setting(
         None,

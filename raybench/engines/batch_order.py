@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,27 +22,23 @@ class Augmentation:
     """The active augmentations and their sizes.
 
     `crop` is the width in pixels of the reflected border of the image that a random window is taken from, `cutout` the
-    side in pixels of the square that is set to the mean; 0 disables either. `flip` mirrors half of the images; with
-    `alternating`, that half is drawn once, and each pass over the training set mirrors the other half than the pass
-    before.
+    side in pixels of the square that is set to the mean; 0 disables either. `flip` mirrors half of the images.
     """
 
     crop: int = 0
     flip: bool = False
     cutout: int = 0
-    alternating: bool = False
 
     @classmethod
     def from_settings(cls, settings: Sequence[Any]) -> Augmentation:
-        """Parse a cell's list, such as `[{"crop": 4}, {"flip": "alternating"}, {"cutout": 8}]`."""
+        """Parse a cell's list, such as `[{"crop": 4}, "flip", {"cutout": 8}]`."""
         options: dict[str, Any] = {}
         for item in settings:
             if isinstance(item, Mapping):
                 options |= item
             else:
                 options[item] = True
-        alternating = options.get("flip") == "alternating"
-        return cls(**{**options, "flip": bool(options.get("flip")), "alternating": alternating})
+        return cls(**options)
 
     def __bool__(self) -> bool:
         return bool(self.crop or self.flip or self.cutout)
@@ -114,15 +109,13 @@ class BatchSampler:
         self._size = size
         self._augmentation = augmentation
         self._random = np.random.default_rng(seed)
-        self._mirrored = self._random.integers(0, 2, examples) if augmentation.alternating else None
         self._batches = self._stream()
 
-    def _stream(self) -> Iterator[tuple[int, Array]]:
-        """Yield each batch with the number of its pass, from 0."""
-        for number in count():
+    def _stream(self) -> Iterator[Array]:
+        """Yield each batch."""
+        while True:
             order = self._random.permutation(self.examples)
-            for batch in order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch):
-                yield number, batch
+            yield from order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch)
 
     @property
     def next_steps(self) -> int:
@@ -142,25 +135,18 @@ class BatchSampler:
     def take(self, steps: int) -> EpochPlan:
         """Draw the next steps."""
         augmentation, (height, width) = self._augmentation, self._size
-        passes, batches = zip(*(next(self._batches) for _ in range(steps)), strict=True)
-        index = np.stack(batches)
+        index = np.stack([next(self._batches) for _ in range(steps)])
         shape = index.shape
         self._drawn += len(index)
 
         def draw(on: object, highest: int) -> Array | None:
             return self._random.integers(0, highest + 1, shape) if on else None
 
-        def mirrored() -> Array | None:
-            if self._mirrored is None:
-                return draw(augmentation.flip, 1)
-            flip: Array = (self._mirrored[index] + np.array(passes)[:, None]) % 2
-            return flip
-
         return EpochPlan(
             index=index,
             top=draw(augmentation.crop, 2 * augmentation.crop),
             left=draw(augmentation.crop, 2 * augmentation.crop),
-            flip=mirrored(),
+            flip=draw(augmentation.flip, 1),
             cut_top=draw(augmentation.cutout, height - augmentation.cutout),
             cut_left=draw(augmentation.cutout, width - augmentation.cutout),
         )

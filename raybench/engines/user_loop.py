@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from raybench.devices.base import Device
 
@@ -28,7 +29,11 @@ LOOP_FRAMEWORKS = ("torch", "torch_xla", "tensorflow", "jax", NONE)
 LOOP_PACKAGES = {"torch": "torch", "torch_xla": "torch_xla", "tensorflow": "tensorflow", "jax": "jax", NONE: "numpy"}
 """The distribution whose version is the framework's."""
 
-_BY_MODULE = ("torch_xla", "jax", "tensorflow", "torch")
+_BY_MODULE = {
+    **{name: name for name in ("torch_xla", "jax", "tensorflow", "torch")},
+    **dict.fromkeys(("transformers", "lightning", "pytorch_lightning"), "torch"),
+    "keras": "tensorflow",
+}
 """Modules by which a framework is recognised, the most specific one first."""
 
 
@@ -64,6 +69,14 @@ class UserLoop:
         """The framework's name of the device."""
         return self._device.kind
 
+    def strategy(self) -> Any:
+        """The strategy by which TensorFlow shares work out to its devices.
+
+        Raises:
+            RuntimeError: the framework has none.
+        """
+        raise RuntimeError("trial.strategy() is for TensorFlow; use trial.device")
+
     def on_host(self, array: object) -> bool:
         """Return whether a batch's array is in the host's memory."""
         return True
@@ -92,12 +105,15 @@ class UserLoop:
 
 def recognise(modules: Collection[str]) -> str:
     """The framework of a program, by the names of the modules that it imports; `none` if there is none."""
-    return next((name for name in _BY_MODULE if name in modules), NONE)
+    return next((framework for name, framework in _BY_MODULE.items() if name in modules), NONE)
 
 
 def loaded_framework() -> str:
     """The framework that this process has imported."""
-    return recognise(sys.modules)
+    modules = set(sys.modules)
+    if "tensorflow" in modules:
+        modules.discard("jax")  # TensorFlow imports it, if it is installed
+    return recognise(modules)
 
 
 def available_kind(framework: str) -> str:

@@ -39,6 +39,9 @@ class ProgressListener(Protocol):
         Called once before the first trial if the machine is quiet; else repeatedly, from any thread.
         """
 
+    def stopping(self) -> None:
+        """The user pressed Ctrl-C; from a signal handler."""
+
     def end(self, words: str = "") -> None:
         """No trial is running any more.
 
@@ -77,6 +80,9 @@ class RecordingListener:
 
     def busy(self, words: str) -> None:
         """No-op; a warning was recorded at the start."""
+
+    def stopping(self) -> None:
+        """No-op: there is no display."""
 
     def end(self, words: str = "") -> None:
         """No-op: there is no display."""

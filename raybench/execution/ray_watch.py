@@ -21,7 +21,7 @@ from signal import Signals
 import psutil
 from ray._private import worker
 
-from raybench.execution.base import Tell
+from raybench.execution.base import Tell, TemporaryMessage
 
 EVERY = 0.2
 """Seconds between two checks of Ray's processes once it is up; a check takes microseconds."""
@@ -97,7 +97,7 @@ class RayWatch:
                 statuses = self._look_for_processes()
                 if time.monotonic() > slow_after:
                     slow_after = math.inf
-                    self._tell(STILL_STARTING.format(seconds=SLOW_START))
+                    self._tell(TemporaryMessage(STILL_STARTING.format(seconds=SLOW_START)))
             for name, status in statuses.items():
                 if status is not None and name not in self._noted:
                     self._noted.add(name)

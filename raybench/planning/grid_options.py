@@ -19,6 +19,7 @@ def read_grid(
     synthetic_data: bool = False,
     smoke: bool = False,
     option: str = "--set",
+    inline: bool = False,
 ) -> GridSpec:
     """Read a grid with changes.
 
@@ -27,6 +28,7 @@ def read_grid(
         repeats: the number of repeats, if it is not the grid's own.
         synthetic_data: whether to train on generated data.
         smoke: whether to return the grid's smoke run.
+        inline: whether its trials run in the command's own process, which makes them a grid of their own.
 
     Raises:
         GridFileError: the grid or a change is not valid.
@@ -34,6 +36,7 @@ def read_grid(
     all_changes = [*changes, *([] if repeats is None else [f"repeats={repeats}"])]
     all_changes += ["synthetic_data=true"] if synthetic_data else []
     spec = load_grid(source, all_changes, option)
+    spec = spec.as_inline() if inline else spec
     return spec.as_smoke() if smoke else spec
 
 

@@ -116,7 +116,7 @@ def notes(plan: Plan) -> Iterator[str]:
     if plan.workload.command:
         names = join_words([*plan.workload.files]) or "No file"
         yield (f"{names} and the command itself decide which trials are done; name other files under `workload.files`.")
-    if plan.workload.is_function and not plan.spec.files:
+    if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
         modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
         file = Path(str(plan.workload.file)).name

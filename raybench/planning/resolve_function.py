@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from raybench.config import DeviceProfile
-from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, Role
+from raybench.core.cell import UNKNOWN_SETTINGS, Cell, CellData, CellDevice, CellEngine, Examples, Role
 from raybench.core.identity import SCHEMA
 from raybench.core.settings import DEFAULTS, PARAM, TRAINING, Settings
 from raybench.devices import hosted, loop_frameworks
@@ -56,6 +56,7 @@ class FunctionResolver(Resolver):
             accelerator_type=profile.accelerator_type,
             memory_gb=profile.memory_gb,
             resources=tuple(sorted((profile.resources or {}).items())),
+            data=(self._info.dataset, self._digest) if self._info.dataset else None,
             environment=self._spec.environment(profile),
             own_loop=True,
         )
@@ -92,7 +93,7 @@ class FunctionResolver(Resolver):
         values, params = self._values(resolved)
         target = self._spec.target if self._spec.stop_at_target else None
         return Cell(
-            data=CellData(name=self._info.name),
+            data=self._data(resolved),
             device=device,
             engine=CellEngine(
                 name=framework, framework_version=version, libraries=self._libraries(framework, best_fit)
@@ -110,6 +111,13 @@ class FunctionResolver(Resolver):
             isolation=self._isolation,
             role=Role(smoke=stand_in),
         )
+
+    def _data(self, resolved: Mapping[str, Any]) -> CellData:
+        """The data set, which is known for a function that comes with raybench."""
+        name = self._info.dataset
+        if name is None:
+            return CellData(name=self._info.name)
+        return CellData(name=name, digest=self._digest, examples=Examples(**self._examples(resolved, 1)))
 
     def _libraries(self, framework: str, best_fit: Placement | None) -> dict[str, str]:
         """Versions of further libraries that the files import; unknown in another environment."""
@@ -133,6 +141,11 @@ class FunctionResolver(Resolver):
         cores = max((node.cores for node in self._nodes), default=1)
         small |= {"cpus": min(resolved["cpus"], cores)} if resolved.get("cpus") else {}
         kinds = [profile.kind] if hosted(profile.kind) else ["cpu", "xla_cpu"]
+        counts = self._examples(resolved, 1) if self._info.dataset else {}
+        if self._info.dataset:
+            batch = smoke.batch_size(resolved["batch_size"])
+            small |= {"batch_size": batch, "examples": {"train": steps * batch + 1, "val": batch + 1}}
+            small |= {} if hosted(profile.kind) else {"compile": False}
         unbound = {"accelerator_type": None, "memory_gb": None, "resources": None, "count": 1}
         options = [
             profile.model_copy(update=unbound | {"kind": kind})
@@ -142,7 +155,7 @@ class FunctionResolver(Resolver):
         chosen = next(
             (each for each in options if isinstance(self._fit(self._need(each, small)), Placement)), options[0]
         )
-        return chosen, small, smoke.original_values(name, (profile, resolved), (chosen, small), {})
+        return chosen, small, smoke.original_values(name, (profile, resolved), (chosen, small), counts)
 
 
 def _settings(values: Mapping[str, Any], target: Mapping[str, Any] | None) -> Settings:

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.caveats import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
 from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
 from raybench.core.events import now
 from raybench.core.files import write_atomic
-from raybench.core.identity import SMOKE, is_smoke, trial_id
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke, trial_id
 from raybench.core.secret_masking import redact
 from raybench.core.settings import MISSING
 from raybench.core.text import printable, printable_json
@@ -217,6 +217,7 @@ def from_source(
     grid: str | None = None,
     baseline: Sequence[str] = (),
     progress: mlflow_store.Progress | None = None,
+    inline: bool = False,
 ) -> Report:
     """Return the report of results on disk or in an MLflow store.
 
@@ -229,6 +230,7 @@ def from_source(
         grid: the grid to report if the source has several.
         baseline: the baseline to use instead of the grid's: a device, or AXIS=VALUE.
         progress: callback with the numbers of bytes fetched from a store and in total.
+        inline: whether to report the trials of `grid --inline` of the named grid.
 
     Raises:
         UsageError: the source does not exist; the message lists the available ones.
@@ -247,7 +249,7 @@ def from_source(
             )
     if path.suffix == ".csv":
         return from_records(source, records(source, grid), baseline)
-    journal = _journal(source, results, smoke, grid)
+    journal = _journal(source, results, smoke, grid, inline)
     return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
 
 
@@ -325,7 +327,7 @@ def _named(record: Record) -> Attempt:
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
-def _journal(source: str, results: Path, smoke: bool, grid: str | None) -> Path:
+def _journal(source: str, results: Path, smoke: bool, grid: str | None, inline: bool) -> Path:
     """Return the journal that a source refers to.
 
     Raises:
@@ -351,13 +353,15 @@ def _journal(source: str, results: Path, smoke: bool, grid: str | None) -> Path:
         name = load_grid(path).name
     else:
         name = source
+    if inline and not is_inline(name):
+        name += INLINE
     if smoke and not is_smoke(name):
         name += SMOKE
     if has_journal(results / name):
         return results / name / JOURNAL
     grid_names = grids_in(results)
     if path.is_file():
-        command = f"raybench grid {source}{' --smoke' if smoke else ''}"
+        command = f"raybench grid {source}{' --inline' if inline else ''}{' --smoke' if smoke else ''}"
         raise UsageError(f"{source}: grid {name} has no journal in {results}; `{command}` makes one")
     if path.suffix in (".yaml", ".yml", ".jsonl"):
         raise UsageError(f"{source}: {'is not a regular file' if path.exists() else 'there is no such file'}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.caveats import FindingFact, finding_facts
 from raybench.analysis.comparison import ACCURACY, MeanMinMax, Row
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.ranking import RankedDevice
+from raybench.analysis.remarks import FindingFact, finding_facts
 from raybench.core.settings import label
 from raybench.core.text import printable
 from raybench.planning.plan import format_value
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 NOTHING = "–"
 WARMUP_MARK = "*"
 
-CAVEATS = "caveats"
+CAUTIONS = "cautions"
 """Heading of the column with the letters of findings."""
 
 GAP = 2
 """Number of spaces between columns."""
 
 WIDE = 100
-"""Width from which on columns are shown that explain the others: minimum and maximum, utilization, caveats."""
+"""Width from which on columns are shown that explain the others: minimum and maximum, utilization, cautions."""
 
 KEY, USEFUL, EXTRA, DETAIL = 3, 2, 1, 0
 """Importance of a column: if a table does not fit, the least important columns are left out first, never the key."""
@@ -80,7 +80,7 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             TableColumn("price/run", [_price(row.total_price) for row in rows], EXTRA),
             TableColumn("price/epoch", [_price(row.epoch_price) for row in rows], DETAIL),
             TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
-            TableColumn(CAVEATS, [_marks(row, findings) for row in rows], DETAIL, right=False),
+            TableColumn(CAUTIONS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]
     )
 
@@ -137,8 +137,14 @@ def skip_notes(rows: Sequence[Row]) -> list[str]:
     return [f"{count} cell{'s' if count > 1 else ''} skipped: {reason}" for reason, count in skips.items()]
 
 
-def notes(rows: Sequence[Row], caption: str = "") -> list[str]:
-    """Return the legend of the table of all cells: constant axes, columns, marks and findings."""
+def notes(rows: Sequence[Row], caption: str = "", heads: Collection[str] | None = None) -> list[str]:
+    """Return the legend of the table of all cells: constant axes, columns, marks and findings.
+
+    Args:
+        rows: the cells.
+        caption: the explanation of the main columns.
+        heads: headings of the shown columns; by default all.
+    """
     rows = shown_rows(rows)
     constant = [
         f"{label(axis)} {format_value(values[0])}"
@@ -146,7 +152,7 @@ def notes(rows: Sequence[Row], caption: str = "") -> list[str]:
         if _is_constant(values)
     ]
     # Notes in the template are separated by empty lines.
-    texts = render_phrase("comparison_notes", rows, of="tables.html.j2").strip().split("\n\n")
+    texts = render_phrase("comparison_notes", rows, heads, of="tables.html.j2").strip().split("\n\n")
     runs = sum(row.runs for row in rows)
     findings = [render_phrase("finding", fact, runs) for fact in finding_facts(rows) if fact.mark]
     lines = [f"All cells: {', '.join(constant)}" if constant else "", caption, *texts, *findings]
@@ -187,9 +193,11 @@ def text(rows: Sequence[Row], caption: str = "", metric: str = ACCURACY, width: 
 
     page = StringIO()
     console = Console(file=page, width=width, color_system=None, force_jupyter=False)
-    if columns := cell_columns(rows, metric):
+    columns = cell_columns(rows, metric)
+    if columns:
         console.print(render(columns, width))
-    for note in (*skip_notes(rows), *notes(rows, caption)):
+    heads = [column.head for column in fitting(columns, width)]
+    for note in (*skip_notes(rows), *notes(rows, caption, heads)):
         console.print(note, markup=False)
     lines = printable(page.getvalue()).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -277,7 +285,7 @@ def _speedup(row: Row) -> str:
 
 def _marks(row: Row, findings: Sequence[FindingFact]) -> str:
     """Return the letters of a cell's findings that could reverse a verdict."""
-    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.caveats) or NOTHING
+    return " ".join(fact.mark for fact in findings if fact.mark and fact.code in row.cautions) or NOTHING
 
 
 def _price(price: Any) -> str:

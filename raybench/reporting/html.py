@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, skip_notes
-from raybench.reporting.report import NOTE, Report
+from raybench.reporting.report import NOTE, Report, grouped_troubles
 from raybench.reporting.sentences import as_html, environment, render_phrase
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             figures=figures,
             sections={section.name: section for section in report.sections},
             left_out=left_out or {},
-            cautions=[caveat for caveat in report.caveats if caveat.kind != NOTE],
-            remarks=[caveat for caveat in report.caveats if caveat.kind == NOTE],
+            cautions=[remark for remark in report.remarks if remark.kind != NOTE],
+            troubles=grouped_troubles(report.troubles),
+            remarks=[remark for remark in report.remarks if remark.kind == NOTE],
             comparisons=report.comparisons[:COMPARISONS],
             html=as_html,
             with_code=with_code,

@@ -1,4 +1,4 @@
-"""The report of a grid: verdict, evidence, caveats, then runs and machines.
+"""The report of a grid: verdict, evidence, remarks, then runs and machines.
 
 A `Report` is data; `raybench.reporting.html` renders it as a page, `as_json` as a machine-readable file.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from raybench.analysis.caveats import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, caveats, finding_facts
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.learning import accuracy_factors
 from raybench.analysis.pairs import Comparison, pairs
 from raybench.analysis.ranking import RankedDevice, rank
+from raybench.analysis.remarks import FurtherRepeatsFact, OtherTrialsFact, PerExampleCellsFact, finding_facts, remarks
 from raybench.analysis.smoke import smoke_cuts
 from raybench.analysis.summary import cell_statement, summarize
 from raybench.analysis.verdict import OneMachineEachFact
@@ -35,23 +35,23 @@ It is raised if a field changes its meaning. New fields may be added at any time
 
 
 FINDING, NOTE = "finding", "note"
-"""Kinds of caveats with a presentation of their own."""
+"""Kinds of remarks with a presentation of their own."""
 
 NOTES = (PerExampleCellsFact, OneMachineEachFact, OtherTrialsFact, FurtherRepeatsFact)
-"""Caveats that do not change a verdict."""
+"""Remarks that do not change a verdict."""
 
 
 @dataclass(frozen=True)
-class Caveat:
-    """A caveat about the numbers of a report.
+class Remark:
+    """A remark about the numbers of a report.
 
     Attributes:
         kind: `smoke`, how cells were reduced; `finding`, about runs; `warning` or `drift`; `note`, which changes no
-            verdict; or `caveat`, any other.
+            verdict; or `other`.
         says: the observation, in the worst of several runs.
         remedy: the recommended action; empty if none is known.
         runs: number of affected completed runs; None if it is not about runs.
-        mark: the letter of a finding in the table of all cells; empty for other caveats.
+        mark: the letter of a finding in the table of all cells; empty for other remarks.
     """
 
     kind: str
@@ -96,8 +96,8 @@ class Report:
         comparisons: label and facts of each cell.
         deciding: effects on accuracy: of the device, a setting or noise; empty if they cannot be determined.
         sections: tables of evidence.
-        caveats: those that affect verdicts first.
-        troubles: trials that did not complete: label, status, error in one line.
+        remarks: those that affect verdicts first.
+        troubles: trials that did not complete: label, status, error in one line, phase and line of code.
         machines: the hardware: a record for each kind of device on each host.
         versions: versions by program, the most frequent first.
     """
@@ -109,7 +109,7 @@ class Report:
     comparisons: Sequence[tuple[str, Sequence[Fact]]]
     deciding: Sequence[Fact]
     sections: Sequence[ReportTable]
-    caveats: Sequence[Caveat]
+    remarks: Sequence[Remark]
     troubles: Sequence[Record]
     machines: Sequence[Record]
     versions: Mapping[str, Sequence[str]]
@@ -138,7 +138,7 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
         sections=[]
         if results.smoke
         else [*sections(results, cell_pairs), *([published_section] if published_section else [])],
-        caveats=list(_caveats(results, context, cell_pairs)),
+        remarks=list(_remarks(results, context, cell_pairs)),
         troubles=[
             _trouble(run) for run in runs if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
         ],
@@ -155,14 +155,14 @@ def with_warnings(report: Report, later: Sequence[str], behind: int) -> Report:
         later: the warnings.
         behind: number of its own warnings that precede them.
     """
-    warnings, own_caveats = report.context.warnings, report.caveats
-    start = next((i for i, each in enumerate(own_caveats) if each.kind not in ("smoke", FINDING)), len(own_caveats))
-    place = start + sum(Caveat("warning", warning) in own_caveats for warning in warnings[:behind])
-    new_caveats = [Caveat("warning", warning) for warning in later]
+    warnings, own_remarks = report.context.warnings, report.remarks
+    start = next((i for i, each in enumerate(own_remarks) if each.kind not in ("smoke", FINDING)), len(own_remarks))
+    place = start + sum(Remark("warning", warning) in own_remarks for warning in warnings[:behind])
+    new_remarks = [Remark("warning", warning) for warning in later]
     return replace(
         report,
         context=replace(report.context, warnings=[*warnings[:behind], *later, *warnings[behind:]]),
-        caveats=[*own_caveats[:place], *new_caveats, *own_caveats[place:]],
+        remarks=[*own_remarks[:place], *new_remarks, *own_remarks[place:]],
     )
 
 
@@ -173,17 +173,17 @@ def has_finding(report: Report, code: str) -> bool:
 
 
 def without_warning(report: Report, warning: str) -> Report:
-    """Remove the caveat of a warning that repeats a finding."""
-    caveats_left = [each for each in report.caveats if (each.kind, each.says) != ("warning", warning)]
-    return replace(report, caveats=caveats_left)
+    """Remove the remark of a warning that repeats a finding."""
+    remarks_left = [each for each in report.remarks if (each.kind, each.says) != ("warning", warning)]
+    return replace(report, remarks=remarks_left)
 
 
-def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Caveat]:
+def _remarks(results: GridResults, context: ReportContext, cell_pairs: Sequence[Comparison]) -> Iterable[Remark]:
     if cuts := smoke_cuts(cell.content for cell in results.cells):
-        yield Caveat("smoke", plain(cuts))
+        yield Remark("smoke", plain(cuts))
     findings = finding_facts(results.rows)
-    yield from (Caveat(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
-    yield from (Caveat("warning", warning) for warning in context.warnings)
+    yield from (Remark(FINDING, plain(fact), remedy(fact), fact.runs, fact.mark) for fact in findings if fact.mark)
+    yield from (Remark("warning", warning) for warning in context.warnings)
     # Drifts that affect runs of the table are among the findings already.
     touched_keys = {
         results.latest[trial].key
@@ -192,14 +192,14 @@ def _caveats(results: GridResults, context: ReportContext, cell_pairs: Sequence[
         if "machine_drift" in {finding.code for finding in run_findings}
     }
     yield from (
-        Caveat("drift", " ".join(render_phrase("drift", drift).split()))
+        Remark("drift", " ".join(render_phrase("drift", drift).split()))
         for drift in context.drifts
         if touched_keys.isdisjoint(drift.excess)
     )
-    for fact in caveats(results, cell_pairs):
-        yield Caveat(NOTE if isinstance(fact, NOTES) else "caveat", plain(fact), remedy(fact))
-    yield from (Caveat(NOTE, note) for note in context.notes)
-    yield from (Caveat(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
+    for fact in remarks(results, cell_pairs):
+        yield Remark(NOTE if isinstance(fact, NOTES) else "other", plain(fact), remedy(fact))
+    yield from (Remark(NOTE, note) for note in context.notes)
+    yield from (Remark(NOTE, plain(fact), remedy(fact), fact.runs) for fact in findings if not fact.mark)
 
 
 def _trouble(run: Attempt) -> Record:
@@ -207,7 +207,19 @@ def _trouble(run: Attempt) -> Record:
     lines = str(error.get("message") or "").strip().splitlines()
     words = memory.format_bytes(error) if run.status == TrialStatus.OOM else ""
     words = words or ": ".join(part for part in (error.get("type"), *lines[:1]) if part)
-    return {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
+    known = {"trial": run.label or run.trial, "status": run.status, "error": words, "phase": error.get("phase")}
+    return known | {"where": error.get("where")}
+
+
+def grouped_troubles(troubles: Sequence[Record]) -> list[Record]:
+    """Return one record for all trials with the same end and error: `trial` names the first, `more` counts the others.
+
+    The most frequent comes first.
+    """
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for each in troubles:
+        groups.setdefault((each["status"], each["error"], each["where"]), []).append(each)
+    return [{**group[0], "more": len(group) - 1} for group in sorted(groups.values(), key=len, reverse=True)]
 
 
 def _machines(runs: Sequence[Attempt]) -> list[Record]:
@@ -254,7 +266,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
       `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds per epoch: `value`, `low`, `high`,
       `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices
     - `sections`: by table name: `title`, `says` and `records`; seconds and shares are numbers
-    - `caveats` (`kind`, `says`, `remedy`, `runs`, `mark`), `troubles`, `machines`, `versions`, `grid_file`
+    - `remarks` (`kind`, `says`, `remedy`, `runs`, `mark`), `troubles`, `machines`, `versions`, `grid_file`
     - `figures_left_out`: the reasons by figure name
 
     Args:
@@ -285,7 +297,7 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
             section.name: {"title": section.title, "says": section.says, "records": list(section.records)}
             for section in report.sections
         },
-        "caveats": [asdict(caveat) for caveat in report.caveats],
+        "remarks": [asdict(remark) for remark in report.remarks],
         "troubles": list(report.troubles),
         "machines": list(report.machines),
         "versions": dict(report.versions),

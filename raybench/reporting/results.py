@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.comparison import PlannedCell, Row, baseline_indices, caveats_of, compare
+from raybench.analysis.comparison import PlannedCell, Row, baseline_indices, cautions_of, compare
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics import time_to_target
@@ -159,7 +159,7 @@ class Results:
 
     @property
     def report(self) -> Report:
-        """The report as data: verdict, caveats, tables of evidence, machines and versions.
+        """The report as data: verdict, remarks, tables of evidence, machines and versions.
 
         Raises:
             UsageError: the results are of several grids, or a published result.
@@ -330,8 +330,8 @@ def _summary(report: Report, width: int) -> _Summary:
     columns = ranking_columns(results, report.ranking) if report.ranking else []
     columns = fitting(columns or cell_columns(results.rows, results.metric_label), comparison_table.WIDE)
     table = comparison_table.text(results.rows, metric=results.metric_label, width=width)
-    cautions = {f"{caveat.says} {caveat.remedy}".strip(): caveat for caveat in report.caveats if caveat.kind != NOTE}
-    further = [text for text, caveat in cautions.items() if caveat.runs is None]
+    cautions = {f"{remark.says} {remark.remedy}".strip(): remark for remark in report.remarks if remark.kind != NOTE}
+    further = [text for text, remark in cautions.items() if remark.runs is None]
     return _Summary(results.name, report.verdict, columns, table, list(cautions), further)
 
 
@@ -382,7 +382,7 @@ def _cell_row(results: GridResults, cell: PlannedCell, row: Row) -> dict[str, An
         "bottleneck": row.bottleneck.causes[0] if row.bottleneck else None,
         "epoch_price": row.epoch_price,
         "total_price": row.total_price,
-        "caveats": ", ".join(row.caveats) or None,
+        "cautions": ", ".join(row.cautions) or None,
     }
 
 
@@ -404,7 +404,7 @@ def _target_values(results: GridResults, cell: PlannedCell) -> dict[str, Any]:
 
 def _pair_row(results: GridResults, cell: PlannedCell, baseline: PlannedCell, row: Row) -> dict[str, Any]:
     speedup, baseline_runs, runs = row.speedup, results.runs(baseline), results.runs(cell)
-    caveats = frozenset().union(*caveats_of(speedup, baseline_runs, runs, results.findings)) if speedup else ()
+    cautions = frozenset().union(*cautions_of(speedup, baseline_runs, runs, results.findings)) if speedup else ()
     return {
         "label": results.label(cell),
         **_axis_values(results, cell),
@@ -416,7 +416,7 @@ def _pair_row(results: GridResults, cell: PlannedCell, baseline: PlannedCell, ro
         "baseline_runs": len(results.completed(baseline)),
         "paired": speedup.paired if speedup else None,
         "per_example": row.per_example if speedup else None,
-        "caveats": ", ".join(sorted(caveats)) or None,
+        "cautions": ", ".join(sorted(cautions)) or None,
     }
 
 

@@ -26,7 +26,7 @@ SENTENCES = (
     "target.html.j2",
     "learning.html.j2",
     "summary.html.j2",
-    "caveats.html.j2",
+    "remarks.html.j2",
     "published_sentences.html.j2",
 )
 """Templates with the sentences, in `templates/`."""
@@ -78,7 +78,7 @@ def as_html(fact: Fact) -> Markup:
 
 
 def remedy(fact: Fact) -> str:
-    """Return the remedy of a caveat in plain text.
+    """Return the remedy of a remark in plain text.
 
     Empty if none is known.
     """

@@ -32,12 +32,13 @@ EXACT = 10_000
 
 @dataclass(frozen=True)
 class Column:
-    """A column: key of its value, head with unit, and number format."""
+    """A column: key of its value, head with unit, number format, alignment; an extra one is left out first."""
 
     key: str
     head: str
     show: Callable[[Any], str] = str
     right: bool = True
+    extra: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def to_target(results: GridResults, pairs: Sequence[Comparison]) -> ReportTable 
             Column("of", "reached"),
             Column("share_95", "share (95% CI)", lambda ends: f"{100 * ends[0]:.0f}–{_share(ends[1])}"),
             Column("epochs", "epochs", digits),
-            Column("half", "median, s", digits),
+            Column("half", "median, s", digits, extra=True),
             Column("seconds", "expected, s", digits),
             Column("seconds_95", "95% CI", between),
             Column("price", "price", digits),

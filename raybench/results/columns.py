@@ -133,8 +133,8 @@ _RESULTS = [
     Column("examples_per_s", NUMBER, "examples/s", "training examples per second of steady epochs"),
     Column("epochs_done", WHOLE, "epochs", "number of completed epochs"),
     *(_total(quantity) for quantity in QUANTITIES if quantity.over_epochs and not quantity.key),
-    Column("best_val_accuracy", NUMBER, "fraction", "the highest accuracy of its epochs"),
-    Column("last_val_accuracy", NUMBER, "fraction", "validation accuracy of the last epoch"),
+    Column("best_val_accuracy", NUMBER, "fraction", "the highest accuracy of its epochs; missing if it diverged"),
+    Column("last_val_accuracy", NUMBER, "fraction", "validation accuracy of the last epoch; missing if it diverged"),
     Column("last_val_loss", NUMBER, "", "validation loss of the last epoch"),
     Column("last_train_accuracy", NUMBER, "fraction", "training accuracy of the last epoch"),
     Column("last_train_loss", NUMBER, "", "training loss of the last epoch"),
@@ -162,6 +162,7 @@ _RESULTS = [
     Column("reported_s", NUMBER, "s", "the time that the source reported; missing for runs of raybench"),
     Column("reported_rule", TEXT, "", "raybench's name of the source's timing rule; missing if there is none"),
     Column("error", TEXT, "", "type and message of its error, or the reason why it was skipped"),
+    Column("error_where", TEXT, "", "file and line of its error: of the user's own code, if it was raised there"),
     Column("warnings", TEXT, "", "warnings about its results, one per line"),
 ]
 
@@ -208,7 +209,7 @@ CELLS = (
     Column("bottleneck", TEXT, "", "what limits most of its runs: compute, memory, input or overhead"),
     Column("epoch_price", NUMBER, "currency", "price of a steady epoch, in the grid's currency"),
     Column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
-    Column("caveats", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
+    Column("cautions", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
 )
 """Columns of the table of cells. The axes of the grid have columns by their own names, after these."""
 
@@ -222,6 +223,6 @@ COMPARISON = (
     Column("baseline_runs", WHOLE, "runs", "completed runs of the baseline"),
     Column("paired", YES_NO, "", "whether the interval compares runs repeat by repeat"),
     Column("per_example", YES_NO, "", "whether the ratio is of examples per second, as epochs differ in size"),
-    Column("caveats", TEXT, "", "codes of findings that could reverse the comparison, separated by commas"),
+    Column("cautions", TEXT, "", "codes of findings that could reverse the comparison, separated by commas"),
 )
 """Columns of a comparison. The axes of the grid have columns by their own names, after these."""

@@ -16,6 +16,7 @@ from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import Cell
 from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM, TRAINING
+from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results import timing
 from raybench.results.attempt import Attempt
@@ -120,6 +121,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "template_import_s": attempt.template_import,
         "epochs_done": len(epochs),
         "error": _error(attempt),
+        "error_where": (attempt.error or {}).get("where"),
         "warnings": "\n".join(attempt.warnings) or None,
         "findings": diagnose.finding_codes(attempt),
         "decay_check": attempt.decay_check.get("says"),
@@ -155,8 +157,9 @@ def _sums(attempt: Attempt, epochs: list[Epoch]) -> dict[str, Any]:
     cpu = [epoch.cpu_s for epoch in steady if epoch.cpu_s is not None]
     if len(cpu) == len(steady):
         totals["steady_cpu_s"] = round(sum(cpu) / len(cpu), 9)
-    totals["best_val_accuracy"] = attempt.best("val/accuracy")
-    totals |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
+    if attempt.status != TrialStatus.DIVERGED:  # its metrics before that are not those of a trained model
+        totals["best_val_accuracy"] = attempt.best("val/accuracy")
+        totals |= {f"last_{name.replace('/', '_')}": value for name, value in epochs[-1].metrics.items()}
     return totals
 
 

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from raybench.analysis.diagnostics.diagnose import Finding, finding_codes, findings
-from raybench.analysis.diagnostics.finding import is_caution
+from raybench.analysis.diagnostics.finding import only_a_note
 from raybench.checks.roofline.judge import roofline
-from raybench.core.identity import SMOKE, is_smoke
+from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results import timing
@@ -95,13 +95,18 @@ nothing is wrong); the tag `raybench.decay_check` says it in words
 - `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
 step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
 - the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
-- the tag `raybench.findings` names the caveats of a run; the run's description says it, with remedies, and \
+- the tag `raybench.findings` names the findings of a run; the run's description says it, with remedies, and \
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
 """
 """The description of an experiment, in Markdown; MLflow shows only the first paragraph until the user expands it."""
 
 SMOKE_NOTE = """**Smoke runs**: the grid {grid}, cut to a few steps on a CPU to see that it runs; no run of it \
 says how fast or how well anything learns. The parameters `smoke.*` of a run say what it stands for.
+
+"""
+
+INLINE_NOTE = """**Trials of `--inline`**: they ran in the command's own process, so their times are not results of \
+the grid {grid}.
 
 """
 
@@ -136,9 +141,12 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
         "columnWidths": widths,
     }
     view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    smoke = SMOKE_NOTE.format(grid=grid.removesuffix(SMOKE)) if is_smoke(grid) else ""
+    full = grid.removesuffix(SMOKE).removesuffix(INLINE)
+    notes = (SMOKE_NOTE.format(grid=full) if is_smoke(grid) else "") + (
+        INLINE_NOTE.format(grid=full) if is_inline(grid) else ""
+    )
     return smoke_tags(grid) | {
-        DESCRIPTION: smoke + NOTE.format(grid=grid, metrics=_metric_lines()),
+        DESCRIPTION: notes + NOTE.format(grid=grid, metrics=_metric_lines()),
         "mlflow.experimentKind": "custom_model_development",
         SAVED_VIEW: json.dumps(view),
     }
@@ -281,16 +289,17 @@ def tags(attempt: Attempt, grid: str) -> dict[str, str]:
     optional[TARGET] = json.dumps(asdict(attempt.target)) if attempt.target else None
     if attempt.status is not None and (figures := roofline(attempt)):
         optional[BOTTLENECK] = figures.bottleneck
-    if attempt.status is not None and (caveats := findings(attempt)):
-        optional |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(caveats)}
+    if attempt.status is not None and (run_findings := findings(attempt)):
+        optional |= {FINDINGS: finding_codes(attempt), DESCRIPTION: description(run_findings)}
     return required | smoke_tags(grid) | {name: str(value) for name, value in optional.items() if value is not None}
 
 
-def description(caveats: Sequence[Finding]) -> str:
+def description(run_findings: Sequence[Finding]) -> str:
     """Findings in Markdown, for the run's page."""
+    heads = ["note" if only_a_note(finding.code) else "possible caution" for finding in run_findings]
     return "\n".join(
-        f"- {'note' if is_caution(finding.code) else 'caveat'}: **{finding.name}**: {finding.says}; {finding.remedy}"
-        for finding in caveats
+        f"- {head}: **{finding.name}**: {finding.says}; {finding.remedy}"
+        for head, finding in zip(heads, run_findings, strict=True)
     )
 
 

@@ -150,11 +150,15 @@ class TrainingClock:
             self._timer.begin(at_last_end=not on_host)
             self._in_step = True
 
-    def end_step(self) -> None:
-        """Mark the end of a step, if one has begun and has not ended."""
+    def end_step(self, batches: int = 1) -> None:
+        """Mark the end of a step, if one has begun and has not ended.
+
+        Args:
+            batches: how many it has trained on.
+        """
         if self._in_step:
             self._in_step = False
             if self._ends_steps:
                 self.loop.after_step()
             assert self._timer
-            self._timer.end(wait=True)
+            self._timer.end(batches, wait=True)

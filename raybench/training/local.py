@@ -51,7 +51,7 @@ def program_device(framework: str, kind: str) -> Device:
 
 
 class Printer:
-    """Prints a line per epoch to standard output, and caveats to standard error.
+    """Prints a line per epoch to standard output, and warnings to standard error.
 
     Args:
         silent: print nothing, as all ranks but one.
@@ -81,7 +81,7 @@ class Printer:
         self._write("  ".join(_metrics(metrics)))
 
     def warn(self, message: str) -> None:
-        """Print a caveat."""
+        """Print a warning."""
         if not self._silent:
             sys.stderr.write(f"raybench: {message}\n")
 

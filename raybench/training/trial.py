@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from raybench import datasets
 from raybench.core.job import Target
 from raybench.core.ledger import NANO
+from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.user_loop import OptimizerSettings, UserLoop
 from raybench.training.clock import TrainingClock
@@ -44,6 +46,8 @@ class TrialOptions:
         stop_at_target: whether training ends when it is reached.
         rank, world_size: of this process, among those that train the model together.
         data_dir: the folder of data sets.
+        dataset: the name of the data set, of a function that comes with raybench.
+        examples: the number of examples that are used of each of its splits; all of a split that is not in it.
         output_dir: a folder for the user's own files.
     """
 
@@ -57,6 +61,8 @@ class TrialOptions:
     seed: int = 0
     rank: int = 0
     world_size: int = 1
+    dataset: str | None = None
+    examples: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ class Recorder(Protocol):
         """Record metrics that were logged after the last epoch."""
 
     def warn(self, message: str) -> None:
-        """Record a caveat."""
+        """Record a warning."""
 
 
 class Trial:
@@ -143,6 +149,24 @@ class Trial:
         """A folder for files of your own; it is created when it is first asked for."""
         self._options.output_dir.mkdir(parents=True, exist_ok=True)
         return self._options.output_dir
+
+    def load(self, dataset: str) -> Data:
+        """Load one of raybench's data sets.
+
+        A function that comes with raybench gets as many examples as the grid says, or generated ones with
+        `--synthetic-data`.
+
+        Args:
+            dataset: its name.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+        data = datasets.get(self._options.dataset or dataset).load(self.data_dir)
+        counts = self._options.examples
+        return Data(
+            data.train.first(counts.get("train") or len(data.train)), data.val.first(counts.get("val") or len(data.val))
+        )
 
     # What the loop reports ------------------------------------------------------------------------------------------
 
@@ -245,6 +269,10 @@ class Trial:
             )
         self._state = SavedState(save, load)
 
+    def strategy(self) -> Any:
+        """The `tf.distribute` strategy over the devices of this trial: TensorFlow's default, or `MirroredStrategy`."""
+        return self._loop.strategy()
+
     # What raybench asks ---------------------------------------------------------------------------------------------
 
     @property
@@ -269,7 +297,7 @@ class Trial:
             Diverged: its loss is not finite.
         """
         if self._epoch is not None and self._total is not None:  # the iterator over epochs is still referred to
-            self._leave(self._epoch.number, math.ceil(self._total))
+            self._leave(self._epoch.number, self._numbers)
         if self._left is None:
             return
         (fields, message), self._left = self._left, None
@@ -315,15 +343,27 @@ class Trial:
             raise ValueError(f"trial.epochs({total!r}): wanted a number above 0")
         self._total = total
 
-    def _iterate(self) -> Iterator[int]:
+    @property
+    def _numbers(self) -> int:
+        """The number of epochs; the last one may be shorter."""
         assert self._total is not None
+        return math.ceil(self._total)
+
+    def _resume(self) -> int:
+        """Load the state of an earlier attempt, if there is one; return the number of its epochs."""
         first = self._recorder.begin(self._state)
-        numbers = math.ceil(self._total)
         if first:
             self._last = EpochRecord(first - 1)
-        for number in range(first, numbers):
-            self._clock.begin_epoch()
-            self._epoch, self._in_steps = EpochRecord(number), False
+        return first
+
+    def _begin_epoch(self, number: int) -> None:
+        self._clock.begin_epoch()
+        self._epoch, self._in_steps = EpochRecord(number), False
+
+    def _iterate(self) -> Iterator[int]:
+        numbers = self._numbers
+        for number in range(self._resume(), numbers):
+            self._begin_epoch(number)
             try:
                 yield number
             except GeneratorExit:
@@ -374,14 +414,19 @@ class Trial:
         """Record the epoch; return whether training ends with it."""
         assert self._epoch
         fields = self._close(self._epoch)
-        target, stops, metrics = self._options.target, self._options.stop_at_target, fields["metrics"]
-        reached = bool(stops and target and target.metric in metrics and target.reached(metrics))
-        if stops and self.world_size > 1 and not self._diverged:
+        reached = self._stops(fields["metrics"])
+        if self._options.stop_at_target and self.world_size > 1 and not self._diverged:
             reached = self._recorder.decide(fields["epoch"], reached)
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)
         return reached
+
+    def _stops(self, metrics: Mapping[str, float]) -> bool:
+        """Whether training ends after an epoch with these metrics, since it has reached its target."""
+        target = self._options.target
+        stops = self._options.stop_at_target
+        return bool(stops and target and target.metric in metrics and target.reached(metrics))
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
         """The finite metrics, with a warning about others than losses."""

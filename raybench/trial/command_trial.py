@@ -67,8 +67,8 @@ class _Process:
         self._checkpoints = Checkpoints(self._job, self.warnings)
         self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
         self._journal: _Journal | None = None
-        options = options_of(self._job)
-        self.trial = Trial(options, _Recorder(self), self._open_clock)
+        self._info = WorkloadInfo.from_json(self._job.workload)
+        self.trial = Trial(options_of(self._job, self._info), _Recorder(self), self._open_clock)
 
     def _open_clock(self) -> TrainingClock:
         """Open the clock of the framework that the script has imported by now."""
@@ -106,7 +106,7 @@ class _Process:
                 raise exception
             self.trial.finish()
             if self.writer.is_open:
-                error = misuse(self.trial, WorkloadInfo.from_json(self._job.workload), self._job)
+                error = misuse(self.trial, self._info, self._job)
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except Diverged as exc:

@@ -262,16 +262,24 @@ class _Run:
         assert program
         program.signal(signal.SIGTERM)
         deadline, streams = time.monotonic() + TERMINATION_TIMEOUT, (Lines(), Lines())
-        while program.code is None and time.monotonic() < deadline:
-            for _, chunk, _ in program.read(PERIOD):
+
+        def keep_output(seconds: float) -> bool:
+            chunks = list(program.read(seconds))
+            for stream, chunk, _ in chunks:
                 _write_through(chunk)
-                self._last_lines.extend(streams[0].feed(chunk))
+                self._last_lines.extend(streams[stream].feed(chunk, last=not chunk))
+            return any(chunk for _, chunk, _ in chunks)
+
+        while program.code is None and time.monotonic() < deadline:
+            keep_output(PERIOD)
             with suppress(_End):
                 self._look()
         program.signal(signal.SIGKILL)
         while program.code is None:
             time.sleep(0.01)
         program.end_left()
+        while keep_output(0):
+            pass
         return status, self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:

@@ -78,7 +78,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         function = load_function(info, code)
         loop = open_loop(job.cell.framework, device)
         clock = TrainingClock(ledger, device, loop, phase.enter)
-        trial = Trial(options_of(job), recorder, lambda: clock)
+        trial = Trial(options_of(job, info), recorder, lambda: clock)
         set_current(trial)
         try:
             function(trial, **arguments_of(info, job))
@@ -141,7 +141,7 @@ def _keep_others_offline(job: Job) -> None:
         os.environ.update(OFFLINE)
 
 
-def options_of(job: Job) -> TrialOptions:
+def options_of(job: Job, info: WorkloadInfo) -> TrialOptions:
     """What a job's training is to do."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
@@ -155,6 +155,8 @@ def options_of(job: Job) -> TrialOptions:
         seed=job.seed,
         rank=rank.number,
         world_size=rank.count,
+        dataset=info.dataset,
+        examples=vars(job.cell.data.examples) if info.dataset else {},
     )
 
 
@@ -249,7 +251,7 @@ class TrialJournal:
             self._last["metrics"] |= metrics
 
     def warn(self, message: str) -> None:
-        """Add a caveat to the end of the trial."""
+        """Add a warning to the end of the trial."""
         if message not in self._warnings:
             self._warnings.append(message)
 

@@ -12,7 +12,6 @@ from typing import Any
 from raybench.datasets.splits import Data
 
 Function = Callable[[Any, Any], Any]
-Initialize = Callable[[Any, Callable[[int], tuple[Any, Any]]], object]
 
 
 PARITY_TOLERANCE: Mapping[str, float] = {
@@ -64,9 +63,6 @@ class Workload:
         metric_names: the names that `metrics` returns, if not only the accuracy.
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes, too.
-        initialize: called with the fresh model and a function from n to the first n training examples (model inputs
-            without augmentation, and targets), both on the device, to compute weights from the data. Part of `build`.
-            For several frameworks, {framework: function or "module:function"}.
         prepare: from the data set's data to the model's data; a function or a "module:function".
         parity_tolerance: largest differences between its frameworks, if not `PARITY_TOLERANCE`, by the same names.
         name: its name; in a user's file, the variable's name.
@@ -91,13 +87,12 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
     data_options: tuple[str, ...] = ()
-    initialize: Initialize | str | Mapping[str, str | Initialize] | None = None
     parity_tolerance: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
             raise ValueError("a workload needs either a dataset or a data function, not both")
-        for name in ("data", "loss", "metrics", "initialize"):
+        for name in ("data", "loss", "metrics"):
             value = getattr(self, name)
             is_mapping = name != "data" and isinstance(value, Mapping)
             if value is not None and not all(map(_is_function, value.values() if is_mapping else [value])):
@@ -129,13 +124,6 @@ class Workload:
         declared = self.metrics.get(framework) if isinstance(self.metrics, Mapping) else self.metrics
         function: Function | None = _function(declared)
         return function
-
-    def initialize_model(self, framework: str, model: Any, examples: Callable[[int], tuple[Any, Any]]) -> None:
-        """Set the weights of a fresh model that depend on the data; see `initialize`."""
-        declared = self.initialize.get(framework) if isinstance(self.initialize, Mapping) else self.initialize
-        initialize = _function(declared)
-        if initialize:
-            initialize(model, examples)
 
     def prepare_data(self, data: Data) -> Data:
         """Convert the data set's data to the model's data."""

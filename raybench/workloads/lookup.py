@@ -64,6 +64,7 @@ class WorkloadInfo:
         function_line: the line of a training function in the file; None for a declared workload.
         parameters: of the training function, by name.
         command: the user's command; None for any other workload.
+        is_builtin: whether it comes with raybench.
     """
 
     name: str
@@ -88,6 +89,7 @@ class WorkloadInfo:
     function_line: int | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     command: Command | None = None
+    is_builtin: bool = False
 
     @property
     def is_function(self) -> bool:
@@ -162,10 +164,15 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
     file, attribute = _parts(text)
     if file:
         return _read_file(file, attribute, base, files, links)
-    workload = builtin.get(text)
+    function = builtin.functions().get(text)
+    workload = None if function else builtin.get(text)
     for name, entries in (("files", files), ("links", links)):
         if list(entries):
             raise WorkloadError(f"{name} only apply to your own workload file, not to {text}; remove them", name)
+    if function:
+        info = _read_file(*_parts(function.reference), Path(), (), ())
+        return replace(info, name=text, dataset=function.dataset, is_builtin=True)
+    assert workload
     return WorkloadInfo(
         name=workload.name,
         version=workload.version,
@@ -180,6 +187,7 @@ def read_reference(text: str, base: Path, files: Iterable[str] = (), links: Iter
         metric_names=workload.metric_names,
         own_loss=workload.loss is not None,
         parity_tolerance=dict(workload.parity_tolerance),
+        is_builtin=True,
     )
 
 
@@ -238,7 +246,7 @@ def metric_names(text: str, base: Path) -> tuple[str, ...]:
     """
     file, attribute = _parts(text)
     if not file:
-        return builtin.get(text).metric_names
+        return () if text in builtin.functions() else builtin.get(text).metric_names
     path = base / user_path(file)
     content = read_regular(path)
     if is_function(content, str(path), attribute):

@@ -229,16 +229,16 @@ def test_epochs_of_different_size_are_compared_by_example():
     assert not compare(CELLS, known(*DEVICES), {"device": "cpu"})[1].per_example
 
 
-def test_few_threads_are_a_caveat_only_if_hardware_is_compared():
+def test_few_threads_are_a_caution_only_if_hardware_is_compared():
     few = Finding("few_threads", "1 thread on 2 cores", "mend it", {"cores_a_thread": 2.0}, too_long=1.0)
 
-    def caveats(model):
+    def cautions(model):
         for told in DEVICES:
             device = {"model": "a gpu" if told[0]["trial"].startswith("gpu") else "a cpu", "threads": 1}
             told[0]["cell"] = {"warmup_epochs": 1, "device": device | ({"model": model} if model else {})}
         trials = known(*DEVICES)
         found = {run.key: (few,) for run in trials.values()}
-        return [row.caveats for row in compare(CELLS, trials, {"device": "cpu"}, findings=found)]
+        return [row.cautions for row in compare(CELLS, trials, {"device": "cpu"}, findings=found)]
 
-    assert caveats(None) == [("few_threads",), ()], "the baseline may be as fast with all its cores"
-    assert caveats("the same") == [(), ()]
+    assert cautions(None) == [("few_threads",), ()], "the baseline may be as fast with all its cores"
+    assert cautions("the same") == [(), ()]

@@ -5,6 +5,8 @@ import pytest
 from support.made_up_grids import made_up
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
+from raybench.analysis import summary
+from raybench.analysis.pairs import pairs
 from raybench.analysis.summary import (
     BestSpeedupFact,
     BestToTargetFact,
@@ -14,7 +16,7 @@ from raybench.analysis.summary import (
     NoVerdictFact,
     OverallAccuracyFact,
     OverallSpeedupFact,
-    SmokeCaveatFact,
+    SmokeCautionFact,
     SmokeRunFact,
     TargetSummaryFact,
 )
@@ -120,6 +122,16 @@ def test_settings_have_their_times_to_the_target():
     assert [(side.successes, side.tries) for side in never.sides] == [(0, 3), (0, 3)]
 
 
+def test_every_run_reached_the_target_is_said_of_completed_runs_if_others_failed():
+    target = Target("val/accuracy", 0.5)
+    for ends, words in (({}, "Every run"), ({("gpu", 256, 5e-4, 0): "failed"}, "Every completed run")):
+        results = made_up(("cpu", "gpu"), ends=ends)
+        runs = {name: replace(run, target=target) for name, run in results.latest.items()}
+        sides = [pair.other for pair in pairs(results.cells, runs, results.compared_with)]
+        fact = summary._target(target, {"cpu": [0], "gpu": [1]}, sides)
+        assert plain(fact).startswith(f"{words} reached 50% accuracy: ") and fact.not_counted == len(ends)
+
+
 def test_best_settings_without_a_target():
     fact = of(make_report(made_up(("cpu", "gpu"), (64, 512))), BestSpeedupFact)
     assert (fact.other, fact.baseline, fact.outcome) == ("gpu", "cpu", Outcome.HIGHER)
@@ -152,8 +164,8 @@ def test_trials_that_did_not_complete_are_one_caution():
     lost = {("gpu", batch, 5e-4, repeat): "lost" for batch in (64, 128, 256, 512) for repeat in range(3)}
     lost[("cpu", 64, 5e-4, 0)] = "oom"
     report = make_report(made_up(("cpu", "gpu"), (64, 128, 256, 512), ends=lost))
-    (caveat,) = [caveat for caveat in report.caveats if "did not complete" in caveat.says]
-    assert caveat.says == (
+    (remark,) = [remark for remark in report.remarks if "did not complete" in remark.says]
+    assert remark.says == (
         "13 of 24 trials did not complete: 1 ran out of memory, 12 were lost with the machine. "
         "The results are those of the 11 that completed."
     )
@@ -163,5 +175,17 @@ def test_a_smoke_run_has_no_other_fact():
     report = make_report(
         replace(made_up(ends={("gpu", 256, 5e-4, n): "failed" for n in range(3)}), name="made_up~smoke")
     )
-    assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCaveatFact()]]
+    assert report.verdict == [[SmokeRunFact(1, 2)], [SmokeCautionFact()]]
     assert report.comparisons == []
+
+
+def test_an_answer_names_the_cautions_that_could_change_it():
+    grid = Grid(baseline={"device": "cpu"})
+    for device, seconds, precision in (("cpu", 4.0, "fp32"), ("gpu", 2.0, "bf16")):
+        grid.add(device, [seconds * factor for factor in (1.0, 1.01, 1.02)], precision=precision)
+    fact = of(grid.report(), OverallSpeedupFact)
+    assert fact.cautions == ("",) and plain(fact).endswith(", see caution).")
+    several = replace(fact, cautions=("a", "c"))
+    assert plain(several).endswith(", see cautions a and c).")
+    range_of_both = replace(several, depends_on=("batch_size",), least=1.5, most=2.0)
+    assert plain(range_of_both).endswith("depending on batch (see cautions a and c).")

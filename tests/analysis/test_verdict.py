@@ -19,7 +19,7 @@ from raybench.analysis.verdict import (
     EpochTimeFact,
     FreeBaselineFact,
     FreeOtherFact,
-    HardwareCaveatFact,
+    HardwareCautionFact,
     OneMachineEachFact,
     Outcome,
     RunsFact,
@@ -171,13 +171,13 @@ def test_runs_that_are_missing(outcomes):
     assert runs(CellSummary("gpu", RunCounts(3, 1, "no TPU", (Ending("oom", 1),)), times={0: 1.0})).timed == 1
 
 
-def side(name, *caveats, bottleneck=(), hosts=()):
-    return CellSummary(name, RunCounts(3, 3), caveats=frozenset(caveats), bottleneck=bottleneck, hosts=hosts)
+def side(name, *cautions, bottleneck=(), hosts=()):
+    return CellSummary(name, RunCounts(3, 3), cautions=frozenset(cautions), bottleneck=bottleneck, hosts=hosts)
 
 
 @pytest.mark.parametrize(("bottleneck", "code"), [("input", "input_bound"), ("overhead", "overhead_bound")])
 def test_what_bounds_a_side_confounds_as_a_finding_does(bottleneck, code):
-    expected = [HardwareCaveatFact(), ConfounderFact(code, ("gpu",), *reasons()[code])]
+    expected = [HardwareCautionFact(), ConfounderFact(code, ("gpu",), *reasons()[code])]
     assert confounders(side("cpu"), side("gpu", bottleneck=(bottleneck, "memory"))) == expected
     assert confounders(side("cpu"), side("gpu", code)) == expected
     assert confounders(side("cpu"), side("gpu", code, bottleneck=(bottleneck,))) == expected, "once"
@@ -185,7 +185,7 @@ def test_what_bounds_a_side_confounds_as_a_finding_does(bottleneck, code):
 
 def test_each_reason_is_a_fact_with_the_sides_it_concerns():
     found = confounders(side("cpu", "few_threads", "throttled"), side("gpu", "throttled", bottleneck=("input",)))
-    assert found[0] == HardwareCaveatFact()
+    assert found[0] == HardwareCautionFact()
     assert {fact.code: fact.sides for fact in found[1:]} == {
         "throttled": ("gpu", "cpu"),
         "input_bound": ("gpu",),
@@ -204,8 +204,8 @@ def test_a_caution_confounds_nothing():
 
 def test_hardware_is_not_in_question_where_both_ran_on_the_same():
     facts = verdict_of(hardware=False)
-    assert not any(isinstance(fact, HardwareCaveatFact | ConfounderFact) for fact in facts)
-    assert of(verdict_of(hardware=True), HardwareCaveatFact)
+    assert not any(isinstance(fact, HardwareCautionFact | ConfounderFact) for fact in facts)
+    assert of(verdict_of(hardware=True), HardwareCautionFact)
 
 
 def verdict_of(hardware):
@@ -217,7 +217,7 @@ def verdict_of(hardware):
 
     grid = Grid().add("cpu", CPU).add("gpu", GPU)
     pair = pairs(grid.cells, latest(attempts(grid.events).values()), {"device": "cpu"})[1]
-    return verdict(replace(pair, hardware=hardware, other=replace(pair.other, caveats=frozenset({"throttled"}))))
+    return verdict(replace(pair, hardware=hardware, other=replace(pair.other, cautions=frozenset({"throttled"}))))
 
 
 def test_one_machine_on_each_side():
@@ -231,5 +231,5 @@ def test_one_machine_on_each_side():
 
 
 def test_unique_facts_keep_their_order():
-    facts = [HardwareCaveatFact(), OneMachineEachFact(), HardwareCaveatFact()]
+    facts = [HardwareCautionFact(), OneMachineEachFact(), HardwareCautionFact()]
     assert list(unique(facts)) == facts[:2]

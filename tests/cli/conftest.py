@@ -13,6 +13,7 @@ import pytest
 from support import ROOT
 
 from raybench.cli import main
+from raybench.execution.inline import InlineExecutor
 
 
 @dataclass
@@ -65,12 +66,18 @@ def raybench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials run in this process, as with `--inline`, but as results of the grid itself."""
+    monkeypatch.setattr("raybench.execution.executors.make_executor", lambda *_: InlineExecutor())
+
+
+@pytest.fixture
+def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, in_process: None) -> Callable[..., Said]:
     """Runs a grid in this process, without checks, MLflow and figures."""
     monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
 
     def run(*arguments: object) -> Said:
-        return raybench("grid", *arguments, "--inline", "--no-checks", "--no-tracking")
+        return raybench("grid", *arguments, "--no-checks", "--no-tracking")
 
     return run
 

@@ -1,14 +1,22 @@
-"""`raybench grid --inline`, from the file to what a person reads."""
+"""`raybench grid`, from the file to what a person reads."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support import ROOT, WORKLOADS
+
+from raybench import load
+from raybench.cli.live import STOPPING
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 TROUBLES = WORKLOADS / "troubles.py"
 SECRET = "s3cret-w0rd"
@@ -39,7 +47,7 @@ def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, gri
     file = ROOT / "grids" / "cifar_tpu_vs_gpu.yaml"
     without_cpu = ("--set", "include=[]")
     ended = grid(file, *without_cpu)
-    plan = raybench("plan", file, "--inline", *without_cpu)
+    plan = raybench("plan", file, *without_cpu)
     assert (ended.status, plan.status) == (3, 0)
     for page in (ended.out, plan.out):
         assert page.count("no CUDA GPU") == page.count("no TPU") == 1
@@ -53,10 +61,10 @@ def test_many_trials_without_a_device_are_one_line_for_each_reason(raybench, gri
 @pytest.mark.usefixtures("store")
 def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     """Checks, MLflow and figures included."""
-    first = raybench("grid", digits, "--inline")
+    first = raybench("grid", digits)
     assert (first.status, first.err) == (0, "")
     assert first.lines[0].startswith("digits  2 cells x 1 repeat = 2 trials  ·  cpu: ")
-    assert "Starting MLflow and PyTorch …" in first.lines
+    assert "Starting Ray, MLflow and PyTorch …" in first.lines
     assert any(re.match(r"Checks: weight decay ok · peak .+ [GM]FLOP/s on cpu", line) for line in first.lines)
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
@@ -66,15 +74,30 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     assert table(first).count("  1/1  ") == 2
     report = Path("raybench-results") / "digits" / "report.html"
     assert first.lines[-2:] == [f"Report  {report}", "MLflow  raybench ui"]
-    again = raybench("grid", digits, "--inline")
+    again = raybench("grid", digits)
     assert (again.status, again.err) == (0, "")
     assert table(again) == table(first)
     assert again.lines[-3] == "Nothing was left to run; --rerun runs trials again."
     assert not any(line.startswith(("started", "completed")) for line in again.lines)
-    more = raybench("grid", digits, "--inline", "--set", "axes.batch_size=[32,64,128]", "--timing")
+    more = raybench("grid", digits, "--set", "axes.batch_size=[32,64,128]", "--timing")
     assert more.lines[0].startswith("digits  3 cells x 1 repeat = 3 trials, 2 done before  ·  cpu: ")
     assert any(line.startswith("This command took ") for line in more.lines[-6:])
     assert more.lines[-1].endswith("%  report, MLflow, shutdown of Ray")
+
+
+def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
+    grid(digits)
+    said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
+    assert said.lines[0].startswith("digits~inline  2 cells x 1 repeat = 2 trials  ·  cpu: ")
+    hint = "raybench report raybench-results/digits~inline"
+    assert said.lines[-1].startswith(f"These results are those of a separate grid ({hint})")
+    assert "2 done" in raybench("plan", digits, "--inline").lines[0]
+    inline = raybench("report", digits, "--inline")
+    assert inline.status == 0 and inline.lines == raybench("report", "digits~inline").lines
+    smoke = raybench("plan", digits, "--inline", "--smoke")
+    assert smoke.lines[0].startswith("digits~inline~smoke on this machine: ")
+    journals = [load(f"raybench-results/{name}").trials for name in ("digits", "digits~inline")]
+    assert [len(trials) for trials in journals] == [2, 2], "neither enters the other's report or estimates"
 
 
 def test_what_no_machine_here_can_run(grid, digits):
@@ -109,7 +132,10 @@ def test_a_trial_that_raises_is_told_with_the_line_of_the_persons_own_file(grid,
     assert said.lines[told + 1] == f"  KeyError: 'no such thing' ({tmp_path}/lab/mine.py:{line})"
     assert said.lines[told + 2] == f"  Details: {(trial / 'attempt-1').relative_to(tmp_path)}/error.txt"
     assert "Traceback" in (trial / "attempt-1" / "error.txt").read_text()
-    assert said.lines[-1] == "After fixing the cause, run the same command with --retry failed."
+    assert said.lines[-2:] == [
+        "After an edit of your code, run the same command: all its cells are new and run again.",
+        "After fixing another cause, add --retry failed.",
+    ]
     assert grid(troubled("raising")).status == 1, "what failed stays failed"
     again = grid(troubled("raising"), "--retry", "failed")
     assert again.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ")
@@ -132,9 +158,32 @@ def test_results_that_are_no_fault(grid, troubled):
         assert f"Trial {words}: {attribute} cpu torch b16 wd0 r0" in said.lines
 
 
-def test_more_troubles_than_anybody_reads_are_counted(grid, troubled):
+def test_trials_with_the_same_error_are_one_message_with_their_number(raybench, grid, troubled, tmp_path):
     said = grid(troubled("raising"), "--repeats", 7)
-    assert sum("  KeyError: 'no such thing' (" in line for line in said.lines) == 5
+    assert sum("KeyError: 'no such thing'" in line for line in said.lines) == 2, "the first one, and at the end"
+    assert sum(": the same error" in line for line in said.lines) == 6
+    assert any(re.fullmatch(r"7 trials failed: .*\br0\b.* and 6 others", line) for line in said.lines)
+    report = raybench("report", "bad")
+    (line,) = [line for line in report.lines if line.startswith("failed ")]
+    assert " and 6 others: KeyError: 'no such thing' (" in line and "mine.py:" in line
+    raybench("report", "bad", "--html", tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text()
+    assert page.count("no such thing") == 1 and "and 6 others" in page
+
+
+def test_an_edit_of_the_code_makes_new_cells(grid, troubled, tmp_path):
+    """The advice after a failure: without --retry."""
+    file = troubled("raising")
+    grid(file)
+    source = (tmp_path / "lab" / "mine.py").read_text()
+    (tmp_path / "lab" / "mine.py").write_text(source.replace("no such thing", "something else"))
+    said = grid(file)
+    assert said.lines[0].startswith("bad  1 cell x 1 repeat = 1 trial  ·  cpu: ") and "something else" in said.out
+
+
+def test_more_kinds_of_troubles_than_anybody_reads_are_counted(grid, troubled, monkeypatch):
+    monkeypatch.setattr("raybench.cli.end_view.MOST", 0)
+    said = grid(troubled("raising"), "--repeats", 2)
     assert any(line.startswith("… and 2 more; see ") for line in said.lines)
 
 
@@ -144,7 +193,7 @@ def test_where_to_look_at_the_runs_is_said_where_ui_would_not_find_it(
     raybench, digits, tmp_path, monkeypatch, migrated_database
 ):
     def said(*options):
-        return raybench("grid", digits, "--inline", "--no-checks", *options)
+        return raybench("grid", digits, "--no-checks", *options)
 
     (tmp_path / "my results").mkdir()
     shutil.copy(migrated_database, tmp_path / "my results" / "mlflow.db")
@@ -175,7 +224,7 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
         monkeypatch.setenv("MLFLOW_TRACKING_URI", DEAD)
     else:
         digits.write_text(digits.read_text() + f"tracking_uri: {DEAD}\n")
-    said = raybench("grid", digits, "--inline", "--no-checks", *options)
+    said = raybench("grid", digits, "--no-checks", *options)
     assert said.status == 0
     assert table(said).count("  1/1  ") == 2
     assert any(line.startswith("warning: MLflow store http://***@127.0.0.1:9: ") for line in said.lines)
@@ -191,6 +240,26 @@ def test_a_dead_store_stops_nothing_tells_no_secret_and_is_made_up_for(
     assert runs == [("FINISHED", 3)], "two trials and the execution of the grid"
     kept = Path("raybench-results").rglob("*")
     assert not [path for path in kept if path.is_file() and SECRET.encode() in path.read_bytes()], "nor on disk"
+
+
+def test_ctrl_c_is_answered_at_once(grid, digits, monkeypatch):
+    from raybench.execution import inline
+
+    order = []
+    monkeypatch.setattr("raybench.cli.live.print_text", lambda console, text, **_: order.append(text))
+
+    def stopped(job, sink):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        finally:
+            order.append("the executor has ended")
+
+    monkeypatch.setattr(inline, "record", stopped)
+    before = signal.getsignal(signal.SIGINT)
+    assert grid(digits).status == 130
+    assert signal.getsignal(signal.SIGINT) == before
+    assert order[-2:] == [STOPPING, "the executor has ended"]
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(grid, digits, monkeypatch):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 JOURNAL = Path("raybench-results/planned/journal.jsonl")
 
 GRID = """name: planned
@@ -73,7 +75,7 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
 
 def test_after_a_run_it_knows_what_is_done_and_how_long_the_rest_takes(raybench, grid, planned):
     grid(planned, "--where", "device=cpu", "--where", "batch_size=32")
-    said = raybench("plan", planned, "--inline")
+    said = raybench("plan", planned)
     cpu32, cpu64, *_ = rows(said)
     assert (cpu32[2], cpu64[2]) == ("2 done", "2 to run")
     assert said.lines[1].endswith("per") and said.lines[2].endswith("trial"), "the estimate, from a similar cell"
@@ -93,30 +95,30 @@ def test_what_was_lost_is_to_run(raybench, grid, planned):
     started = next(event for event in events if event["event"] == "trial_started")
     with JOURNAL.open("a") as more:
         more.write(json.dumps({**started, "event": "trial_ended", "attempt": 2, "status": "lost", "ledger": {}}) + "\n")
-    assert "(4 done, 4 skipped)" in raybench("plan", planned, "--inline").out, "a lost second try takes no result away"
+    assert "(4 done, 4 skipped)" in raybench("plan", planned).out, "a lost second try takes no result away"
     for event in events:
         if event["event"] == "trial_ended" and event["trial"] == started["trial"]:
             event["status"] = "lost"
     JOURNAL.write_text("".join(json.dumps(event) + "\n" for event in events))
-    said = raybench("plan", planned, "--inline")
+    said = raybench("plan", planned)
     assert sorted(row[2] for row in rows(said)) == ["1 done, 1 to run", "2 done", "skipped", "skipped"]
     assert "(3 done, 1 to run, 4 skipped)" in said.lines[0]
 
 
 def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
-    trial = raybench("plan", planned, "--inline", "--order").lines[1].split()[1]
+    trial = raybench("plan", planned, "--order").lines[1].split()[1]
     skipped = {"v": 1, "event": "trial_skipped", "t": "2026-01-01T00:00:00.000Z", "trial": trial, "reason": "no CPU"}
     JOURNAL.parent.mkdir(parents=True)
     JOURNAL.write_text(json.dumps({**skipped, "cell_id": trial[:12]}) + "\n")
-    assert "(4 to run, 4 skipped)" in raybench("plan", planned, "--inline").lines[0]
+    assert "(4 to run, 4 skipped)" in raybench("plan", planned).lines[0]
 
 
 def test_the_order_is_the_one_that_runs(raybench, grid, planned):
-    order = [line.split()[1] for line in raybench("plan", planned, "--inline", "--order").lines[1:5]]
+    order = [line.split()[1] for line in raybench("plan", planned, "--order").lines[1:5]]
     assert [trial[-3:] for trial in order] == ["-r0", "-r0", "-r1", "-r1"], "one whole repeat after another"
     grid(planned)
     assert [event["trial"] for event in journal_events() if event["event"] == "trial_started"] == order
-    done = raybench("plan", planned, "--inline", "--order").lines
+    done = raybench("plan", planned, "--order").lines
     assert done[0] == "planned on this machine: 8 trials (4 done, 4 skipped)"
 
 
@@ -206,10 +208,10 @@ def test_settings_that_contradict_each_other_or_the_machine_are_warned_of(rayben
         "more, or a lower `warmup_epochs`",
         f"warning: 1 of 2 cells: 640 threads on {has} wait for each other; set `threads: {cores}` or less",
     ]
-    assert [line for line in raybench("plan", "g.yaml", "--inline").lines if "warning" in line] == warnings
+    assert [line for line in raybench("plan", "g.yaml").lines if "warning" in line] == warnings
     part = grid("g.yaml", "--where", "threads=1").lines
     assert part[1] == warnings[0].replace("2 of 2 cells", "1 of 1 cell"), "before the first trial"
-    assert not [line for line in raybench("plan", "g.yaml", "--smoke", "--inline").lines if "warning" in line]
+    assert not [line for line in raybench("plan", "g.yaml", "--smoke").lines if "warning" in line]
 
 
 @pytest.mark.exhaustive

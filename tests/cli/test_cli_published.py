@@ -112,9 +112,9 @@ def test_a_csv_of_two_grids_wants_to_know_which(raybench, tmp_path):
 
 
 @pytest.fixture
-def stored(raybench, digits, store):
+def stored(raybench, digits, store, in_process):
     """A results folder with a grid in it, and its store."""
-    assert raybench("grid", digits, "--inline", "--no-checks").status == 0
+    assert raybench("grid", digits, "--no-checks").status == 0
     return store.parent
 
 

@@ -9,7 +9,10 @@ import pytest
 from support import TESTS
 
 from raybench.cli import main
+from raybench.execution.inline import InlineExecutor
 from raybench.reporting.build import from_source
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 GOLDEN = TESTS / "golden" / "journal.jsonl"
 
@@ -21,7 +24,8 @@ def ran(tmp_path_factory, digits_text):
     (folder / "digits.yaml").write_text(digits_text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(sys, "argv", ["raybench", "grid", "digits.yaml", "--inline", "--no-checks", "--no-tracking"])
+        patch.setattr("raybench.execution.executors.make_executor", lambda *_: InlineExecutor())
+        patch.setattr(sys, "argv", ["raybench", "grid", "digits.yaml", "--no-checks", "--no-tracking"])
         with pytest.raises(SystemExit) as ended:
             main()
     assert not ended.value.code
@@ -75,7 +79,7 @@ def test_without_a_journal_plan_and_report_read_what_the_trials_have_kept(rayben
     journal.write_bytes(b"") if emptied else journal.unlink()
     for source in (digits, "digits", results, journal):
         assert raybench("report", source).status == 0
-    assert "(2 done)" in raybench("plan", digits, "--inline").out
+    assert "(2 done)" in raybench("plan", digits).out
     after = raybench("report", "digits", "--json", "-")
     times = [{cell["cell_id"]: cell["steady"] for cell in json.loads(said.out)["cells"]} for said in (before, after)]
     assert len(times[0]) == 2 and times[0] == times[1]
@@ -91,7 +95,7 @@ def test_what_is_no_file_in_place_of_the_journal_is_one_message(raybench, digits
     says = f"{journal}: is {what}, not a journal of raybench; move it away and run the command again"
     short = says.removeprefix(f"{results.parent}/")
     for command in (("plan", digits), ("report", digits), ("report", "digits"), ("grid", digits, "--no-tracking")):
-        said = raybench(*command, *(["--inline"] if command[0] != "report" else []))
+        said = raybench(*command)
         assert (said.status, [line.removeprefix(f"{results.parent}/") for line in said.lines]) == (2, [short])
     assert raybench("report", results / "digits").lines == [says]
 

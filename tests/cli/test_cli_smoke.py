@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 CUT = "scaled down to test that the grid runs: each value of an axis is used once, each cell is run once. "
 
 
@@ -12,7 +14,7 @@ def gpus(digits):
 
 
 def test_a_smoke_run_says_what_it_is_before_and_after_and_leaves_the_grid_to_be_run(raybench, grid, gpus, tmp_path):
-    planned = raybench("plan", gpus, "--smoke", "--inline")
+    planned = raybench("plan", gpus, "--smoke")
     told = [line for line in planned.lines if line.startswith(CUT)]
     assert "device cuda → cpu" in told[0] and "batch size 32 → 4, 64 → 6" in told[0]
     assert planned.lines[0] == "digits~smoke on this machine: 3 trials, time not known yet"
@@ -50,7 +52,7 @@ def test_report_shows_one_or_the_other(raybench, grid, gpus):
 
 def test_set_and_where_come_first(raybench, gpus):
     given = ("--set", "axes.batch_size=[128,256]", "--set", "epochs=7", "--where", "batch_size=256")
-    said = raybench("plan", gpus, "--smoke", "--inline", *given)
+    said = raybench("plan", gpus, "--smoke", *given)
     assert "batch size 256 → 10" in said.out and "128" not in said.out and "epochs 7 → 2" in said.out
     wrong = raybench("plan", gpus, "--smoke", "--where", "batch_size=12")
     assert wrong.status == 2 and "digits~smoke has no batch_size 12; use one of 32, 64" in wrong.err

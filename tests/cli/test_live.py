@@ -322,6 +322,10 @@ def test_a_label_has_what_differs_between_the_trials(digits):
     texts = {labels.text(trial) for trial in plan.trials}
     assert {"cpu, batch 32, repeat 0", "tpu, batch 64, repeat 1", "cpu, batch 32, precision=bf16, repeat 0"} < texts
     assert len(texts) == len(plan.trials) == 10
+    digits.write_text(f"{digits.read_text()}devices: {{tpu: {{kind: tpu, repeats: 1}}}}\n")
+    plan = make_plan(load_grid(digits), [probe_node()], datasets.data_root())
+    texts = {TrialLabels(plan).text(trial) for trial in plan.trials}
+    assert {"cpu, batch 32, repeat 0", "tpu, batch 64"} < texts and "tpu, batch 64, repeat 0" not in texts
 
 
 def test_a_lost_trial_that_is_tried_again_is_counted_once(terminal):

@@ -73,7 +73,7 @@ def test_an_output_that_lacks_characters_gets_others(command):
     ended.in_order()
     assert ended.out.isascii() and "completed" in ended.out
     # A dash between the ends of an interval is no question mark.
-    assert "?" not in command("report digits --full", PYTHONIOENCODING="ascii").out
+    assert "?" not in command("report digits~inline --full", PYTHONIOENCODING="ascii").out
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ def test_each_grid_has_a_link_to_its_table_of_runs():
 @pytest.mark.slow
 @pytest.mark.mlflow
 @pytest.mark.usefixtures("store")
-def test_it_serves_the_runs_until_it_is_ended(raybench, digits, tmp_path, end, status):
-    raybench("grid", digits, "--inline", "--no-checks", "--where", "batch_size=32")
+def test_it_serves_the_runs_until_it_is_ended(raybench, in_process, digits, tmp_path, end, status):
+    raybench("grid", digits, "--no-checks", "--where", "batch_size=32")
     port = free_port()
     with serving("--port", str(port)) as (server, said):
         code, page = get(f"http://127.0.0.1:{port}/", server)

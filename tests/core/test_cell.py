@@ -115,9 +115,11 @@ def test_any_json_is_read_and_written_back(path, wrong):
     assert isinstance(cell.seed, int) and isinstance(cell.shown_name, str)
 
 
-@pytest.mark.parametrize("name", ["label_smoothing", "lookahead", "decay_rule", "master_weights", "unheard_of"])
+@pytest.mark.parametrize("name", ["label_smoothing", "gradient_clipping", "decay_rule", "master_weights", "unheard_of"])
 def test_a_default_that_a_source_wrote_stays_in_the_json(name):
-    default = {"label_smoothing": 0.0, "lookahead": None, "decay_rule": "mean", "master_weights": True}.get(name, 1)
+    default = {"label_smoothing": 0.0, "gradient_clipping": None, "decay_rule": "mean", "master_weights": True}.get(
+        name, 1
+    )
     tree = {"settings": {"batch_size": 32, name: default}}
     assert Cell.from_json(tree).to_json() == tree
 

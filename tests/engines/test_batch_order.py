@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -64,33 +62,6 @@ def test_only_the_last_epoch_of_a_run_is_shorter():
     stream = BatchSampler(100, 32, None, (8, 8), Augmentation(), 0, epochs=1.5)
     assert (stream.total, stream.next_steps) == (5, 3)
     assert [len(stream.epoch().index) for _ in range(3)] == [3, 2, 3], "and one more would be whole"
-
-
-def test_an_alternating_flip_shows_each_picture_the_other_way_round_in_every_pass():
-    stream = order(examples=96, augmentation=[{"flip": "alternating"}])
-    passes = []
-    for _ in range(4):
-        drawn = stream.epoch()
-        seen = np.empty(96, int)
-        seen[drawn.index.ravel()] = drawn.flip.ravel()
-        passes.append(seen)
-    assert 20 < passes[0].sum() < 76, "by chance at first"
-    for before, after in pairwise(passes):
-        assert (after == 1 - before).all()
-
-
-def test_an_alternating_flip_goes_by_passes_not_by_epochs():
-    whole, parts = (order(96, 32, steps, [{"flip": "alternating"}]) for steps in (3, 2))
-    long = [whole.epoch() for _ in range(2)]
-    short = [parts.epoch() for _ in range(3)]
-    for name in ("index", "flip"):
-        joined = [np.concatenate([getattr(one, name) for one in some]) for some in (long, short)]
-        assert (joined[0] == joined[1]).all(), name
-
-
-def test_what_other_flips_draw_is_as_it_was():
-    plain, named = order(augmentation=["flip"]).epoch(), order(augmentation=[{"flip": "random"}]).epoch()
-    assert (plain.flip == named.flip).all() and (plain.index == named.index).all()
 
 
 def test_an_epoch_is_filled_with_its_last_step():

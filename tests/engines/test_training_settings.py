@@ -1,6 +1,5 @@
 """Settings of training and evaluation beyond the plain loop, each against what it is said to be."""
 
-import copy
 from functools import partial
 
 import numpy as np
@@ -14,10 +13,7 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
-from raybench.engines.images import AugmentedViews
-from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import cross_entropy
-from raybench.engines.torch.test_time_augmentation import averaged, views
 from raybench.workloads.base import Workload
 
 
@@ -32,10 +28,6 @@ def network():
 
 
 WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
-GROUPS = [
-    {"match": "1.bias", "rate_factor": 4.0, "decay_factor": 0.5},
-    {"match": "0.*", "rate_factor": 1.0, "decay_factor": 1.0, "epochs": 1},
-]
 
 
 def make_engine(workload=WORKLOAD, data=None, **changes):
@@ -97,60 +89,6 @@ def test_a_stretched_schedule_ends_with_the_last_step_of_a_fraction():
     assert engine._optimizer.param_groups[0]["lr"] == pytest.approx(0.25 * 0.05)
 
 
-# Lookahead
-
-
-def test_lookahead_is_its_formula():
-    """Against NumPy: weights of two types and a running statistic, over 7 steps that end between two of its own."""
-    random = np.random.default_rng(0)
-    model = torch.nn.BatchNorm1d(3)
-    model.bias.data = model.bias.data.double()
-    fast = {"weight": np.ones(3), "bias": np.zeros(3), "running_mean": np.zeros(3)}
-    slow = dict(fast)
-    follower = Lookahead(model, {"every": 3, "decay": 0.8, "power": 2.0}, 7)
-    for step in range(1, 8):
-        for name in fast:
-            change = random.normal(size=3)
-            fast[name] = fast[name] + change
-            with torch.no_grad():
-                model.get_buffer(name).add_(torch.from_numpy(change)) if name == "running_mean" else (
-                    model.get_parameter(name).add_(torch.from_numpy(change))
-                )
-        follower.after(step)
-        if step % 3 == 0:
-            stays = 0.8 * (step / 7) ** 2
-            slow = {name: stays * slow[name] + (1 - stays) * fast[name] for name in fast}
-            fast = dict(slow)
-        if step == 7:
-            fast = dict(slow)
-        for name, value in model.state_dict().items():
-            if name in fast:
-                np.testing.assert_allclose(value.numpy(), fast[name], rtol=1e-5, atol=1e-6, err_msg=f"{step} {name}")
-
-
-def test_the_engine_looks_ahead_after_its_own_steps():
-    settings = {"every": 4, "decay": 0.5, "power": 0.0}
-    engine = make_engine(epochs=2, lookahead=settings)
-    begun = state(engine)
-    seen = {}
-
-    def watch(step, after=engine._lookahead.after):
-        seen[step] = state(engine)
-        after(step)
-
-    engine._lookahead.after = watch
-    for epoch in (1, 2):
-        engine.train_epoch(epoch)
-    assert sorted(seen) == list(range(1, 13))
-    slow = begun
-    for step in (4, 8, 12):
-        slow = {name: 0.5 * slow[name] + 0.5 * seen[step][name] for name in slow}
-    ended = state(engine)
-    for name in ("0.weight", "4.bias", "1.running_var"):
-        np.testing.assert_allclose(ended[name], slow[name], rtol=1e-5, atol=1e-6)
-        assert not np.allclose(ended[name], seen[12][name], atol=1e-6)
-
-
 # Clipped gradients
 
 SMALL = 1 / 1024
@@ -205,10 +143,9 @@ def test_rows_of_an_embedding_are_one_gradient():
     assert call("tensorflow", "tensorflow_side:looked_up", clipping=1.0) == pytest.approx([10.0, 0.0], rel=1e-4)
 
 
-@pytest.mark.parametrize("groups", [(), GROUPS])
-def test_clipping_is_torch_s_own(groups):
+def test_clipping_is_torch_s_own():
     """Two epochs against a plain loop over the same batches."""
-    engine, plain = (make_engine(parameter_groups=groups, gradient_clipping=clip) for clip in (0.05, None))
+    engine, plain = (make_engine(gradient_clipping=clip) for clip in (0.05, None))
     step, seen = plain._optimizer.step, []
 
     def clipped(*how):
@@ -221,43 +158,6 @@ def test_clipping_is_torch_s_own(groups):
     assert len(seen) == 12 and min(seen) > 0.05, "every step was clipped"
     for one, other in zip(state(engine).values(), state(plain).values(), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-# Parameter groups
-
-
-def test_groups_have_factors_of_their_own_and_end_with_their_epochs():
-    """One step without a loss gradient: w ← w - rate·λ·w·(1 + momentum), with the factors of each group."""
-    engine = make_engine(
-        workload=Workload(
-            model=network, dataset="digits", loss=lambda outputs, targets: outputs[:, 0] * 0.0, name="still"
-        ),
-        parameter_groups=tuple(GROUPS),
-        steps_per_epoch=1,
-        epochs=2,
-        weight_decay=0.1,
-    )
-    with torch.no_grad():
-        for parameter in engine.model.parameters():
-            parameter.fill_(1.0)
-    engine.train_epoch(1)
-    shrunk = {name: 1 - value.min() for name, value in state(engine).items() if "running" not in name}
-    plain = 0.05 * 0.1 * 1.9
-    assert shrunk["4.weight"] == pytest.approx(plain, rel=1e-3)
-    assert shrunk["1.weight"] == pytest.approx(plain, rel=1e-3), "in no group"
-    assert shrunk["1.bias"] == pytest.approx(4.0 * 0.5 * plain, rel=1e-3)
-    assert shrunk["0.weight"] == pytest.approx(plain, rel=1e-3), "trained in the first epoch"
-    before = state(engine)
-    engine.train_epoch(2)
-    after = state(engine)
-    assert np.array_equal(before["0.weight"], after["0.weight"]) and np.array_equal(before["0.bias"], after["0.bias"])
-    assert not np.array_equal(before["4.weight"], after["4.weight"])
-    assert engine._smallest is not engine.model.get_parameter("0.bias"), "which no longer tells of the last step"
-
-
-def test_a_group_without_parameters_is_refused():
-    with pytest.raises(ValueError, match=r"'\*\.beta' matches none of 0\.weight, 0\.bias"):
-        make_engine(parameter_groups=({"match": "*.beta", "rate_factor": 1.0, "decay_factor": 1.0},))
 
 
 # Label smoothing
@@ -306,103 +206,7 @@ def test_labels_are_smoothed_in_training_alone():
     assert engine.evaluate()[0]["loss"] == pytest.approx(alone, rel=1e-4)
 
 
-# Test-time augmentation
-
-
-def test_views_are_the_picture_its_mirror_image_and_both_moved():
-    picture = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
-    seen = {
-        tuple(view.flatten().tolist()): weight
-        for weight, view in views(torch.from_numpy(picture), AugmentedViews(True, 1))
-    }
-    padded = np.pad(picture[0, 0], 1, mode="reflect")
-    wanted = {}
-    for weight, window in ((0.25, padded[1:6, 1:6]), (0.125, padded[:5, :5]), (0.125, padded[2:, 2:])):
-        for image in (window, window[:, ::-1]):
-            wanted[tuple(image.ravel().tolist())] = weight
-    assert seen == wanted
-    assert len(seen) == 6 and sum(seen.values()) == 1.0
-
-
-@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-def test_views_lie_in_memory_as_the_pictures_do(layout):
-    inputs = torch.zeros(4, 3, 8, 8).contiguous(memory_format=layout)
-    assert {view.stride() for _, view in views(inputs, AugmentedViews(True, 1))} == {inputs.stride()}
-
-
-def test_what_is_shown_is_the_weighted_mean_of_six_outputs():
-    torch.manual_seed(0)
-    model = network().eval()
-    inputs = torch.randn(4, 3, 8, 8)
-    padded = torch.from_numpy(np.pad(inputs.numpy(), ((0, 0), (0, 0), (1, 1), (1, 1)), mode="reflect"))
-    with torch.no_grad():
-        half = [(model(some) + model(some.flip(3))) / 2 for some in (inputs, padded[..., :8, :8], padded[..., 2:, 2:])]
-        found = averaged(model, inputs, AugmentedViews(True, 1))
-    torch.testing.assert_close(found, half[0] / 2 + half[1] / 4 + half[2] / 4)
-
-
-def test_only_evaluation_sees_further_views():
-    both = ("flip", {"shift": 1})
-    plain, viewed = make_engine(), make_engine(test_time_augmentation=both)
-    assert plain.train_epoch(1).metrics == viewed.train_epoch(1).metrics
-    val = pictures(70, seed=1)
-    mean, std = torch.tensor(WORKLOAD.mean), torch.tensor(WORKLOAD.std)
-    inputs = ((torch.from_numpy(val.inputs).float() - mean) / std).permute(0, 3, 1, 2)
-    with torch.no_grad():
-        outputs = averaged(viewed.model.eval(), inputs, AugmentedViews(True, 1))
-    wanted = torch.nn.functional.cross_entropy(outputs, torch.from_numpy(val.targets)).item()
-    assert viewed.evaluate()[0]["loss"] == pytest.approx(wanted, rel=1e-5)
-    assert plain.evaluate()[0]["loss"] != pytest.approx(wanted, rel=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_views_are_the_same_in_both_frameworks():
-    inputs = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype(np.float32)
-    ours = list(views(torch.from_numpy(inputs).permute(0, 3, 1, 2), AugmentedViews(True, 2)))
-    theirs = call("tensorflow", "tensorflow_side:views_of", inputs=inputs.tolist(), mirror=True, shift=2)
-    for (weight, view), (their_weight, their_view) in zip(ours, theirs, strict=True):
-        assert weight == their_weight
-        np.testing.assert_array_equal(view.permute(0, 2, 3, 1).numpy(), np.array(their_view, np.float32))
-
-
-def test_outputs_with_places_have_no_views():
-    with pytest.raises(ValueError, match="whose outputs are classes"):
-        averaged(lambda inputs: inputs, torch.zeros(1, 3, 8, 8), AugmentedViews(True))
-    values = Split(np.zeros((64, 4)), np.zeros(64, int))
-    with pytest.raises(ValueError, match="for pictures"):
-        make_engine(data=Data(values, values), test_time_augmentation=("flip",))
-
-
-# Weights from the data, and weights in a lower precision
-
-
-def test_a_workload_sets_weights_from_the_first_examples():
-    given = []
-
-    def initialize(model, examples):
-        inputs, targets = examples(5)
-        given.append((inputs, targets))
-        model[4].bias.copy_(inputs.mean(dim=(0, 2, 3))[:2])
-
-    workload = copy.copy(WORKLOAD)
-    object.__setattr__(workload, "initialize", initialize)
-    engine = make_engine(workload=workload, augmentation=({"crop": 2}, "flip"))
-    train = pictures()
-    wanted = (train.inputs[:5] - np.array(WORKLOAD.mean)) / np.array(WORKLOAD.std)
-    ((inputs, targets),) = given
-    np.testing.assert_allclose(inputs.permute(0, 2, 3, 1).numpy(), wanted, rtol=1e-5, atol=1e-6)
-    assert targets.tolist() == train.targets[:5].tolist()
-    np.testing.assert_allclose(state(engine)["4.bias"], wanted.mean((0, 1, 2))[:2], rtol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_a_workload_sets_weights_in_tensorflow_too():
-    wanted = (pictures().inputs[:5] - np.array(WORKLOAD.mean)) / np.array(WORKLOAD.std)
-    theirs = call("tensorflow", "tensorflow_side:initialized", count=5)
-    np.testing.assert_allclose(theirs["inputs"], wanted, rtol=1e-5, atol=1e-6)
-    assert theirs["kept"]
+# Weights in a lower precision
 
 
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("fp16", marks=pytest.mark.slow)])

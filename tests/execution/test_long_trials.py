@@ -134,8 +134,8 @@ def test_the_losses_are_those_of_a_run_that_nothing_happened_to(grids):
 
 def test_the_report_and_mlflow_say_that_it_was_resumed(grids):
     _, broken, count = grids
-    caveats = from_source(str(broken.journal), broken.folder / "raybench-results").caveats
-    (note,) = (caveat for caveat in caveats if caveat.says.startswith("resumed"))
+    remarks = from_source(str(broken.journal), broken.folder / "raybench-results").remarks
+    (note,) = (remark for remark in remarks if remark.says.startswith("resumed"))
     assert "it was resumed from a checkpoint after epoch 3, in another process" in note.says
     assert (note.kind, note.runs) == ("note", count)
     stored = raybench.load(f"sqlite:///{broken.folder}/raybench-results/mlflow.db").trials

@@ -18,6 +18,7 @@ from raybench.core.status import TrialStatus
 from raybench.devices import Hardware
 from raybench.errors import ExecutionError
 from raybench.execution import ray_watch
+from raybench.execution.base import TemporaryMessage
 from raybench.execution.ray_tune import RESTARTS, RayTuneExecutor
 from raybench.execution.ray_watch import RayGoneError, RayWatch
 from raybench.execution.scheduler import Dispatcher
@@ -192,7 +193,7 @@ def test_a_start_that_takes_long_is_no_silence(tmp_path, monkeypatch):
             break
         time.sleep(0.05)
     watch.close()
-    assert told and "has not started after 0.2 s" in told[0]
+    assert told and "has not started after 0.2 s" in told[0] and isinstance(told[0], TemporaryMessage)
 
 
 def test_a_clusters_head_that_no_longer_answers_is_named():

@@ -69,7 +69,7 @@ def test_steps_that_get_quicker_after_the_warm_up_are_told(template, tmp_path):
     assert 0.2 < seen.evidence["part"] < 0.8, "two of five epochs, as nearly as a machine that others use can tell"
 
 
-def test_a_slow_first_step_is_compile_and_no_caveat(template, tmp_path):
+def test_a_slow_first_step_is_compile_and_no_finding(template, tmp_path):
     attempt, found = told(template.run(make_job(tmp_path, "slow_first_step", warmup_epochs=0)))
     assert attempt.epochs[0].ledger["compile"] > 0.8 > timing.steady(attempt)
     # On a machine that others use, times may really fall for another reason.

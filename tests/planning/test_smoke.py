@@ -288,8 +288,8 @@ def test_reports_keep_them_apart_and_one_says_what_it_is(ran):
     assert said.startswith("Smoke run: 3 of 3 cells ran to the end.") and len(of_smoke.verdict) == 2
     assert of_smoke.comparisons == of_smoke.sections == of_smoke.deciding == []
     assert {row.speedup for row in cut.rows} == {None} and {row.speedup for row in of_smoke.results.rows} == {None}
-    assert of_smoke.caveats[0].kind == "smoke" and not any(
-        "one completed run" in caveat.says for caveat in of_smoke.caveats
+    assert of_smoke.remarks[0].kind == "smoke" and not any(
+        "one completed run" in remark.says for remark in of_smoke.remarks
     )
     page = (cut.folder / build.HTML).read_text()
     assert "Smoke run: " in page and "as fast as" not in page, "in no sentence and in no figure's title"

@@ -122,7 +122,7 @@ def finding(code, says, degree=0.5):
     return Finding(code, says, "mend it", {"share": degree})
 
 
-def test_a_quiet_table_shows_no_caveats():
-    assert "caveat" not in text(ROWS)
+def test_a_quiet_table_shows_no_cautions():
+    assert "caution" not in text(ROWS)
     noted = text([replace(ROWS[0], findings={"a-r0": [finding("niceness", "niceness 5")]}), *ROWS[1:]])
     assert line(noted, "device")[-1] == "max", "a note puts no letter into the table"

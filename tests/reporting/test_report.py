@@ -22,7 +22,7 @@ from raybench.reporting import build
 from raybench.reporting.comparison_table import cell_columns, ranking_columns
 from raybench.reporting.html import page
 from raybench.reporting.report import (
-    Caveat,
+    Remark,
     ReportContext,
     as_json,
     has_finding,
@@ -159,8 +159,8 @@ def test_the_data_are_documented_and_are_data(odd_files):
     assert set(data["figures_left_out"]) == set()
 
 
-def test_needless_caveats_are_not_there():
-    assert make_report(made_up()).caveats == []
+def test_needless_remarks_are_not_there():
+    assert make_report(made_up()).remarks == []
 
 
 def test_warnings_that_come_later_stand_where_they_would_have_stood():
@@ -171,9 +171,9 @@ def test_warnings_that_come_later_stand_where_they_would_have_stood():
 
     for own, behind, later in [(["a", "b", "c"], 2, ["x", "y"]), (["a"], 0, ["x"]), (["a"], 1, ["x"]), ([], 0, ["x"])]:
         together = report(*own[:behind], *later, *own[behind:])
-        assert [each.says for each in together.caveats if each.kind == "warning"] == together.context.warnings
+        assert [each.says for each in together.remarks if each.kind == "warning"] == together.context.warnings
         added = with_warnings(report(*own), later, behind)
-        assert (added.context, added.caveats) == (together.context, together.caveats)
+        assert (added.context, added.remarks) == (together.context, together.remarks)
 
 
 def test_a_drift_is_told_once(capsys):
@@ -181,13 +181,13 @@ def test_a_drift_is_told_once(capsys):
     trial = next(iter(results.latest))
     drift = Drift("torch on cpu", 1.5, 0.1, ("a run",), {("another-r0", 1): 0.36})
     report = make_report(results, ReportContext(drifts=[drift]))
-    assert [caveat.kind for caveat in report.caveats] == ["drift"]
+    assert [remark.kind for remark in report.remarks] == ["drift"]
     show_report(report)
     assert "Caution: The speed of torch on cpu changed" in capsys.readouterr().out
     touched = Finding("machine_drift", "it was slow", "wait", {"slower": 1.5}, too_long=9e9)
     found = dataclasses.replace(results, findings={(trial, 1): (touched,)})
     report = make_report(found, ReportContext(drifts=[dataclasses.replace(drift, excess={(trial, 1): 9e9})]))
-    assert [caveat.kind for caveat in report.caveats] == ["finding"]
+    assert [remark.kind for remark in report.remarks] == ["finding"]
     show_report(report)
     out = capsys.readouterr().out
     assert "machine drift in 1 run: it was slow; this may have" in out and "Caution: The speed" not in out, (
@@ -276,15 +276,20 @@ def test_findings_that_turn_no_verdict_are_on_the_screen_in_full_only():
     assert words in printed(full=True) and "cores were taken" not in printed(full=False)
 
 
-def test_a_caution_has_its_letter_if_the_table_shows_letters():
-    results = made_up(("cpu",), (256, 512))
-    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0)
-    own = {run.key: (busy,) for run in results.completed(results.cells[0])}
-    report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
-    for width, head in ((80, "Caution: busy host in 3 runs"), (200, "Caution a: busy host in 3 runs")):
-        terminal = io.StringIO()
-        show_report(report, Console(file=terminal, width=width, color_system=None))
-        assert head in terminal.getvalue() and ("caveats" in terminal.getvalue()) == (width > 80)
+def test_a_caution_has_its_letter_if_the_table_shows_letters_or_the_answer_names_it():
+    results = made_up(("cpu",), (256, 512, 1024))
+    busy = Finding("busy_host", "others kept a core busy", "stop them", {"share": 0.5}, too_long=9.0, too_short=9.0)
+    for number, named in ((0, True), (1, False)):  # the baseline, and a batch that is not the fastest
+        own = {run.key: (busy,) for run in results.completed(results.cells[number])}
+        report = make_report(dataclasses.replace(results, findings=own, baseline={"batch_size": 256}))
+        for width in (80, 200):
+            terminal = io.StringIO()
+            show_report(report, Console(file=terminal, width=width, color_system=None))
+            text = terminal.getvalue()
+            assert ("  cautions" in text) == (width > 80)
+            assert (", see caution a)." in " ".join(text.split())) == named
+            letter = " a" if named or width > 80 else ""
+            assert f"Caution{letter}: busy host in 3 runs" in text
 
 
 def test_a_warning_that_repeats_a_finding_can_be_removed():
@@ -294,7 +299,7 @@ def test_a_warning_that_repeats_a_finding_can_be_removed():
     report = make_report(dataclasses.replace(results, findings=own), ReportContext(warnings=["busy", "other"]))
     assert has_finding(report, "busy_host") and not has_finding(report, "steal")
     left = without_warning(report, "busy")
-    assert [caveat for caveat in report.caveats if caveat not in left.caveats] == [Caveat("warning", "busy")]
+    assert [remark for remark in report.remarks if remark not in left.remarks] == [Remark("warning", "busy")]
 
 
 def test_a_screen_has_what_could_change_the_answer():
@@ -305,7 +310,7 @@ def test_a_screen_has_what_could_change_the_answer():
     terminal = io.StringIO()
     show_report(report, Console(file=terminal, width=200, color_system=None))
     says = "busy host in 6 runs: others kept a core busy; this may have made the time up to 10.0x as long. Stop them."
-    assert f"Caution: {says}" in terminal.getvalue()
+    assert f"Caution a: {says}" in terminal.getvalue()
 
 
 def test_one_machine_on_each_side_is_said_to_be_one_of_its_model():
@@ -315,7 +320,7 @@ def test_one_machine_on_each_side_is_said_to_be_one_of_its_model():
         runs = {
             name: dataclasses.replace(run, host={"name": machines[run.profile]}) for name, run in results.latest.items()
         }
-        return [caveat.says for caveat in make_report(dataclasses.replace(results, latest=runs)).caveats]
+        return [remark.says for remark in make_report(dataclasses.replace(results, latest=runs)).remarks]
 
     words = "One machine per side: another machine of the same model may differ by up to 4%."
     assert words in verdict("node-1", "node-2")

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import pytest
 
 from raybench.analysis import learning, smoke, summary  # noqa: F401 — they define facts
-from raybench.analysis.caveats import SyntheticDataFact
 from raybench.analysis.diagnostics import diagnose  # noqa: F401 — declares the kinds of findings
 from raybench.analysis.fact import Fact
+from raybench.analysis.remarks import SyntheticDataFact
 from raybench.analysis.run_counts import Ending, RunCounts
 from raybench.analysis.target import MeanAccuracyFact
 from raybench.analysis.verdict import (
     ConfounderFact,
     EpochTimeFact,
-    HardwareCaveatFact,
+    HardwareCautionFact,
     Outcome,
     Samples,
     SpeedupFact,
@@ -57,8 +57,8 @@ def test_each_reason_has_its_sentence_of_one_side_and_of_both(code, snapshot):
     assert [plain(ConfounderFact(code, sides, did, measures)) for sides in (("gpu",), ("gpu", "cpu"))] == snapshot
 
 
-def test_what_a_caveat_is_named():
-    assert plain(HardwareCaveatFact()) == "The speed-up may not be due to the hardware alone."
+def test_what_a_caution_is_named():
+    assert plain(HardwareCautionFact()) == "The speed-up may not be due to the hardware alone."
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def in_words(report):
         lines += [f"{section.title}. {section.says}", " | ".join(column.head for column in section.shown)]
         lines += [" | ".join(text for _, text in section.cells(record)) for record in section.records] + [""]
     lines += [*map(plain, report.deciding), ""]
-    lines += [f"{each.kind} {each.mark}: {each.says} {each.remedy}" for each in report.caveats] + [""]
+    lines += [f"{each.kind} {each.mark}: {each.says} {each.remedy}" for each in report.remarks] + [""]
     lines += [f"{each['trial']}: {each['status']} {each['error']}" for each in report.troubles] + [""]
     for label, sentences in report.comparisons:
         own = [words for words in map(plain, sentences) if words not in told]

@@ -122,7 +122,7 @@ def test_a_store_has_the_report_of_the_results_folder(store, results, in_parts):
     kept = from_source("reported", folder)
     data = [as_json(report) | {"made": ""} for report in (stored, kept)]
     assert data[0] == data[1]
-    assert any("this may have made the time up to" in caveat.says for caveat in stored.caveats), (
+    assert any("this may have made the time up to" in remark.says for remark in stored.remarks), (
         "a finding with its magnitude"
     )
     size = (folder / "reported" / JOURNAL).stat().st_size

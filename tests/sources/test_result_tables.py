@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import raybench
@@ -122,7 +123,19 @@ def test_what_is_not_known_has_no_value(golden):
     assert not row["channels_last"], "a setting that came later has the value that cells without it always had"
 
 
-def test_the_caveats_of_a_run(golden_events):
+def test_a_diverged_trial_has_no_accuracy_and_a_failed_one_has_the_line_of_its_error(golden_events):
+    end = next(event for event in golden_events if event["event"] == "trial_ended")
+    end["status"] = "diverged"
+    (row,) = of(golden_events).trials.to_dict("records")
+    assert row["status"] == "diverged" and row["epochs_done"] == 2
+    assert all(pd.isna(row[name]) for name in ("best_val_accuracy", "last_val_accuracy", "error_where"))
+    end["status"], end["error"] = "failed", {"type": "KeyError", "message": "'x'", "where": "/home/me/mine.py:7"}
+    (row,) = of(golden_events).trials.to_dict("records")
+    assert (row["error"], row["error_where"]) == ("KeyError: 'x'", "/home/me/mine.py:7")
+    assert row["best_val_accuracy"] == 0.561, "its epochs before the error"
+
+
+def test_the_findings_of_a_run(golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
     assert list(of(golden_events).trials["findings"]) == ["few_threads,niceness"]
     assert of(golden_events[:-1]).trials["findings"].isna().all(), "it runs still"

@@ -28,7 +28,14 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).parents[1]
-LOADED = {"tensorflow": ["tensorflow", "keras"], "torch_xla": ["torch", "torch_xla"], "torch": ["torch"]}
+LOADED = {
+    "tensorflow": ["tensorflow", "keras"],
+    "torch_xla": ["torch", "torch_xla"],
+    "torch": ["torch"],
+    "transformers": ["torch", "transformers.trainer"],
+    "lightning": ["torch", "lightning.pytorch"],
+    "jax": [],  # it starts threads
+}
 
 
 def interpreter(framework: str) -> str:
@@ -53,7 +60,9 @@ def interpreter(framework: str) -> str:
 def _server(framework: str, python: str) -> subprocess.Popen[str]:
     package = Path(tempfile.mkdtemp(prefix="raybench-only-"))
     (package / "raybench").symlink_to(TESTS.parent / "raybench")
-    folders = sorted({str(path.parent) for path in TESTS.rglob("*.py")})
+    # Without TESTS itself, whose folders would hide modules of their names, such as `datasets`.
+    (package / "support").symlink_to(TESTS / "support")
+    folders = sorted({str(path.parent) for path in TESTS.rglob("*.py")} - {str(TESTS)})
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OMP_NUM_THREADS")}
     environment = kept | {"PYTHONPATH": os.pathsep.join([str(package), *folders])}
     server = subprocess.Popen(

@@ -44,7 +44,6 @@ MODELS = {
     known.name: known
     for known in (
         Known("davidnet", 6_573_120, 4_480, 758.5, (32, 32, 3), published_in_keras=False),
-        Known("airbench94", 1_971_352, 2_304, 236.3, (32, 32, 3), published_in_keras=False),
         Known("katnoria_cnn", 111_498, 448, 6.8, (32, 32, 3)),
         Known("mnist_cnn", 250_698, 484, 2.59, (28, 28, 1)),
         Known("digits_cnn", 75_114, 448, None, (8, 8, 1), published_in_keras=False),

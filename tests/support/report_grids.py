@@ -1,4 +1,4 @@
-"""Made-up grids that together show every kind of sentence, table and caveat of a report.
+"""Made-up grids that together show every kind of sentence, table and remark of a report.
 
 No number is drawn at random with numpy, whose streams may change with its version.
 """
@@ -101,7 +101,7 @@ def _tenth_of_the_examples(event):
 
 
 def outcomes() -> Report:
-    """Each device another outcome of the comparison with `cpu`: speed, accuracy, price, job length, caveats."""
+    """Each device another outcome of the comparison with `cpu`: speed, accuracy, price, job length, remarks."""
     grid = Grid().add("cpu", CPU)
     grid.add("faster", (2.0, 2.02, 1.98))
     grid.add("slower", (8.0, 8.2, 8.1))

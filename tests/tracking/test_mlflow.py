@@ -393,17 +393,17 @@ def test_the_proof_of_weight_decay_is_on_the_run(golden_events, factor):
     assert mapping.summary_metrics(attempt).get("summary/decay_factor") == factor
 
 
-def test_caveats_are_on_the_run_when_it_has_ended(own_store, golden_events):
+def test_findings_are_on_the_run_when_it_has_ended(own_store, golden_events):
     golden_events[0]["runtime_conditions"] |= {"threads": 1, "niceness": 5}
-    runs = Runs(own_store, "caveats")
+    runs = Runs(own_store, "findings")
     run = runs.write(attempts(golden_events[:-1])[TRIAL, 1])
-    assert "raybench.findings" not in only_run(own_store, "caveats")[1].data.tags, "it runs still"
+    assert "raybench.findings" not in only_run(own_store, "findings")[1].data.tags, "it runs still"
     runs.write(attempts(golden_events)[TRIAL, 1], run)
-    tags = only_run(own_store, "caveats")[1].data.tags
+    tags = only_run(own_store, "findings")[1].data.tags
     assert tags["raybench.findings"] == "few_threads,niceness"
     assert tags["mlflow.note.content"].splitlines() == [
-        "- caveat: **few threads**: 1 thread on 2 cores; remove `threads` and `cpus` from the grid file to use all "
-        "cores",
+        "- possible caution: **few threads**: 1 thread on 2 cores; remove `threads` and `cpus` from the grid file to "
+        "use all cores",
         "- note: **niceness**: it ran with niceness 5; start raybench without `nice`",
     ]
 

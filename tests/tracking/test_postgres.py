@@ -83,7 +83,7 @@ def twice(folder, uri):
 
 def labels_of(results):
     """What the trials of a results folder are called."""
-    found = attempts(read(results / "twice" / JOURNAL)).values()
+    found = attempts(read(results / "twice~inline" / JOURNAL)).values()
     assert len(found) == 2
     return [attempt.label for attempt in found]
 
@@ -91,9 +91,9 @@ def labels_of(results):
 def check(folder, uri):
     """Each point of each of the two grids is there once."""
     store = resolve(folder, uri)
-    exactly_once(store, "twice", [*labels_of(folder / "a"), *labels_of(folder / "b")], 2, executions=2)
-    journals = [raybench.load(grid_folder(folder / name, "twice")) for name in ("a", "b")]
-    there = raybench.load(uri, grid="twice", attempts="all")
+    exactly_once(store, "twice~inline", [*labels_of(folder / "a"), *labels_of(folder / "b")], 2, executions=2)
+    journals = [raybench.load(grid_folder(folder / name, "twice~inline")) for name in ("a", "b")]
+    there = raybench.load(uri, grid="twice~inline", attempts="all")
     told = sorted(seconds for journal in journals for seconds in journal.epochs["train_s"])
     assert len(told) == 8 and sorted(there.epochs["train_s"]) == pytest.approx(told)
 
@@ -103,8 +103,8 @@ def test_two_grids_at_once_on_a_server_on_postgres(database, tmp_path):
     with mlflow_server(tmp_path, store=database) as server:
         twice(tmp_path, server.url)
         check(tmp_path, server.url)
-    with pytest.raises(StoreError, match="the journal of twice is on a server; use the server's URL") as caught:
-        raybench.load(database, grid="twice")
+    with pytest.raises(StoreError, match="the journal of twice~inline is on a server; use the server's URL") as caught:
+        raybench.load(database, grid="twice~inline")
     assert PASSWORD not in str(caught.value)
 
 
@@ -156,4 +156,4 @@ def test_authentication(tmp_path, monkeypatch):
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", known["MLFLOW_TRACKING_PASSWORD"])
         sync(GridHistory.read(journal), store, "twice")
         labels = [label for name in ("wrong", "right") for label in labels_of(tmp_path / name)]
-        exactly_once(store, "twice", labels, 2, executions=2)
+        exactly_once(store, "twice~inline", labels, 2, executions=2)

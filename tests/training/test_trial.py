@@ -4,52 +4,16 @@ import itertools
 import math
 import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from support.recorded_trial import make_trial
 
 from raybench.core.job import Target
-from raybench.core.ledger import Ledger
-from raybench.devices import Assignment, open_device
-from raybench.engines.user_loop import open_loop
-from raybench.training.clock import TrainingClock
 from raybench.training.epoch_record import Diverged
-from raybench.training.trial import Trial, TrialOptions
 
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
-
-
-class Kept:
-    """Keeps what a trial reports."""
-
-    def __init__(self, done=0):
-        self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
-
-    def begin(self, state):
-        return self.done
-
-    def epoch_ended(self, fields, more):
-        self.epochs.append(fields)
-        self.more.append(more)
-
-    def left(self, fields):
-        pass
-
-    def logged_later(self, metrics):
-        self.later |= metrics
-
-    def warn(self, message):
-        self.warnings.append(message)
-
-
-def make_trial(epochs=3, framework="none", done=0, **options):
-    kept, ledger = Kept(done), Ledger()
-    device = open_device("cpu", framework, Assignment([0], (), 1))
-    clock = TrainingClock(ledger, device, open_loop(framework, device), lambda phase: None)
-    given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}
-    return Trial(TrialOptions(epochs, **given), kept, lambda: clock), kept, ledger
 
 
 def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
@@ -59,6 +23,12 @@ def test_epochs_are_numbered_from_0_in_the_loop_and_from_1_in_the_journal():
     assert kept.more == [True, True, False]
     assert "steps" not in kept.epochs[0], "what is not measured is absent, never 0"
     assert "examples" not in kept.epochs[0]
+
+
+def test_only_tensorflow_has_a_strategy():
+    trial, _, _ = make_trial(1)
+    with pytest.raises(RuntimeError, match=r"trial.strategy\(\) is for TensorFlow"):
+        trial.strategy()
 
 
 def test_steps_counts_steps_and_examples():
@@ -326,3 +296,11 @@ def test_another_process_cannot_report():
             os._exit(7 if "another process" in str(error) else 1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_a_data_set_is_loaded_as_the_grid_says(tmp_path):
+    whole, *_ = make_trial(1, data_dir=tmp_path)
+    assert len(whole.load("digits").train) == 1437
+    cut, *_ = make_trial(1, data_dir=tmp_path, dataset="digits", examples={"train": 20, "val": None})
+    data = cut.load("cifar10")
+    assert (len(data.train), len(data.val)) == (20, 360)

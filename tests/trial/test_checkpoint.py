@@ -13,7 +13,7 @@ from support.frameworks import call
 from support.sides import checkpoint_side
 
 from raybench.analysis.diagnostics.diagnose import findings
-from raybench.analysis.diagnostics.finding import is_caution
+from raybench.analysis.diagnostics.finding import only_a_note
 from raybench.results import timing
 from raybench.results.attempt import attempts
 from raybench.tracking import mapping
@@ -24,9 +24,8 @@ FALLING = {"schedule": {"name": "piecewise_linear", "points": [[0, 0.2], [2, 1],
 WITHOUT_DRAWS = {"model": {"dropout": 0.0}}
 PART = {
     "epochs": 5.5,
-    "augmentation": ["crop", {"flip": "alternating"}],
+    "augmentation": ["crop", "flip"],
     "label_smoothing": 0.1,
-    "test_time_augmentation": ["flip", {"shift": 1}],
 }
 EVERY = {
     "torch": {
@@ -34,10 +33,8 @@ EVERY = {
         "adamw": ADAM | FALLING,
         "streamed": {"input": "host", "steps_per_epoch": 5},
         "bf16": {"precision": "bf16"},
-        "slow": PART
+        "part": PART
         | {
-            "lookahead": {"every": 5, "decay": 0.8, "power": 1},
-            "parameter_groups": [{"match": "1.bias", "rate_factor": 4}, {"match": "0.*", "epochs": 2}],
             "precision": "bf16",
             "master_weights": False,
         },
@@ -155,7 +152,7 @@ def test_what_is_told_of_a_resumed_trial(left):
     assert [epoch.epoch for epoch in timing.steady_epochs(told)] == [2, 3, 5, 6]
     (note,) = [finding for finding in findings(told) if finding.code == "resumed"]
     assert note.says == "it was resumed from a checkpoint after epoch 3, in another process"
-    assert is_caution(note.code)
+    assert only_a_note(note.code)
     assert mapping.tags(told, "g")["raybench.resumed_after"] == "3"
 
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from raybench.analysis.diagnostics.concurrent_runs import concurrent_runs_of
 from raybench.analysis.diagnostics.effects import compare_effects
-from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, is_caution, kinds
+from raybench.analysis.diagnostics.finding import Context, Finding, Observation, detects, kinds, only_a_note
 from raybench.analysis.statistics.change_point import BATCHES, slow_start
 from raybench.checks.canary.judge import Drift
 from raybench.checks.roofline.judge import ENOUGH, input_share
@@ -57,7 +57,7 @@ _WARM = ("train", "input_wait")
 
 
 def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding, ...]:
-    """Return all findings of one attempt, caveats first.
+    """Return all findings of one attempt, possible cautions first.
 
     Args:
         attempt: running or ended; one without epochs only has findings about its conditions.
@@ -66,7 +66,7 @@ def findings(attempt: Attempt, context: Context | None = None) -> tuple[Finding,
     if not attempt.attempt:
         return ()
     all_findings = chain(*(kind.find(attempt, context or Context()) for kind in kinds().values()))
-    return tuple(sorted(all_findings, key=lambda finding: is_caution(finding.code)))
+    return tuple(sorted(all_findings, key=lambda finding: only_a_note(finding.code)))
 
 
 def finding_codes(attempt: Attempt) -> str | None:
@@ -252,8 +252,8 @@ def made_apart(attempt: Attempt, context: Context) -> Iterator[Observation]:
 
 
 def by_code(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Group findings by code, caveats first, worst first within each code."""
+    """Group findings by code, possible cautions first, worst first within each code."""
     groups: dict[str, list[Finding]] = {}
-    for finding in sorted(all_findings, key=lambda finding: is_caution(finding.code)):
+    for finding in sorted(all_findings, key=lambda finding: only_a_note(finding.code)):
         groups.setdefault(finding.code, []).append(finding)
     return {code: sorted(group, key=lambda finding: -finding.degree) for code, group in groups.items()}

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from raybench.checks.canary.judge import Drift
     from raybench.results.attempt import Attempt, Key
 
-CAVEAT, CAUTION = "caveat", "caution"
-
 
 @dataclass(frozen=True)
 class Finding:
-    """A warning about the times of an attempt.
+    """Something that may have changed the time of an attempt, and by how much.
+
+    A report presents it as a caution if it could change a comparison, else as a note.
 
     Attributes:
         code: the kind (`kinds`).
@@ -120,9 +120,9 @@ class FindingKind:
     Attributes:
         code: a machine-readable word.
         condition: when it is reported, for the documentation.
-        bias: by how much the recorded time may be too long, for the documentation; empty for a caution.
-        did: text: the behaviour of an affected side of a comparison; empty for a caution.
-        measures: text: the quantity that its time measures instead; empty for a caution.
+        bias: by how much the recorded time may be too long, for the documentation; empty if it can only be a note.
+        did: text: the behaviour of an affected side of a comparison; empty if it can only be a note.
+        measures: text: the quantity that its time measures instead; empty if it can only be a note.
         remedy: the recommended action.
         recurs: whether it is caused by the settings and thus shows in every repeat: if most repeats of a cell lack it,
             it had another cause and is dropped.
@@ -141,9 +141,9 @@ class FindingKind:
     detector: Detector
 
     @property
-    def severity(self) -> str:
-        """`CAVEAT` if it can distort a ratio, else `CAUTION`."""
-        return CAVEAT if self.did else CAUTION
+    def distorts(self) -> bool:
+        """Whether it can distort a ratio and thus become a caution; else it can only be a note."""
+        return bool(self.did)
 
     def find(self, attempt: Attempt, context: Context) -> list[Finding]:
         """Return the findings of this kind in an attempt."""
@@ -190,8 +190,8 @@ def detects(
 ) -> Callable[[Detector], Detector]:
     """Declare a kind of finding with its detector.
 
-    The arguments are the attributes of `FindingKind`. With `bias`, `did` and `measures` it is a caveat, without them a
-    caution.
+    The arguments are the attributes of `FindingKind`. With `bias`, `did` and `measures` it can become a caution of a
+    report, without them only a note.
     """
 
     def declare(detector: Detector) -> Detector:
@@ -201,13 +201,10 @@ def detects(
     return declare
 
 
-def is_caution(code: str) -> bool:
-    """Return whether findings with this code cannot distort a ratio.
-
-    This is as far as is known.
-    """
+def only_a_note(code: str) -> bool:
+    """Return whether findings with this code cannot distort a ratio, as far as is known."""
     kind = kinds().get(code)
-    return kind is None or kind.severity == CAUTION
+    return kind is None or not kind.distorts
 
 
 def is_of_hardware(code: str) -> bool:

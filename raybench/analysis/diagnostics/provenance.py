@@ -49,7 +49,7 @@ def find_different_sessions(
     """Find completed runs from a different session than their baseline's run.
 
     That run is the one of the same repeat. Runs on two hosts are on different machines by definition, so only their
-    software is compared. A cell whose repeats are far apart has no caveat if its baseline's are equally far apart: any
+    software is compared. A cell whose repeats are far apart has no finding if its baseline's are equally far apart: any
     change then affected both.
 
     Args:

@@ -113,9 +113,8 @@ def judge(
     start: Array,
     rule: str,
     optimizer: Mapping[str, Any],
-    decay: float | Array,
+    decay: float,
     expected: float = 1.0,
-    until: Array | None = None,
 ) -> DecayFit:
     """Compare measured weights with the declared rule, and find the rule followed.
 
@@ -123,14 +122,13 @@ def judge(
         measured: the weights after each step, [steps, weights].
         start: the weights before, [weights].
         rule: the declared rule.
-        optimizer: its settings, as in a cell, with the rate that was used: one, or one per weight, [weights].
-        decay: λ; likewise.
+        optimizer: its settings, as in a cell, with the rate that was used.
+        decay: λ.
         expected: the multiple of λ with which the declared rule must act.
-        until: the number of steps after which each weight is constant, [weights]; None if no weight stops.
     """
 
     def apart(name: str) -> Callable[[Array], Array]:
-        return lambda strengths: _deviations(measured, start, name, optimizer, decay, strengths, until)
+        return lambda strengths: _deviations(measured, start, name, optimizer, decay, strengths)
 
     fits = {name: _fit(apart(name)) for name in (rule, *(other for other in RULES if other != rule))}
     deviation = float(apart(rule)(np.array([expected]))[0])
@@ -158,18 +156,14 @@ def _deviations(
     start: Array,
     rule: str,
     optimizer: Mapping[str, Any],
-    decay: float | Array,
+    decay: float,
     strengths: Array,
-    until: Array | None,
 ) -> Array:
     """The largest relative deviation for each multiple of λ, [strengths].
 
     It is the difference from the closed form, relative to the effect of the closed form's decay.
     """
     predicted = weights(rule, optimizer, start, strengths[:, None] * decay, len(measured))
-    for last_step in np.unique(until) if until is not None else ():
-        frozen = until == last_step
-        predicted[last_step:, :, frozen] = predicted[last_step - 1][:, frozen]
     change = np.abs(predicted - start).max(axis=0) + UNSEEN * np.abs(start)
     distances: Array = (np.abs(measured[:, None, :] - predicted) / change).max(axis=(0, 2))
     return np.where(np.isfinite(distances), distances, np.inf)

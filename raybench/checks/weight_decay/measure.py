@@ -8,7 +8,7 @@ first step alone, or the last one alone, would also fit a wrong rule with a wron
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -81,9 +81,8 @@ def key(cell: Cell) -> str:
 def measure(job: Job) -> dict[str, Any]:
     """Check the decay of a job's cell.
 
-    Each parameter group has its own part of the probe, with its own factors, and stops when its epochs are over. Two
-    things are not covered: the rounding of weights that are kept in 16 bits (such a cell is checked in float32, with
-    its summed loss), and lookahead, whose slow weights follow the optimiser's in any case.
+    The rounding of weights that are kept in 16 bits is not covered: such a cell is checked in float32, with its summed
+    loss.
 
     Returns:
         The verdict on the declared rule (`DecayFit`), and its `expected` factor.
@@ -97,42 +96,24 @@ def measure(job: Job) -> dict[str, Any]:
         "learning_rate": RATE,
         "weight_decay": DECAY,
         "precision": recipe.precision if recipe.master_weights else "fp32",
-        "parameter_groups": tuple(
-            {**group, "match": f"{part}.*"} for part, group in enumerate(recipe.parameter_groups, 1)
-        ),
         "stop_at_target": False,
     }
     probe = replace(recipe, **defaults | probe_settings)
     expected = float(recipe.replicas) if recipe.decay_rule == SUM_OVER_REPLICAS else 1.0
-    start, measured, parts = _measure(job, probe)
-    rates, decays, until = (values[parts] for values in _by_part(probe.parameter_groups))
-    optimizer = {**probe.optimizer_settings, "learning_rate": RATE * rates}
-    verdict = judge(measured, start, recipe.decay, optimizer, DECAY * decays, expected, until)
+    start, measured = _measure(job, probe)
+    optimizer = {**probe.optimizer_settings, "learning_rate": RATE}
+    verdict = judge(measured, start, recipe.decay, optimizer, DECAY, expected)
     return {**asdict(verdict), "expected": expected}
 
 
-def _by_part(groups: Sequence[Mapping[str, Any]]) -> tuple[Array, Array, Array]:
-    """Factors on rate and λ, and the last step, by part.
-
-    The first part belongs to no group.
-    """
-    parts = [{"rate_factor": 1.0, "decay_factor": 1.0}, *groups]
-    rows = [(part["rate_factor"], part["decay_factor"], min(part.get("epochs", STEPS), STEPS)) for part in parts]
-    rates, decays, until = (np.array(values) for values in zip(*rows, strict=True))
-    return rates, decays, until
-
-
-def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
+def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array]:
     """The probe's weights before, [weights], and after each step, [steps, weights].
-
-    The third array has the part of the probe of each weight.
 
     Raises:
         ArithmeticError: the weights do not stay finite.
     """
     framework = job.cell.framework
-    probe = PROBE.with_options({"parts": 1 + len(recipe.parameter_groups)} if recipe.parameter_groups else {})
-    engine = open_engine(framework, EngineParts(recipe, probe, open_assigned(job), Ledger(), job.seed))
+    engine = open_engine(framework, EngineParts(recipe, PROBE, open_assigned(job), Ledger(), job.seed))
     inspection = open_inspection(framework)
     engine.load(_data(recipe.batch_size))
     engine.build()
@@ -144,17 +125,7 @@ def _measure(job: Job, recipe: Recipe) -> tuple[Array, Array, Array]:
         snapshots.append(_flat(inspection.read_weights(engine.model)))
         if not np.isfinite(snapshots[-1]).all():
             raise ArithmeticError(f"after {epoch} steps without a gradient the weights are not finite")
-    parts = [np.full(array.size, _part(name)) for name, array in template.items()]
-    return snapshots[0], np.stack(snapshots[1:]), np.concatenate(parts)
-
-
-def _part(name: str) -> int:
-    """The part of the probe of a weight: the leading number of its name.
-
-    Names have one in a framework with parameter groups.
-    """
-    number = name.split(".")[0]
-    return int(number) if number.isdecimal() else 0
+    return snapshots[0], np.stack(snapshots[1:])
 
 
 def _chosen(template: Mapping[str, Array], optimizer: Mapping[str, Any]) -> dict[str, Array]:

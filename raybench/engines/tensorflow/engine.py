@@ -18,7 +18,7 @@ from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import AugmentedViews, is_pictures, plain, reflect
+from raybench.engines.images import is_pictures, plain, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.tensorflow.ghost_batch_norm import (
@@ -28,7 +28,7 @@ from raybench.engines.tensorflow.ghost_batch_norm import (
     share,
     use_ghost_batch_norm,
 )
-from raybench.engines.tensorflow.images import ImageAugmenter, views
+from raybench.engines.tensorflow.images import ImageAugmenter
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
 
@@ -67,7 +67,6 @@ class TensorFlowEngine:
         self._loss: Callable[[Any, Any], tf.Tensor] = parts.workload.loss_for("tensorflow") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = AugmentedViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Callable[[Any, Any], Mapping[str, tf.Tensor]] = (
             parts.workload.metrics_for("tensorflow") or accuracy
         )
@@ -77,8 +76,7 @@ class TensorFlowEngine:
         """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation or test-time augmentation of data that are not images, or a batch that is larger
-                than the training set.
+            ValueError: augmentation of data that are not images, or a batch that is larger than the training set.
         """
         recipe, workload = self._recipe, self._workload
         augmentation = Augmentation.from_settings(recipe.augmentation)
@@ -87,11 +85,11 @@ class TensorFlowEngine:
             size = (train.inputs.shape[1], train.inputs.shape[2])
             pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
-        elif augmentation or self._views:
+        elif augmentation:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
-        self._pictures, self._unchanged = pictures, data.train
+        self._pictures = pictures
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
         self._examples = len(val)
         if recipe.input == "device":
@@ -116,7 +114,6 @@ class TensorFlowEngine:
             if not isinstance(self.model, keras.layers.Layer):
                 kind = type(self.model).__name__
                 raise TypeError(f"the workload's model function returns a {kind}, not a keras.Model")
-            self._workload.initialize_model("tensorflow", self.model, partial(self._first_of, self._unchanged))
             self._names = list(self._forward(*self._sample, training=False)[1])
             if recipe.replication == GROUPED:
                 use_ghost_batch_norm(self.model, recipe.replicas)
@@ -179,13 +176,7 @@ class TensorFlowEngine:
         return {"weights": ", ".join(weights), "compute": ", ".join(compute)}
 
     def _forward(self, inputs: Any, targets: Any, training: bool) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        if training or not self._views:
-            outputs = self.model(inputs, training=training)
-        else:
-            weighted = [(weight, self.model(view, training=False)) for weight, view in views(inputs, self._views)]
-            if any(not isinstance(outputs, tf.Tensor) or len(outputs.shape) > 2 for _, outputs in weighted):
-                raise ValueError("test_time_augmentation is for models whose outputs are classes, [batch, classes]")
-            outputs = tf.add_n([weight * tf.cast(outputs, tf.float32) for weight, outputs in weighted])
+        outputs = self.model(inputs, training=training)
         outputs = tf.cast(outputs, tf.float32) if isinstance(outputs, tf.Tensor) else outputs
         losses = (self._trained_loss if training else self._loss)(outputs, targets)
         values = {"loss": losses, **self._metrics(outputs, targets)}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
 from raybench.datasets.splits import Array
 from raybench.engines.batch_order import Augmentation, EpochPlan
-from raybench.engines.images import AugmentedViews
 
 DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 
@@ -17,23 +16,6 @@ DRAWS = ("top", "left", "flip", "cut_top", "cut_left")
 def draws_of(order: EpochPlan) -> dict[str, Array]:
     """The active draws of an epoch, each [steps, batch]."""
     return {name: values for name in DRAWS if (values := getattr(order, name)) is not None}
-
-
-def views(pictures: tf.Tensor, settings: AugmentedViews) -> Iterator[tuple[float, tf.Tensor]]:
-    """Yield each view of images [batch, height, width, channels] with its weight.
-
-    The weights add up to 1.
-    """
-    _, height, width, _ = pictures.shape
-    border = [settings.shift, settings.shift]
-    padded = tf.pad(pictures, [[0, 0], border, border, [0, 0]], "REFLECT")
-    for weight, corner in settings.windows:
-        view = padded[:, corner : corner + height, corner : corner + width]
-        if settings.mirror:
-            yield weight / 2, view
-            yield weight / 2, tf.reverse(view, [2])
-        else:
-            yield weight, view
 
 
 class ImageAugmenter:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.user_loop import UserLoop
 
 _TYPES = {"cuda": "GPU", "tpu": "TPU"}
@@ -15,3 +18,7 @@ class TensorFlowLoop(UserLoop):
     def device_name(self) -> str:
         """The name for `tf.device`."""
         return f"{_TYPES.get(self._device.kind, 'CPU')}:0"
+
+    def strategy(self) -> Any:
+        """The `tf.distribute` strategy over the trial's devices."""
+        return cast(TensorFlowHost, self._device).strategy()

@@ -5,7 +5,7 @@ The state has the model, the optimiser, the gradient scaler and the random state
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -63,18 +63,15 @@ def read_state(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     random: RandomStates,
-    slow: Sequence[torch.Tensor] = (),
 ) -> dict[str, Array]:
     """Read the training state as arrays by name.
 
-    It has every parameter and buffer, the optimiser's state of each parameter by index, and the rest by name. `slow`
-    has the slow weights, if there are any (`raybench.engines.torch.lookahead`).
+    It has every parameter and buffer, the optimiser's state of each parameter by index, and the rest by name.
     """
     arrays = {f"model/{name}": as_array(tensor) for name, tensor in _of_model(model)}
     for index, parameter in enumerate(_trained(optimizer)):
         slots = optimizer.state.get(parameter, {})
         arrays |= {f"optimizer/{index}/{name}": as_array(value) for name, value in slots.items() if value is not None}
-    arrays |= {f"slow/{index}": as_array(tensor) for index, tensor in enumerate(slow)}
     arrays |= {f"scaler/{name}": np.array(value) for name, value in scaler.state_dict().items()}
     return arrays | {f"random/{name}": as_array(getter()) for name, (getter, _) in random.of.items()}
 
@@ -85,14 +82,13 @@ def write_state(
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     random: RandomStates,
-    slow: Sequence[torch.Tensor] = (),
 ) -> None:
     """Restore the result of `read_state` in a new model and optimiser, except `random`.
 
     Raises:
         ValueError: it is not the state of such a model; nothing was changed.
     """
-    parts: dict[str, dict[str, Array]] = {part: {} for part in ("model", "optimizer", "slow", "scaler", "random")}
+    parts: dict[str, dict[str, Array]] = {part: {} for part in ("model", "optimizer", "scaler", "random")}
     for path, array in state.items():
         part, _, name = path.partition("/")
         if part not in parts:
@@ -108,17 +104,11 @@ def write_state(
         if not number.isdecimal() or int(number) >= len(parameters):
             raise ValueError("it belongs to another optimizer")
         slots.setdefault(int(number), {})[name] = _kept(array, parameters[int(number)])
-    if {name: array.shape for name, array in parts["slow"].items()} != {
-        str(index): tuple(tensor.shape) for index, tensor in enumerate(slow)
-    }:
-        raise ValueError("it has other slow weights")
     if parts["scaler"].keys() != scaler.state_dict().keys() or parts["random"].keys() != random.of.keys():
         raise ValueError("it was made on another device, or in another precision")
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(as_tensor(parts["model"][name], tensor.dtype))
-        for index, tensor in enumerate(slow):
-            tensor.copy_(as_tensor(parts["slow"][str(index)], tensor.dtype))
     optimizer.load_state_dict({**optimizer.state_dict(), "state": slots})
     if parts["scaler"]:
         scaler.load_state_dict({name: array.item() for name, array in parts["scaler"].items()})

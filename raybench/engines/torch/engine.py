@@ -13,21 +13,19 @@ from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
 from raybench.engines.batch_order import Augmentation, BatchSampler
-from raybench.engines.images import AugmentedViews, is_pictures, reflect
+from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_profiler import StepSections, untimed
 from raybench.engines.step_timer import StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
 from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
-from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor, steps_of
+from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.inputs import DeviceInput, HostInput, Input
-from raybench.engines.torch.lookahead import Lookahead
 from raybench.engines.torch.losses import accuracy, cross_entropy
 from raybench.engines.torch.metric_sums import MetricSums
-from raybench.engines.torch.optimizers import build_optimizer, end_groups, groups_of, trained_to_the_end
+from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
-from raybench.engines.torch.test_time_augmentation import averaged
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
 
@@ -52,7 +50,6 @@ class TorchEngine:
         self._loss: Callable[[Any, Any], torch.Tensor] = parts.workload.loss_for("torch") or cross_entropy
         smoothing = parts.recipe.label_smoothing
         self._trained_loss = partial(cross_entropy, smoothing=smoothing) if smoothing else self._loss
-        self._views = AugmentedViews.from_settings(parts.recipe.test_time_augmentation)
         self._metrics: Metrics = parts.workload.metrics_for("torch") or accuracy
         self._shapes: set[tuple[str, int]] = set()
         self._step = 0
@@ -61,8 +58,8 @@ class TorchEngine:
         """Prepare both splits, on the device or on the host.
 
         Raises:
-            ValueError: augmentation or test-time augmentation of data that are not images, a batch that is larger than
-                the training set or not divisible by the replicas, or fewer validation examples than ranks.
+            ValueError: augmentation of data that are not images, a batch that is larger than the training set or not
+                divisible by the replicas, or fewer validation examples than ranks.
         """
         recipe, workload = self._recipe, self._workload
         if recipe.batch_size % recipe.replicas:
@@ -74,11 +71,10 @@ class TorchEngine:
             layout = recipe.channels_last
             pictures = ImageAugmenter(workload.mean, workload.std, size, augmentation, self._on, layout)
             train = Split(reflect(train.inputs, augmentation.crop), train.targets)
-        elif augmentation or self._views:
+        elif augmentation:
             raise ValueError("augmentation is for pictures: uint8 inputs of shape [N, height, width, channels]")
         steps, epochs = recipe.steps_per_epoch, recipe.epochs
         self._order = BatchSampler(len(train), recipe.batch_size, steps, size, augmentation, self._seed, epochs)
-        self._pictures, self._unchanged = pictures, data.train
         self._examples = len(data.val)
         val = self._part(data.val)
         self.evaluation_batch = min(recipe.evaluation_batch, len(val))
@@ -89,15 +85,10 @@ class TorchEngine:
         self._synchronize()
 
     def build(self) -> None:
-        """Build and initialise the model, and build its optimiser.
-
-        The model is initialised from its seed.
-
-        The model is in its memory format. The workload's function may initialise it from the first training examples.
+        """Build the model, initialised from its seed and in its memory format, and its optimiser.
 
         Raises:
             TypeError: the workload's function returns no module.
-            ValueError: a parameter group without parameters.
         """
         recipe = self._recipe
         torch.manual_seed(self._seed)
@@ -108,17 +99,13 @@ class TorchEngine:
             model = use_ghost_batch_norm(model, recipe.replicas)
         layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
         self._model: torch.nn.Module = model.to(device=self._on, memory_format=layout)
-        with torch.no_grad():
-            self._workload.initialize_model("torch", self._model, self._first_examples)
         lower_precision(self._model, self._stored_low)
-        self._groups = groups_of(self._model, recipe.parameter_groups)
-        self._dropped: list[torch.nn.Parameter] = []
-        self._smallest = min(trained_to_the_end(self._model, self._groups), key=torch.Tensor.numel)
+        trained = (parameter for parameter in self._model.parameters() if parameter.requires_grad)
+        self._smallest = min(trained, key=torch.Tensor.numel)
         self._optimizer = self._make_optimizer()
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
-        self._lookahead = Lookahead(self._model, recipe.lookahead, self._order.total) if recipe.lookahead else None
         call = self._together.model(self._model)
         self._call = torch.compile(call) if recipe.compile else call
         self._graphs = graphs if recipe.compile else None
@@ -131,8 +118,7 @@ class TorchEngine:
 
     def state(self) -> Mapping[str, Array]:
         """Parameters, buffers, the states of the optimiser and the scaler, and the random states."""
-        slow = self._lookahead.slow if self._lookahead else ()
-        return read_state(self._model, self._optimizer, self._scaler, self._random_states(), slow)
+        return read_state(self._model, self._optimizer, self._scaler, self._random_states())
 
     def restore(self, state: Mapping[str, Array], epochs: int) -> None:
         """Restore a state after a number of epochs.
@@ -141,8 +127,7 @@ class TorchEngine:
             ValueError: it is not the state of such a model; nothing was changed.
         """
         random = self._random_states()
-        slow = self._lookahead.slow if self._lookahead else ()
-        write_state(state, self._model, self._optimizer, self._scaler, random, slow)
+        write_state(state, self._model, self._optimizer, self._scaler, random)
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
         self._synchronize()
@@ -183,21 +168,13 @@ class TorchEngine:
     def _random_states(self) -> RandomStates:
         return RandomStates.on(self._on)
 
-    def _first_examples(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first training examples as model inputs, and their targets, on the device."""
-        split = self._unchanged
-        inputs, targets = (as_tensor(values[:count]).to(self._on) for values in (split.inputs, split.targets))
-        return self._pictures.finish(inputs) if self._pictures else inputs, targets
-
     def _make_optimizer(self) -> torch.optim.Optimizer:
         recipe = self._recipe
         # With a gradient scaler only the fused kernel skips a step without a synchronisation with the host.
         fused = True if recipe.precision == "fp16" and recipe.master_weights and self._on.type == "cuda" else None
         settings = {**recipe.optimizer_settings, "learning_rate": recipe.learning_rate / self._loss_scale}
         decay, parameters = self._loss_scale * recipe.acting_decay, self._model.parameters()
-        optimizer = build_optimizer(parameters, settings, decay, recipe.decay, fused, self._groups)
-        self._rates = [group["lr"] for group in optimizer.param_groups]
-        return optimizer
+        return build_optimizer(parameters, settings, decay, recipe.decay, fused)
 
     @property
     def _loss_scale(self) -> int:
@@ -226,8 +203,7 @@ class TorchEngine:
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         training = self._model.training
-        single_view = training or not self._views
-        outputs = self._outputs(inputs) if single_view else averaged(self._outputs, inputs, self._views)
+        outputs = self._outputs(inputs)
         losses = (self._trained_loss if training else self._loss)(outputs, targets)
         return losses, {"loss": losses, **self._metrics(outputs, targets)}
 
@@ -254,18 +230,15 @@ class TorchEngine:
 
     def _update(self) -> None:
         """Take the optimiser's step with the current gradients."""
-        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * self._factor(self._step)
-        for parameter in self._dropped:
-            parameter.grad = None
+        rate = self._recipe.learning_rate / self._loss_scale * self._factor(self._step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
         if self._recipe.gradient_clipping is not None:
             self._scaler.unscale_(self._optimizer)
             self._clip(self._recipe.gradient_clipping * self._loss_scale)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._step += 1
-        if self._lookahead:
-            self._lookahead.after(self._step)
 
     def _clip(self, max_norm: float) -> None:
         """Clip gradients to a norm, as `torch.nn.utils.clip_grad_norm_`, with a float32 norm.
@@ -291,9 +264,6 @@ class TorchEngine:
         sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
         steps = StepTimer(self._device, check, self._graphs)
         self._model.train()
-        ended = end_groups(self._groups, epoch, freeze=self._rank.count == 1)
-        # Each rank waits for the gradients of all parameters that it started with.
-        self._dropped = ended if self._rank.count > 1 else []
         self._synchronize()
         with self._ledger.section("train"):
             order = self._order.epoch()

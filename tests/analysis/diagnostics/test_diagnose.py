@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from raybench.analysis.diagnostics.diagnose import by_code, diagnose_all, findings
-from raybench.analysis.diagnostics.finding import CAUTION, CAVEAT, Context, kinds
+from raybench.analysis.diagnostics.finding import Context, kinds
 from raybench.checks.canary.judge import Drift
 from raybench.results.attempt import attempts
 
@@ -98,7 +98,7 @@ def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, to
     assert says in finding.says
     assert finding.remedy and finding.evidence
     assert finding.too_long == (too_long if too_long is None else pytest.approx(too_long))
-    assert finding.magnitude is None or kinds()[code].severity == CAVEAT
+    assert finding.magnitude is None or kinds()[code].distorts
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_drift_touches_the_attempts_it_names(tell):
     assert codes(attempt, Context(drifts=[Drift("torch on cpu", 1.4, 0.05, ())])) == []
 
 
-def test_caveats_come_before_notes_and_the_worst_first(tell):
+def test_possible_cautions_come_before_notes_and_the_worst_first(tell):
     noted = tell(runtime_conditions={"niceness": 3, "threads": 1})
     assert codes(noted) == ["few_threads", "niceness"]
     shares = [0.3, 0.9, 0.5]
@@ -270,11 +270,11 @@ def test_a_finding_is_plain_values(tell):
     assert finding.degree == 0.25 and finding.name == "busy host"
 
 
-def test_every_kind_says_what_to_do_and_every_caveat_what_was_measured():
+def test_every_kind_says_what_to_do_and_every_possible_caution_what_was_measured():
     for kind in kinds().values():
         assert kind.remedy and kind.condition
-        assert bool(kind.bias) == bool(kind.did) == bool(kind.measures) == (kind.severity == CAVEAT)
-    assert kinds()["made_apart"].severity == CAUTION, "nobody knows how much that changes"
+        assert bool(kind.bias) == bool(kind.did) == bool(kind.measures) == (kind.distorts)
+    assert not kinds()["made_apart"].distorts, "nobody knows how much that changes"
 
 
 def test_threads_that_a_grid_compares_are_no_finding(tell):

@@ -57,10 +57,10 @@ def journal(tmp_path):
     return path
 
 
-def test_it_is_a_caveat_of_the_report_and_of_the_ratio(moonlight, journal):
+def test_it_is_a_caution_of_the_report_and_of_the_ratio(moonlight, journal):
     report = build.from_source(str(journal), Path())
-    (caveat,) = report.caveats
-    assert caveat.kind == "finding"
+    (remark,) = report.remarks
+    assert remark.kind == "finding"
     page = re.sub(r"<[^>]*>", "", build.files(report)[build.HTML])
     assert "other ran under a full moon: this measures the tide." in page
     assert "the moon was full; the true time may be up to 3.00x as long. Wait for the new moon." in page
@@ -70,7 +70,7 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
     trials = load(journal).trials
     assert trials.groupby("device")["findings"].unique().map(list).to_dict()["other"] == ["moonlight"]
     assert trials[trials["device"] == "cpu"]["findings"].isna().all()
-    assert not finding.is_caution("moonlight") and not finding.is_of_hardware("moonlight")
+    assert not finding.only_a_note("moonlight") and not finding.is_of_hardware("moonlight")
     attempt = next(found for found in attempts(contract_events()).values() if found.profile == "other")
     assert mapping.tags(attempt, "made_up")[mapping.FINDINGS] == "moonlight"
 
@@ -78,6 +78,6 @@ def test_it_is_in_the_tables_and_on_the_run(moonlight, journal):
 def test_it_is_in_the_documentation(moonlight):
     tables = runpy.run_path(str(ROOT / "docs" / "generate.py"))
     assert "### `moonlight`\n\n- Reported if: the moon was full.\n- Its time may be too long by: the moon's share." in (
-        tables["caveats"]()
+        tables["possible_cautions"]()
     )
-    assert "moonlight" not in tables["cautions"]()
+    assert "moonlight" not in tables["only_notes"]()

@@ -140,7 +140,7 @@ def test_what_is_to_differ_does(how):
     assert found([ran("base", 0, 0, driver="535.1"), ran("other", 0, 10, **{"driver": "535.1", **how})]) == {}
 
 
-def test_what_changed_for_both_is_no_caveat():
+def test_what_changed_for_both_is_no_finding():
     """Two repeats before another start of the machine and one after it; then one run alone that was made again."""
     runs = [*grid(repeats=2), *(ran(name, 2, 30 + place, boot="two") for place, name in enumerate(CELLS))]
     assert found(runs) == {}
@@ -168,7 +168,7 @@ def test_runs_without_a_time_or_that_did_not_complete():
     assert found(grid(), [unsaid]) == {}
 
 
-def test_the_report_cautions_of_it():
+def test_the_report_notes_it():
     """The contract's grid as it was made in one go, and with one device after another start of the machine."""
     made = contract_events()
     for event in made:
@@ -182,10 +182,10 @@ def test_the_report_cautions_of_it():
     report = build.from_history("g", GridHistory(Path(JOURNAL), made), None)
     base, other = report.results.rows
     assert codes(base) == set() and codes(other) == {"made_apart"}
-    assert other.caveats == (), "nobody knows how much it changes: no letter"
-    (caveat,) = [caveat for caveat in report.caveats if caveat.says.startswith("made apart")]
-    assert (caveat.kind, caveat.runs) == ("note", 3) and caveat.says.startswith("made apart in 3 runs: it started ")
-    assert caveat.remedy == "Run both again in one session, with `--rerun`."
+    assert other.cautions == (), "nobody knows how much it changes: no letter"
+    (remark,) = [remark for remark in report.remarks if remark.says.startswith("made apart")]
+    assert (remark.kind, remark.runs) == ("note", 3) and remark.says.startswith("made apart in 3 runs: it started ")
+    assert remark.remedy == "Run both again in one session, with `--rerun`."
 
 
 def codes(row):

@@ -7,7 +7,6 @@ import torch
 from support.frameworks import call
 from support.sides import decay_side
 
-from raybench import workloads
 from raybench.checks.weight_decay.measure import key, subject
 from raybench.core.cell import Cell
 from raybench.core.job import Job
@@ -162,39 +161,10 @@ def test_decay_that_spares_the_biases_fails():
         assert (found["passed"], found["follows"]) == (False, None)
 
 
-FACTORS = [
-    {"match": "*.norm.bias", "rate_factor": 64.0, "decay_factor": 0.015625},
-    {"match": "first.*", "rate_factor": 1.0, "decay_factor": 2.0, "epochs": 3},
-]
-
-
-@pytest.mark.parametrize("decay", ["coupled", "decoupled"])
-def test_parameter_groups_act_with_their_factors_and_stop_in_time(decay):
-    for case, found in prove_all("torch", [{"optimizer": name, "decay": decay} for name in ("sgd", "adam")]):
-        assert found["passed"], case
-    cases = [{"optimizer": name, "decay": decay, "parameter_groups": FACTORS} for name in ("sgd", "adam")]
-    for case, found in prove_all("torch", cases):
-        assert found["passed"], (case, found)
-        assert found["factor"] == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("wrong", ["without factors", "never over"])
-def test_a_group_that_has_no_factors_or_does_not_stop_fails(wrong):
-    for _, found in prove_all("torch", [{"optimizer": "sgd", "parameter_groups": FACTORS}], wrong):
-        assert (found["passed"], found["follows"]) == (False, None)
-
-
 def test_a_summed_loss_decays_as_its_mean():
     cases = [{"optimizer": "sgd", "precision": low, "master_weights": False} for low in ("bf16", "fp16")]
     for case, found in prove_all("torch", cases):
         assert found["passed"], (case, found)
-
-
-def test_the_recipe_of_airbench94_is_proven():
-    recipe = dict(workloads.get("airbench94").defaults)
-    for case, found in prove_all("torch", [recipe, recipe | {"precision": "fp16", "master_weights": False}]):
-        assert found["passed"], (case, found)
-        assert (found["follows"], found["expected"]) == ("coupled", 1.0)
 
 
 CELL = {
@@ -243,7 +213,6 @@ DECISIVE = {
     "settings.decay_rule": "sum_over_replicas",
     "settings.precision": "fp16",
     "settings.master_weights": False,
-    "settings.parameter_groups": [{"match": "*.bias", "rate_factor": 2.0, "decay_factor": 1.0}],
 }
 
 

@@ -1,6 +1,5 @@
 """Proofs of weight decay in a process of a framework's own: by its real engine, or by one that is wrong on purpose."""
 
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
@@ -65,28 +64,7 @@ def _kernels_only(build, replicas, weights, settings, amount, rule, *more):
     return made
 
 
-def _without_factors(build, replicas, weights, settings, amount, rule, fused=None, groups=()):
-    return build(weights, settings, amount, rule, fused, [replace(group, rate=1.0, decay=1.0) for group in groups])
-
-
-def _never_over(build, replicas, weights, settings, amount, rule, fused=None, groups=()):
-    """Parameters that ended still decay: without a gradient torch would leave them alone."""
-    made = build(weights, settings, amount, rule, fused, groups)
-    ending = [parameter for group in groups if group.epochs for parameter in group.parameters]
-    step = made.step
-
-    def stepped():
-        for parameter in ending:
-            parameter.grad = parameter.new_zeros(parameter.shape) if parameter.grad is None else parameter.grad
-        step()
-
-    made.step = stepped
-    return made
-
-
 _WRONG = {
-    "without factors": _without_factors,
-    "never over": _never_over,
     "on each replica": _on_each_replica,
     "decoupled": _decoupled,
     "none": _none,

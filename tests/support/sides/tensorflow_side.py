@@ -15,10 +15,10 @@ from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
-from raybench.engines.images import AugmentedViews, reflect
+from raybench.engines.images import reflect
 from raybench.engines.tensorflow import ghost_batch_norm
 from raybench.engines.tensorflow.engine import cross_entropy
-from raybench.engines.tensorflow.images import ImageAugmenter, draws_of, views
+from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 from raybench.engines.tensorflow.inputs import HostInput
 from raybench.engines.tensorflow.optimizers import build_optimizer
 from raybench.workloads.base import Workload
@@ -54,13 +54,13 @@ MODELS = {
 DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
 
 
-def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, initialize=None, **changes):
+def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, **changes):
     recipe = Recipe(**(RECIPE | changes | {"augmentation": tuple(changes.get("augmentation", ())), "devices": devices}))
     device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
     device.hide_others()
     device.open(recipe.precision)
     build = MODELS[model] if isinstance(model, str) else model
-    how = {"loss": loss, "metrics": metrics, "initialize": initialize}
+    how = {"loss": loss, "metrics": metrics}
     workload = Workload({"tensorflow": build}, "digits", mean=MEAN, std=STD, name="test", **how)
     ledger = Ledger()
     engine = open_engine("tensorflow", EngineParts(recipe, workload, device, ledger, SEED))
@@ -367,21 +367,3 @@ def a_fraction(epochs, **changes):
     engine, _ = make_engine(epochs=epochs, **changes)
     found = [engine.train_epoch(epoch) for epoch in range(1, math.ceil(epochs) + 1)]
     return [[one.steps, one.examples, one.new_shapes] for one in found]
-
-
-def views_of(inputs, mirror, shift):
-    """Each view of pictures with its weight."""
-    seen = views(tf.constant(inputs, tf.float32), AugmentedViews(mirror, shift))
-    return [(weight, view.numpy().tolist()) for weight, view in seen]
-
-
-def initialized(count):
-    """What a workload is given to set weights from, and whether the model has what it set."""
-    given = []
-
-    def initialize(model, examples):
-        given.append(examples(count)[0].numpy())
-        model.layers[-1].bias.assign([3.0, 4.0])
-
-    engine, _ = make_engine(initialize=initialize, augmentation=("flip", {"crop": 2}))
-    return {"inputs": given[0].tolist(), "kept": engine.model.layers[-1].bias.numpy().tolist() == [3.0, 4.0]}

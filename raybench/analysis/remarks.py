@@ -1,4 +1,4 @@
-"""Caveats of a grid's results, as facts."""
+"""Remarks on a grid's results, as facts: cautions could change the answer, notes could not."""
 
 from __future__ import annotations
 
@@ -145,12 +145,12 @@ class PartOfGridFact(Fact):
 
 
 def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
-    """Return the findings of all rows by code, cautions last.
+    """Return the findings of all rows by code, those that can only be notes last.
 
     Findings that could change a verdict have a letter as their mark.
     """
     groups = by_code(finding for row in rows for findings in row.findings.values() for finding in findings)
-    turning_codes = {code for row in rows for code in row.caveats}
+    turning_codes = {code for row in rows for code in row.cautions}
     marks = dict(zip((code for code in groups if code in turning_codes), ascii_lowercase, strict=False))
     return [
         FindingFact(
@@ -167,8 +167,8 @@ def finding_facts(rows: Sequence[Row]) -> list[FindingFact]:
     ]
 
 
-def caveats(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
-    """Yield caveats other than findings, in the order of a report."""
+def remarks(results: GridResults, pairs: Sequence[Comparison]) -> Iterator[Fact]:
+    """Yield Remarks other than findings, in the order of a report."""
     rows = results.rows
     if results.synthetic_data:
         yield SyntheticDataFact(results.synthetic_data)
@@ -210,7 +210,7 @@ def _not_comparable(pairs: Sequence[Comparison]) -> Iterator[Fact]:
     compared = [(pair, pair.baseline) for pair in pairs if pair.baseline and pair.speedup and not pair.is_aa_test]
     sides: dict[ConfounderFact, dict[str, None]] = {}
     for pair, baseline in compared if any(pair.hardware for pair, _ in compared) else ():
-        codes = baseline.caveats | pair.other.caveats
+        codes = baseline.cautions | pair.other.cautions
         for fact in confounders(baseline, pair.other):
             if isinstance(fact, ConfounderFact) and fact.code not in codes:
                 sides.setdefault(replace(fact, sides=()), {}).update(dict.fromkeys(fact.sides))

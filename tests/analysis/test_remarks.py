@@ -4,7 +4,9 @@ import pytest
 from support.made_up_grids import cell_of, made_up, told
 from support.report_grids import CPU, GPU, REPORTS, Grid
 
-from raybench.analysis.caveats import (
+from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.pairs import pairs
+from raybench.analysis.remarks import (
     BaselineStandInFact,
     FurtherRepeatsFact,
     IdenticalTimesFact,
@@ -13,17 +15,15 @@ from raybench.analysis.caveats import (
     PerExampleCellsFact,
     SingleRunCellsFact,
     WarmupTimesFact,
-    caveats,
     finding_facts,
+    remarks,
 )
-from raybench.analysis.diagnostics.finding import Finding
-from raybench.analysis.pairs import pairs
 from raybench.results.attempt import attempts, latest
 
 
 def of(results):
     compared = pairs(results.cells, results.latest, results.compared_with)
-    return list(caveats(results, compared))
+    return list(remarks(results, compared))
 
 
 def with_findings(*found):
@@ -82,6 +82,6 @@ def test_the_worst_of_a_finding_stands_for_all_and_has_a_letter_if_it_could_chan
 
 
 def test_of_a_report_notes_change_no_verdict():
-    caveats = REPORTS["stand_in_baseline"]().caveats
-    assert [caveat.kind for caveat in caveats] == ["caveat", "caveat", "note", "note"]
-    assert [bool(caveat.remedy) for caveat in caveats] == [False, False, True, False]
+    remarks = REPORTS["stand_in_baseline"]().remarks
+    assert [remark.kind for remark in remarks] == ["other", "other", "note", "note"]
+    assert [bool(remark.remedy) for remark in remarks] == [False, False, True, False]

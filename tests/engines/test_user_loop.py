@@ -1,0 +1,31 @@
+"""The framework of a training function, by what its files import."""
+
+import sys
+
+import pytest
+
+from raybench.engines.user_loop import loaded_framework, recognise
+
+
+@pytest.mark.parametrize(
+    ("imported", "framework"),
+    [
+        ({"numpy", "sklearn"}, "none"),
+        ({"transformers", "numpy"}, "torch"),
+        ({"lightning"}, "torch"),
+        ({"keras"}, "tensorflow"),
+        ({"keras", "torch"}, "torch"),
+        ({"keras", "jax"}, "jax"),
+        ({"torch", "torch_xla"}, "torch_xla"),
+        ({"jax", "tensorflow"}, "jax"),
+    ],
+)
+def test_by_imports(imported, framework):
+    assert recognise(imported) == framework
+
+
+def test_a_process_with_tensorflow_computes_with_it_though_it_has_loaded_jax(monkeypatch):
+    monkeypatch.setattr(sys, "modules", {"tensorflow": None, "keras": None, "jax": None})
+    assert loaded_framework() == "tensorflow"
+    monkeypatch.setattr(sys, "modules", {"jax": None})
+    assert loaded_framework() == "jax"

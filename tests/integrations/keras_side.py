@@ -1,0 +1,86 @@
+"""`model.fit` of Keras, in a process that has TensorFlow."""
+
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+from support.recorded_trial import make_trial
+
+from raybench.core.job import Target
+from raybench.integrations.keras import TrialCallback
+from raybench.training.epoch_record import Diverged
+
+
+class _SlowTest(keras.callbacks.Callback):
+    def on_test_batch_end(self, batch, logs=None):
+        time.sleep(0.01)
+
+
+def train(
+    folder, epochs=2, fit_epochs=None, options=None, target=None, done=0, saves=False, steps=None, nan=False, seed=3,
+    test=False, local=False,
+):  # fmt: skip
+    """Train a small model; return what its trial reported."""
+    options = {**(options or {}), **({"target": Target(*target), "stop_at_target": True} if target else {})}
+    states = Path(folder) / "states" if saves else None
+    output = Path(folder) / f"output{done}"
+    given = {"output_dir": output, "seed": seed, "replaces_count": local, **options}
+    trial, kept, ledger = make_trial(epochs, "tensorflow", done, states, **given)
+    keras.utils.set_random_seed(trial.seed)
+    inputs = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
+    targets = inputs.sum(1, keepdims=True) * (float("nan") if nan else 1)
+    with trial.strategy().scope():
+        model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(0.05), "mse", metrics=["mae"])
+    callback = TrialCallback(trial, examples_per_epoch=40)
+    callbacks = [callback, _SlowTest()]
+    problem = None
+    try:
+        model.fit(
+            inputs, targets, batch_size=8, epochs=fit_epochs or epochs, steps_per_epoch=steps, shuffle=False,
+            validation_data=(inputs, targets), verbose=0, callbacks=callbacks,
+        )  # fmt: skip
+    except (Diverged, ValueError) as error:
+        problem = str(error)
+    if test:
+        model.evaluate(inputs, targets, verbose=0, callbacks=callbacks)
+    return {
+        "epochs": kept.epochs,
+        "more": kept.more,
+        "warnings": kept.warnings,
+        "later": kept.later,
+        "problem": problem,
+        "weights": model.get_weights()[0].flatten().tolist(),
+        "ledger": ledger.close()[0],
+    }
+
+
+def hooks():
+    """The callbacks that Keras calls."""
+    base = keras.callbacks.Callback
+    return [
+        name for name in vars(base) if name.startswith("on_") and getattr(TrialCallback, name) != getattr(base, name)
+    ]
+
+
+def strategies():
+    """The classes of the strategy on one device and on two."""
+    import tensorflow as tf
+
+    from raybench.core.ledger import Ledger
+    from raybench.devices import Assignment, open_device
+    from raybench.engines.user_loop import open_loop
+    from raybench.training.clock import TrainingClock
+    from raybench.training.trial import Trial, TrialOptions
+
+    host = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
+    names = []
+    for count in (1, 2):
+        device = open_device("cpu", "tensorflow", Assignment([0], (), 1, devices=count))
+        clock = TrainingClock(Ledger(), device, open_loop("tensorflow", device), lambda phase: None)
+        trial = Trial(TrialOptions(1, Path(), Path()), None, lambda clock=clock: clock)
+        strategy = trial.strategy()
+        names.append([type(strategy).__name__, strategy.num_replicas_in_sync])
+    return names

@@ -1,0 +1,89 @@
+"""`model.fit` of Keras that reports to a trial."""
+
+import pytest
+from support.frameworks import call, remember
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+
+def train(folder, **arguments):
+    return call("tensorflow", "keras_side:train", folder=str(folder), **arguments)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return remember("tensorflow", "keras_side:train", folder=str(tmp_path_factory.mktemp("trained")), test=True)
+
+
+def test_epochs_steps_and_examples(trained):
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1, 2]
+    assert [(epoch["steps"], epoch["examples"]) for epoch in trained["epochs"]] == [(5, 40)] * 2
+    assert (trained["more"], trained["warnings"], trained["problem"]) == ([True, False], [], None)
+
+
+def test_metrics_have_the_name_of_their_data(trained):
+    for epoch in trained["epochs"]:
+        assert set(epoch["metrics"]) == {"train/loss", "train/mae", "val/loss", "val/mae"}
+        assert set(epoch["evaluations"][0]["metrics"]) == {"val/loss", "val/mae"}
+    assert set(trained["later"]) == {"test/loss", "test/mae"}
+
+
+def test_time_is_that_of_training_and_evaluation(trained):
+    for epoch in trained["epochs"]:
+        ledger, (evaluation,) = epoch["ledger"], epoch["evaluations"]
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert ledger["evaluate"] >= 0.02
+        assert ledger["train"] > 0
+        assert "input_wait" not in ledger and "step_s" not in epoch, "not measured"
+    assert trained["ledger"]["evaluate"] > sum(epoch["ledger"]["evaluate"] for epoch in trained["epochs"])
+
+
+def test_keras_does_not_fetch_metrics_at_each_step():
+    assert sorted(call("tensorflow", "keras_side:hooks")) == [
+        "on_epoch_begin", "on_epoch_end", "on_test_begin", "on_test_end", "on_train_begin", "on_train_end",
+    ]  # fmt: skip
+
+
+def test_numbers_of_epochs_and_steps_have_to_agree_with_the_grid(tmp_path):
+    assert train(tmp_path, epochs=3, fit_epochs=5)["problem"] == (
+        "model.fit has epochs=5, and the grid epochs=3: give the function a parameter `epochs`, "
+        "and write model.fit(…, epochs=epochs)"
+    )
+    assert train(tmp_path, options={"steps_per_epoch": 2})["problem"].startswith(
+        "model.fit has steps_per_epoch=5, and the grid steps_per_epoch=2"
+    )
+    limited = train(tmp_path, options={"steps_per_epoch": 2}, steps=2)
+    assert (limited["problem"], [epoch["steps"] for epoch in limited["epochs"]]) == (None, [2, 2])
+
+
+def test_outside_of_a_grid_the_trial_says_how_many_epochs(tmp_path):
+    trained = train(tmp_path, epochs=1, fit_epochs=5, local=True)
+    assert (len(trained["epochs"]), trained["more"]) == (1, [False])
+
+
+def test_training_stops_at_the_target(tmp_path):
+    trained = train(tmp_path, epochs=5, target=["val/loss", None, 1000.0])
+    assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
+
+
+def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
+    trained = train(tmp_path, epochs=3, nan=True)
+    assert trained["problem"].endswith("loss is nan in epoch 1")
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
+
+
+def test_a_lost_training_goes_on_as_if_it_had_not_been_lost(tmp_path):
+    whole = train(tmp_path, epochs=4, saves=True)
+    rest = train(tmp_path, epochs=4, saves=True, done=2)
+    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
+    assert rest["weights"] == pytest.approx(whole["weights"], rel=1e-6)
+    assert rest["epochs"][-1]["metrics"] == pytest.approx(whole["epochs"][-1]["metrics"], rel=1e-5)
+
+
+def test_seeds_are_used(tmp_path):
+    first, second, again = (train(tmp_path, epochs=1, seed=seed)["weights"] for seed in (1, 2, 1))
+    assert first == again != second
+
+
+def test_the_strategy_is_that_of_the_trial_s_devices():
+    assert call("tensorflow", "keras_side:strategies") == [["_DefaultDistributionStrategy", 1], ["MirroredStrategy", 2]]

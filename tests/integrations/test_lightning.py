@@ -1,0 +1,115 @@
+"""A Trainer of Lightning that reports to a trial."""
+
+import pytest
+from support.frameworks import call, remember
+
+pytestmark = pytest.mark.slow
+
+
+def train(folder, **arguments):
+    return call("lightning", "lightning_side:train", folder=str(folder), **arguments)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("trained"))
+    return remember("lightning", "lightning_side:train", folder=folder, test=True)
+
+
+def test_epochs_steps_and_examples(trained):
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1, 2]
+    assert [(epoch["steps"], epoch["optimizer_steps"]) for epoch in trained["epochs"]] == [(13, 13)] * 2
+    assert [epoch["examples"] for epoch in trained["epochs"]] == [50, 50]
+    assert [len(epoch["step_s"]) for epoch in trained["epochs"]] == [12, 13], "the first is partly compilation"
+    assert (trained["more"], trained["warnings"]) == ([True, False], [])
+    assert trained["epochs"][0]["optimizers"] == [{"class": "Adam", "lr": 0.05, "weight_decay": 0.0}]
+
+
+def test_metrics_have_the_name_of_their_data(trained):
+    for number, epoch in enumerate(trained["epochs"]):
+        names = {"train/loss", "train/size", "train/late", "val/loss", "val/seen", "hard/loss"}
+        assert set(epoch["metrics"]) == names
+        assert epoch["metrics"]["train/late"] == number, "those of this epoch"
+        assert set(epoch["evaluations"][0]["metrics"]) == {"val/loss", "val/seen"}
+    assert trained["epochs"][1]["metrics"]["train/loss"] < trained["epochs"][0]["metrics"]["train/loss"]
+    assert set(trained["later"]) == {"test/loss"}
+
+
+def test_time_is_that_of_waits_evaluation_and_checkpoints_and_the_sanity_check_is_build(trained):
+    for epoch in trained["epochs"]:
+        (evaluation,) = epoch["evaluations"]
+        assert (evaluation["name"], evaluation["step"]) == ("val", 13)
+        ledger = epoch["ledger"]
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert ledger["evaluate"] >= 0.07, "the reading of 50 examples and two batches"
+        assert ledger["input_wait"] >= 0.05
+        assert min(ledger["train"], ledger["checkpoint"]) > 0
+    assert trained["ledger"]["build"] >= 0.07, "the sanity check"
+
+
+def test_the_grid_s_epochs_and_steps_replace_the_trainer_s(tmp_path):
+    trained = train(tmp_path, epochs=3, options={"steps_per_epoch": 4}, max_epochs=9)
+    assert [(epoch["steps"], epoch["examples"]) for epoch in trained["epochs"]] == [(4, 16)] * 3
+    assert trained["warnings"] == []
+
+
+def test_without_epochs_in_the_grid_the_trainer_s_count(tmp_path):
+    assert len(train(tmp_path, epochs=None, max_epochs=2)["epochs"]) == 2
+
+
+def test_a_part_of_an_epoch(tmp_path):
+    trained = train(tmp_path, epochs=1.5)
+    assert [epoch["steps"] for epoch in trained["epochs"]] == [13, 7]
+    assert trained["warnings"] == []
+
+
+@pytest.mark.parametrize("metric", ["val/loss", "train/loss"])
+def test_training_stops_at_the_target(tmp_path, metric):
+    trained = train(tmp_path, epochs=5, target=[metric, None, 1000.0])
+    assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
+    assert trained["warnings"] == []
+
+
+def test_evaluations_between_steps(tmp_path):
+    (epoch,) = train(tmp_path, epochs=1, val_check_interval=6)["epochs"]
+    assert [(each["name"], each["step"]) for each in epoch["evaluations"]] == [("val", 6), ("val", 12)]
+    assert max(epoch["step_s"]) < 0.05
+
+
+def test_metrics_of_an_earlier_epoch_are_not_logged_again(tmp_path):
+    first, second = train(tmp_path, epochs=2, check_val_every_n_epoch=2)["epochs"]
+    assert ("val/loss" in first["metrics"], "val/loss" in second["metrics"]) == (False, True)
+
+
+def test_leaving_early_is_a_warning(tmp_path):
+    trained = train(tmp_path, epochs=3, max_steps=13)
+    assert [epoch["steps"] for epoch in trained["epochs"]] == [13]
+    assert trained["warnings"] == ["the loop was left after epoch 1, of 3 epochs"]
+
+
+def test_a_loss_that_is_not_finite_ends_the_training(tmp_path):
+    trained = train(tmp_path, epochs=3, diverges=True)
+    assert trained["diverged"] in ("train/loss is nan in epoch 1", "val/loss is nan in epoch 1")
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
+
+
+def test_a_lost_training_goes_on_after_its_last_epoch(tmp_path):
+    whole = train(tmp_path, epochs=4, saves=True)
+    rest = train(tmp_path, epochs=4, saves=True, done=2)
+    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
+    assert [epoch["steps"] for epoch in rest["epochs"]] == [13, 13]
+    # Lightning does not save the state of the random generators, so the order of examples is another one.
+    last, resumed = (trained["epochs"][0]["metrics"]["train/loss"] for trained in (whole, rest))
+    assert resumed < last / 2
+    assert rest["epochs"][-1]["metrics"]["train/late"] == 3
+
+
+def test_seeds_are_used(tmp_path):
+    first, second, again = (train(tmp_path, epochs=1, seed=seed)["weights"] for seed in (1, 2, 1))
+    assert first == again != second
+
+
+def test_several_devices_without_torchrun_are_refused(tmp_path):
+    message = call("lightning", "lightning_side:several_devices", folder=str(tmp_path))
+    assert message.startswith("Lightning starts this program again for each of 2 devices")
+    assert "torchrun" in message

@@ -1,0 +1,108 @@
+"""A trial whose process is killed goes on after its last epoch, in a grid."""
+
+from importlib.util import find_spec
+
+import pytest
+from support.executors import ForkingExecutor
+
+from raybench.config import load_grid
+from raybench.run import Options, run_grid
+
+KILL = """
+import os
+import signal
+from pathlib import Path
+
+def lose(epoch):
+    if epoch == 2 and not Path("marks/lost").exists():
+        Path("marks/lost").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+TRANSFORMERS = """
+import torch
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+from raybench.integrations.transformers import attach
+
+class Lose(TrainerCallback):
+    def on_step_begin(self, args, state, control, **kwargs):
+        lose(int(state.epoch))
+
+def train(trial, *, batch_size: int):
+    torch.manual_seed(0)
+    data = [{"input_ids": torch.tensor([i % 50, 1]), "labels": i % 2} for i in range(16)]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    sizes |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes))
+    arguments = TrainingArguments(
+        "own", per_device_train_batch_size=batch_size, seed=trial.seed, use_cpu=True, save_strategy="no",
+        logging_strategy="epoch", report_to="none", learning_rate=0.01,
+    )
+    trainer = Trainer(model, arguments, train_dataset=data, callbacks=[Lose()])
+    attach(trial, trainer)
+    trainer.train()
+"""
+LIGHTNING = """
+import lightning as L
+import torch
+from raybench.integrations.lightning import TrialCallback
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 1)
+
+    def training_step(self, batch, number):
+        lose(self.current_epoch)
+        loss = self.layer(batch).square().mean()
+        self.log("train_loss", loss)
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.001)
+
+def train(trial, *, batch_size: int):
+    callback = TrialCallback(trial)
+    trainer = L.Trainer(callbacks=[callback], accelerator="cpu", logger=False, enable_progress_bar=False)
+    loader = torch.utils.data.DataLoader(torch.ones(16, 3), batch_size)
+    trainer.fit(Model(), loader, ckpt_path=callback.ckpt_path)
+"""
+KERAS = """
+import keras
+import numpy as np
+from raybench.integrations.keras import TrialCallback
+
+class Lose(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        lose(epoch)
+
+def train(trial, *, batch_size: int, epochs: int):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    callbacks = [TrialCallback(trial, examples_per_epoch=16), Lose()]
+    inputs = np.ones((16, 3), np.float32)
+    model.fit(inputs, inputs[:, :1], batch_size=batch_size, epochs=epochs, verbose=0, callbacks=callbacks)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("library", "script"), [("transformers", TRANSFORMERS), ("lightning", LIGHTNING), ("keras", KERAS)]
+)
+def test_a_lost_trial_goes_on_from_its_checkpoint(library, script, tmp_path, fork_server):
+    if find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    (tmp_path / "marks").mkdir()
+    (tmp_path / "my.py").write_text(KILL + script)
+    (tmp_path / "grid.yaml").write_text(
+        "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\nlinks: [marks]\n"
+    )
+    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), ForkingExecutor(fork_server), options=options)
+    (attempt,) = outcome.latest.values()
+    assert attempt.status == "completed", attempt.error
+    assert (attempt.attempt, attempt.gaps) == (2, (2,))
+    assert [epoch.epoch for epoch in attempt.epochs] == [1, 2, 3, 4]
+    assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(4, 16)] * 4
+    losses = [epoch.metrics["train/loss"] for epoch in attempt.epochs]
+    assert losses[3] < losses[1], "it goes on with the weights of the second epoch"

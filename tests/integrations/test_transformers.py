@@ -1,0 +1,103 @@
+"""A Trainer of Transformers that reports to a trial."""
+
+import pytest
+from support.frameworks import call, remember
+
+pytestmark = pytest.mark.slow
+
+
+def train(folder, **arguments):
+    return call("transformers", "transformers_side:train", folder=str(folder), **arguments)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    arguments = {"save_strategy": "epoch", "gradient_accumulation_steps": 2}
+    return remember("transformers", "transformers_side:train", folder=str(folder), test=True, arguments=arguments)
+
+
+def test_epochs_steps_and_examples(trained):
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1, 2]
+    assert [(epoch["steps"], epoch["optimizer_steps"]) for epoch in trained["epochs"]] == [(11, 6)] * 2
+    assert [epoch["examples"] for epoch in trained["epochs"]] == [44, 44]
+    assert [len(epoch["step_s"]) for epoch in trained["epochs"]] == [5, 6], "the first is partly compilation"
+    assert (trained["more"], trained["warnings"]) == ([True, False], [])
+    assert trained["epochs"][0]["optimizers"][0]["class"] == "AdamW"
+
+
+def test_metrics_have_the_name_of_their_data(trained):
+    for epoch in trained["epochs"]:
+        assert set(epoch["metrics"]) == {"train/loss", "val/loss", "val/accuracy"}
+    assert set(trained["later"]) == {"test/loss", "test/accuracy"}
+
+
+def test_time_is_that_of_training_evaluation_and_checkpoints(trained):
+    for epoch in trained["epochs"]:
+        (evaluation,) = epoch["evaluations"]
+        assert (evaluation["name"], evaluation["step"]) == ("val", 11)
+        ledger = epoch["ledger"]
+        assert ledger["evaluate"] == pytest.approx(evaluation["seconds"], rel=0.1, abs=0.01)
+        assert all(ledger[name] > 0 for name in ("train", "input_wait", "evaluate", "checkpoint"))
+    assert trained["ledger"]["evaluate"] > sum(epoch["ledger"]["evaluate"] for epoch in trained["epochs"])
+    assert trained["saved"] == ["checkpoint-12", "checkpoint-6"]
+
+
+def test_the_grid_s_epochs_and_steps_replace_the_trainer_s_also_in_its_schedule(tmp_path):
+    trained = train(tmp_path, epochs=3, options={"steps_per_epoch": 4}, arguments={"num_train_epochs": 1})
+    assert [(epoch["steps"], epoch["examples"]) for epoch in trained["epochs"]] == [(4, 16)] * 3
+    assert trained["rates"][-1] < 0.001 < trained["rates"][8]
+    assert len(trained["rates"]) == 12
+
+
+def test_a_part_of_an_epoch(tmp_path):
+    trained = train(tmp_path, epochs=1.5)
+    assert [epoch["steps"] for epoch in trained["epochs"]] == [11, 6]
+    assert trained["warnings"] == []
+
+
+def test_without_epochs_in_the_grid_the_trainer_s_count(tmp_path):
+    assert len(train(tmp_path, epochs=None, arguments={"num_train_epochs": 2})["epochs"]) == 2
+
+
+def test_training_stops_at_the_target(tmp_path):
+    trained = train(tmp_path, epochs=5, target=["val/accuracy", 0.1])
+    assert ([epoch["epoch"] for epoch in trained["epochs"]], trained["more"]) == ([1], [False])
+    assert trained["warnings"] == []
+
+
+def test_evaluations_between_steps_and_of_several_data_sets(tmp_path):
+    arguments = {"eval_strategy": "steps", "eval_steps": 4}
+    trained = train(tmp_path, epochs=1, evaluated=["easy", "hard"], arguments=arguments)
+    (epoch,) = trained["epochs"]
+    assert [(each["name"], each["step"]) for each in epoch["evaluations"][:4]] == [
+        ("easy", 4), ("hard", 4), ("easy", 8), ("hard", 8),
+    ]  # fmt: skip
+    assert {"easy/loss", "easy/accuracy", "hard/loss"} <= set(epoch["metrics"])
+
+
+def test_a_loss_that_the_trainer_hides_ends_the_training(tmp_path):
+    trained = train(tmp_path, epochs=3, nan=True, arguments={"eval_strategy": "no"})
+    assert trained["diverged"] == "grad_norm is nan in epoch 1"
+    assert [epoch["epoch"] for epoch in trained["epochs"]] == [1]
+
+
+def test_a_lost_training_goes_on_as_if_it_had_not_been_lost(tmp_path):
+    arguments = {"save_strategy": "epoch"}
+    whole = train(tmp_path, epochs=4, saves=True, arguments=arguments)
+    rest = train(tmp_path, epochs=4, saves=True, done=2, arguments=arguments)
+    assert [epoch["epoch"] for epoch in rest["epochs"]] == [3, 4]
+    assert rest["epochs"][-1]["metrics"] == whole["epochs"][-1]["metrics"]
+    assert rest["weights"] == whole["weights"]
+
+
+def test_seeds_are_used(tmp_path):
+    first, second = (train(tmp_path / str(seed), epochs=1, arguments={"seed": seed}) for seed in (1, 2))
+    assert first["epochs"][0]["metrics"] != second["epochs"][0]["metrics"]
+
+
+def test_a_number_of_steps_instead_of_epochs_is_refused(tmp_path):
+    message = call("transformers", "transformers_side:steps_instead_of_epochs", folder=str(tmp_path))
+    assert message == (
+        "TrainingArguments(max_steps=7): set num_train_epochs instead, and `steps_per_epoch` in the grid file"
+    )

@@ -1,0 +1,51 @@
+"""A `Trial` whose epochs are kept in a list, outside of any grid."""
+
+from pathlib import Path
+
+from raybench.core.ledger import Ledger
+from raybench.devices import Assignment, open_device
+from raybench.engines.user_loop import open_loop
+from raybench.training.clock import TrainingClock
+from raybench.training.trial import Trial, TrialOptions
+
+
+class Kept:
+    """Keeps what a trial reports.
+
+    Args:
+        done: epochs of an earlier attempt.
+        states: a folder with the state after each epoch; None: nothing is saved.
+    """
+
+    def __init__(self, done=0, states=None):
+        self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
+        self._states, self._functions = states, None
+
+    def begin(self, state):
+        self._functions = state
+        if self.done and self._states:
+            state.load(self._states / str(self.done))
+        return self.done
+
+    def epoch_ended(self, fields, more):
+        self.epochs.append(fields)
+        self.more.append(more)
+        if more and self._states:
+            self._functions.save(self._states / str(fields["epoch"]))
+
+    def left(self, fields):
+        pass
+
+    def logged_later(self, metrics):
+        self.later |= metrics
+
+    def warn(self, message):
+        self.warnings.append(message)
+
+
+def make_trial(epochs=3, framework="none", done=0, states=None, **options):
+    kept, ledger = Kept(done, states), Ledger()
+    device = open_device("cpu", framework, Assignment([0], (), 1))
+    clock = TrainingClock(ledger, device, open_loop(framework, device), lambda phase: None)
+    given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}
+    return Trial(TrialOptions(epochs, **given), kept, lambda: clock), kept, ledger
