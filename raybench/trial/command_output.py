@@ -136,7 +136,7 @@ class Metrics:
         return None
 
     def warnings(self) -> Iterator[str]:
-        """Yield caveats about the output."""
+        """Yield warnings about the output."""
         for name in sorted(self._unnamed):
             yield f"{name} was left out: name its data, such as `json_lines: {{epoch: epoch, train/{name}: {name}}}`"
 

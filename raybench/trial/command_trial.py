@@ -53,7 +53,7 @@ class _Process:
 
     Attributes:
         writer: the file in which it reports.
-        warnings: caveats.
+        warnings: for the end of the trial.
     """
 
     def __init__(self, channel: Path) -> None:
@@ -62,7 +62,7 @@ class _Process:
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self.writer = Writer(channel, number)
+        self.writer = Writer(channel, number, count)
         self.warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self.warnings)
         self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
@@ -166,6 +166,6 @@ class _Recorder:
         self._of.journal.logged_later(metrics)
 
     def warn(self, message: str) -> None:
-        """Record a caveat."""
+        """Record a warning."""
         if message not in self._of.warnings:
             self._of.warnings.append(message)
