@@ -30,8 +30,8 @@ class RankConflict(RuntimeError):
 class Writer:
     """The file of one rank, created with its first message."""
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self._folder, self._rank = folder, rank
+    def __init__(self, folder: Path, rank: int, world_size: int) -> None:
+        self._folder, self._rank, self._world_size = folder, rank, world_size
         self._file = -1
 
     @property
@@ -57,7 +57,7 @@ class Writer:
             )
             (self._folder / CONFLICT).write_text(message)
             raise RankConflict(message) from None
-        self.send(pid=os.getpid())
+        self.send(pid=os.getpid(), world_size=self._world_size)
 
     def send(self, **message: Any) -> None:
         """Append a message."""
@@ -86,12 +86,14 @@ class Reader:
 
     Attributes:
         processes: the process id of each rank that has reported.
+        world_size: how many ranks there are according to them.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._offsets: dict[int, int] = {}
         self.processes: dict[int, int] = {}
+        self.world_size = 1
 
     def read(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Yield new messages with the rank of their process."""
@@ -106,7 +108,7 @@ class Reader:
             self._offsets[rank] = offset + sum(len(line) + 1 for line in lines)
             for message in map(json.loads, lines):
                 if "pid" in message:
-                    self.processes[rank] = message["pid"]
+                    self.processes[rank], self.world_size = message["pid"], message["world_size"]
                 else:
                     yield rank, message
 

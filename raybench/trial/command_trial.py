@@ -53,7 +53,7 @@ class _Process:
 
     Attributes:
         writer: the file in which it reports.
-        warnings: of this process, for the report.
+        warnings: for the end of the trial.
     """
 
     def __init__(self, channel: Path) -> None:
@@ -62,13 +62,13 @@ class _Process:
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self.writer = Writer(channel, number)
+        self.writer = Writer(channel, number, count)
         self.warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self.warnings)
         self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
         self._journal: _Journal | None = None
-        options = options_of(self._job)
-        self.trial = Trial(options, _Recorder(self), self._open_clock)
+        self._info = WorkloadInfo.from_json(self._job.workload)
+        self.trial = Trial(options_of(self._job, self._info), _Recorder(self), self._open_clock)
 
     def _open_clock(self) -> TrainingClock:
         """Open the clock of the framework that the script has imported by now."""
@@ -106,7 +106,7 @@ class _Process:
                 raise exception
             self.trial.finish()
             if self.writer.is_open:
-                error = misuse(self.trial, WorkloadInfo.from_json(self._job.workload), self._job)
+                error = misuse(self.trial, self._info, self._job)
                 error = None if current_rank().number and self.trial.ended_epochs else error
                 status = TrialStatus.FAILED if error else status
         except Diverged as exc:

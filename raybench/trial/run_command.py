@@ -53,8 +53,10 @@ LAST = 20
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
 
-RANK_TIMEOUT = 2.0
-"""Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it."""
+RANK_TIMEOUT = 30.0
+"""Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it.
+
+Ranks that have reported nothing by then are not waited for again."""
 
 
 def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_import: float = 0.0) -> None:
@@ -262,16 +264,24 @@ class _Run:
         assert program
         program.signal(signal.SIGTERM)
         deadline, streams = time.monotonic() + TERMINATION_TIMEOUT, (Lines(), Lines())
-        while program.code is None and time.monotonic() < deadline:
-            for _, chunk, _ in program.read(PERIOD):
+
+        def keep_output(seconds: float) -> bool:
+            chunks = list(program.read(seconds))
+            for stream, chunk, _ in chunks:
                 _write_through(chunk)
-                self._last_lines.extend(streams[0].feed(chunk))
+                self._last_lines.extend(streams[stream].feed(chunk, last=not chunk))
+            return any(chunk for _, chunk, _ in chunks)
+
+        while program.code is None and time.monotonic() < deadline:
+            keep_output(PERIOD)
             with suppress(_End):
                 self._look()
         program.signal(signal.SIGKILL)
         while program.code is None:
             time.sleep(0.01)
         program.end_left()
+        while keep_output(0):
+            pass
         return status, self._described(kind, message)
 
     def _failed(self, code: int) -> tuple[TrialStatus, dict[str, Any]]:
@@ -421,6 +431,7 @@ class _Reported(_Run):
         self._reader = Reader(self._channel)
         self._events: dict[int, deque[Event]] = {}
         self._first_waits = 0.0
+        self._waits_for_all = True
         self._ends: dict[int, Mapping[str, Any]] = {}
         self._totals: dict[int, Mapping[str, Any]] = {}
         self._provisional: Event | None = None
@@ -443,14 +454,17 @@ class _Reported(_Run):
     def _forward(self, final: bool) -> None:
         """Send the events of rank 0, with the numbers of other ranks added once they are there."""
         own = self._events.get(0, deque())
-        others = [rank for rank in self._reader.processes if rank]
         while own:
+            others = range(1, self._reader.world_size) if self._waits_for_all else [*self._reader.processes]
+            others = [rank for rank in others if rank]
             number = own[0].get("epoch") if own[0]["event"] == "epoch_ended" else None
             same = [self._epoch_of(rank, number) for rank in others] if number else []
             now = time.monotonic()
             if not all(same) and not final and now < (self._first_waits or now) + RANK_TIMEOUT:
                 self._first_waits = self._first_waits or now
                 return
+            if not all(same) and not final:
+                self._waits_for_all = False
             self._first_waits = 0.0
             self._send(_combined([own.popleft(), *filter(None, same)]))
 
