@@ -100,8 +100,6 @@ def test_a_small_grid_of_it(folder, tmp_path, fork_server, monkeypatch):
 
 @pytest.mark.slow
 def test_a_smoke_run_of_it(folder, tmp_path, fork_server, monkeypatch):
-    if folder.name in COMMANDS:
-        pytest.skip("a command has no smoke run unless its grid names the arguments for it")
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "no_data"))
     changes = ["repeats=1", "baseline={}", *SMALL[folder.name]]
     changes += ["params.train_examples=320"] if SIZES.get(folder.name) == 256 else []
