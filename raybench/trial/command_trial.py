@@ -53,7 +53,7 @@ class _Process:
 
     Attributes:
         writer: the file in which it reports.
-        warnings: for the end of the trial.
+        warnings: of this process, for the report.
     """
 
     def __init__(self, channel: Path) -> None:
@@ -68,7 +68,7 @@ class _Process:
         self._phase = Phase(channel / f"rank-{number}" if number else Path(self._job.folder))
         self._journal: _Journal | None = None
         self._info = WorkloadInfo.from_json(self._job.workload)
-        self.trial = Trial(options_of(self._job, self._info), _Recorder(self), self._open_clock)
+        self.trial = Trial(options_of(self._job), _Recorder(self), self._open_clock)
 
     def _open_clock(self) -> TrainingClock:
         """Open the clock of the framework that the script has imported by now."""

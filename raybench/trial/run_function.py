@@ -78,7 +78,7 @@ def run_function(job: Job, send: Send, ledger: Ledger | None = None, template_im
         function = load_function(info, code)
         loop = open_loop(job.cell.framework, device)
         clock = TrainingClock(ledger, device, loop, phase.enter)
-        trial = Trial(options_of(job, info), recorder, lambda: clock)
+        trial = Trial(options_of(job, info.dataset), recorder, lambda: clock)
         set_current(trial)
         try:
             function(trial, **arguments_of(info, job))
@@ -141,8 +141,8 @@ def _keep_others_offline(job: Job) -> None:
         os.environ.update(OFFLINE)
 
 
-def options_of(job: Job, info: WorkloadInfo) -> TrialOptions:
-    """What a job's training is to do."""
+def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
+    """What a job's training is to do; `dataset` is that of a built-in training function."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
         epochs=settings.epochs or None,
@@ -155,8 +155,8 @@ def options_of(job: Job, info: WorkloadInfo) -> TrialOptions:
         seed=job.seed,
         rank=rank.number,
         world_size=rank.count,
-        dataset=info.dataset,
-        examples=vars(job.cell.data.examples) if info.dataset else {},
+        dataset=dataset,
+        examples=vars(job.cell.data.examples) if dataset else {},
     )
 
 

@@ -63,8 +63,8 @@ class WorkloadInfo:
         libraries: installed modules that a user's files import, by their top-level names.
         function_line: the line of a training function in the file; None for a declared workload.
         parameters: of the training function, by name.
-        command: the user's command; None for any other workload.
         is_builtin: whether it comes with raybench.
+        command: the user's command; None for any other workload.
     """
 
     name: str
@@ -88,8 +88,8 @@ class WorkloadInfo:
     libraries: tuple[str, ...] = ()
     function_line: int | None = None
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    command: Command | None = None
     is_builtin: bool = False
+    command: Command | None = None
 
     @property
     def is_function(self) -> bool:
