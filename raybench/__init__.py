@@ -15,7 +15,7 @@ The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -127,13 +127,19 @@ def run_grid(
     return Results([of_history(spec.name, outcome.history)], [outcome.report])
 
 
-def load(source: str | Path, grid: str | None = None, attempts: Literal["latest", "all"] = "latest") -> Results:
+def load(
+    source: str | Path | Sequence[str | Path],
+    grid: str | None = None,
+    attempts: Literal["latest", "all"] = "latest",
+) -> Results:
     """Load results as tables, comparisons and figures.
 
     Args:
         source: a results folder, or a grid's own folder in it; a journal (`….jsonl`); an MLflow store, as its URI or as
             its database's file (`….db`); a CSV of epochs (`….csv`, see `raybench.sources.epochs_csv`);
-            `published:NAME`, a published result (`published`), or a file of your own in that format (`….yaml`).
+            `published:NAME`, a published result (`published`), or a file of your own in that format (`….yaml`); a
+            bundle of `raybench export` (`….zip`). Several of them, such as `["raybench-results", "colab.zip"]`, are
+            united: a run that is in two of them counts once, and machines of one model are hosts of one cell.
         grid: load only this grid, which is the experiment's name in MLflow; by default all grids.
         attempts: `latest`, the last attempt at each trial that ended by itself (the last of all if none did), or `all`;
             if several users ran the same trial on one store, `latest` is one of theirs.
@@ -159,7 +165,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Literal["latest"
 
 
 def report(
-    source: Results | str | Path,
+    source: Results | str | Path | Sequence[str | Path],
     html: str | Path = "report.html",
     *,
     results: str | Path = "raybench-results",
@@ -170,7 +176,8 @@ def report(
     """Write the report of results as one HTML page that needs nothing else.
 
     Args:
-        source: results, a grid file, the name of a grid in the results folder, or any source of `load`.
+        source: results, a grid file, the name of a grid in the results folder, or any source of `load`; several of
+            them are united.
         html: the page to write.
         results: the results folder.
         grid: the grid to report if the source has several.

@@ -16,7 +16,14 @@ from types import FrameType
 from raybench import datasets
 from raybench.analysis.cell_labels import differences, extended, without_repeat
 from raybench.analysis.comparison import Row
-from raybench.analysis.grid_request import FILE, GridRequest, latest_request, request_of, same_cells, to_dict
+from raybench.analysis.grid_request import (
+    GridRequest,
+    latest_request,
+    request_of,
+    request_of_all_sources,
+    same_cells,
+    to_dict,
+)
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.checks.weight_decay.schedule import DecayCheckResult
 from raybench.config import GridSpec
@@ -38,10 +45,11 @@ from raybench.reporting.build import files, from_history, load_libraries, page_i
 from raybench.reporting.report import Report, has_finding, with_warnings, without_warning
 from raybench.results import executions
 from raybench.results.attempt import Attempt, latest
-from raybench.results.executions import EFFECTIVE, PLAN, Summary
+from raybench.results.executions import EFFECTIVE, GRID_FILE, PLAN, Summary
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, RESULTS, Journal, grid_folder
 from raybench.results.lock import locked
+from raybench.results.union import ORIGIN
 from raybench.tracking.store import Store, redact_text, resolve
 from raybench.tracking.tracker import MlflowTracker, NoTracker, Tracker, Writer
 from raybench.tracking.writer import PATIENCE
@@ -215,7 +223,9 @@ class _Session:
         for attempt in history.attempts.values():
             if attempt.label:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
-        self._evidence = PretrialChecks(() if options.rerun else history.events)
+        # The checks of another machine prove nothing about this one.
+        own_events = [event for event in history.events if not event.get(ORIGIN)]
+        self._evidence = PretrialChecks(() if options.rerun else own_events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
@@ -367,7 +377,8 @@ class _Session:
     def _current_report(self) -> Report:
         """The report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            self._report = from_history(self._plan.spec.name, self._history, self._wanted(), self._warnings)
+            request = request_of_all_sources(self._history, self._wanted())
+            self._report = from_history(self._plan.spec.name, self._history, request, self._warnings)
             if self._busy_warning in self._warnings and has_finding(self._report, "busy_host"):
                 # The finding says how busy the machine was during the runs themselves.
                 self._report = without_warning(self._report, self._busy_warning)
@@ -396,7 +407,7 @@ class _Session:
         }
         statuses = [attempts[t.trial_id].status or "unfinished" for t in self._plan.trials if t.trial_id in attempts]
         texts = {name: json.dumps(value, indent=1, default=str) for name, value in data.items()}
-        texts |= {FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
+        texts |= {GRID_FILE: report.context.text, "comparison.txt": text(rows), **self._files(report)}
         name = executions.execution_name(started_at)
         return Summary(name, texts, Counter(statuses), started_at, events.now(), interrupted=self._interrupted)
 

@@ -69,6 +69,7 @@ class PlannedCell:
         price_per_hour: price of its device, in one currency for the whole grid.
         aa_of: the id of the cell that this one repeats under another name for an A/A check; None for any other cell.
         content: the fields that its identity is computed from; falsy if only its runs have them.
+        request_id: the digest of its request, the same on machines on which the cells differ; empty if not known.
     """
 
     cell_id: str
@@ -78,6 +79,7 @@ class PlannedCell:
     price_per_hour: float | None = None
     aa_of: str | None = None
     content: Annotated[Cell, GetPydanticSchema(lambda *_: no_info_plain_validator_function(_content))] = UNKNOWN_CELL
+    request_id: str = ""
 
 
 @dataclass(frozen=True)

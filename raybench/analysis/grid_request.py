@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from raybench.analysis.comparison import PlannedCell
+from raybench.core.identity import canonical
 from raybench.core.job import Target
 from raybench.planning.plan import Plan, baseline_of
-from raybench.results.executions import PLAN
+from raybench.results.attempt import Attempt
+from raybench.results.executions import GRID_FILE, PLAN
 from raybench.results.history import GridHistory
 from raybench.results.parsing import valid_values_in
-
-FILE = "grid.yaml"
-"""Name of an execution's copy of the grid file beside its journal."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ def planned_cells(plan: Plan) -> list[PlannedCell]:
             cell.price_per_hour,
             cell.content.role.aa_of,
             cell.content,
+            cell.request_id,
         )
         for cell in plan.cells
     ]
@@ -95,12 +95,134 @@ def to_dict(request: GridRequest) -> dict[str, Any]:
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
-    """Return the latest readable request of a grid, or None."""
+    """Return the latest readable request of a grid, or None.
+
+    Without a request of the results folder itself, it is that of the first other source.
+    """
+    requests = _latest_requests(history)
+    return requests.get(None) or next(iter(requests.values()), None)
+
+
+def request_of_all_sources(history: GridHistory, request: GridRequest | None) -> GridRequest | None:
+    """Return a request, with the cells of the other sources in the history.
+
+    Args:
+        history: the events of the grid.
+        request: the request of this results folder, or None if it is not known.
+    """
+    imported = [attempt for attempt in history.attempts.values() if attempt.origin]
+    if request is None or not imported:
+        return request
+    others = [other for origin, other in _latest_requests(history).items() if origin is not None]
+    return unite(request, [*others, _request_of_runs(request, imported)])
+
+
+def _request_of_runs(request: GridRequest, attempts: Iterable[Attempt]) -> GridRequest:
+    """Return a request of the cells that other machines ran in place of those of a request.
+
+    Their own request is not known if their driver was killed.
+    """
+    by_id = {cell.request_id: cell for cell in request.cells if cell.request_id}
+    cells = {
+        attempt.cell_id: replace(
+            by_id[attempt.request_id],
+            cell_id=attempt.cell_id,
+            content=attempt.cell,
+            skip=None,
+            aa_of=attempt.cell.role.aa_of,
+        )
+        for attempt in attempts
+        if attempt.cell and attempt.request_id in by_id
+    }
+    return replace(request, cells=list(cells.values()))
+
+
+def _latest_requests(history: GridHistory) -> dict[str | None, GridRequest]:
+    """Return the latest readable request of each origin, in their order; None is the results folder itself."""
+    requests: dict[str | None, GridRequest] = {}
     for summary in history.executions():
-        request = _wanted(summary.files)
-        if request:
-            return request
-    return None
+        if summary.origin not in requests and (request := _wanted(summary.files)):
+            requests[summary.origin] = request
+    return dict(reversed(requests.items()))
+
+
+def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
+    """Add the cells of other machines to a request.
+
+    A cell that cannot run on one machine is left out if another machine has it. Cells that differ only in the hardware
+    or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
+    """
+    if not others:
+        return request
+    points: dict[str, dict[str, PlannedCell]] = {}
+    for cell in (cell for each in (request, *others) for cell in each.cells):
+        cells_of_point = points.setdefault(canonical({"axes": cell.axes, "aa": bool(cell.aa_of)}), {})
+        known = cells_of_point.get(cell.cell_id)
+        cells_of_point[cell.cell_id] = replace(known, repeats=max(known.repeats, cell.repeats)) if known else cell
+    groups = []
+    for cells_of_point in points.values():
+        runnable = [cell for cell in cells_of_point.values() if not cell.skip]
+        groups.append(runnable or list(cells_of_point.values())[:1])
+    names = _device_names(groups)
+    cells = [_renamed(cell, names) for group in groups for cell in group]
+    has_rest = request.part and len(groups) > len(request.cells)
+    baseline = dict(request.baseline)
+    if "device" in baseline:
+        first = next((cell for cell in request.cells if cell.axes.get("device") == baseline["device"]), None)
+        baseline["device"] = names.get(first.cell_id, baseline["device"]) if first else baseline["device"]
+    return replace(request, cells=cells, baseline=baseline, part="" if has_rest else request.part)
+
+
+def _device_names(groups: Sequence[Sequence[PlannedCell]]) -> dict[str, str]:
+    """Return a name of the device for each cell of those devices of which a group has several.
+
+    Args:
+        groups: the cells of each point of the grid.
+    """
+    names: dict[str, str] = {}
+    cells_by_device: dict[str, list[PlannedCell]] = {}
+    for cell in (cell for group in groups for cell in group if not cell.skip):
+        cells_by_device.setdefault(str(cell.axes.get("device")), []).append(cell)
+    for device, cells in cells_by_device.items():
+        twins = [group for group in groups if len(group) > 1 and str(group[0].axes.get("device")) == device]
+        chosen: list[str] = []
+        for leaf in _DIFFERENCES:
+            texts = [[_text(cell, [*chosen, leaf]) for cell in group] for group in twins]
+            known = [[_text(cell, chosen) for cell in group] for group in twins]
+            if any(len(set(new)) > len(set(old)) for new, old in zip(texts, known, strict=True)):
+                chosen.append(leaf)
+        if any(len({_text(cell, chosen) for cell in group}) < len(group) for group in twins):
+            chosen.append(_CELL)
+        for cell in cells:
+            if chosen and (text := _text(cell, chosen)):
+                names[cell.cell_id] = f"{device} ({text})"
+    return names
+
+
+_CELL = "cell"
+_DIFFERENCES: Mapping[str, str] = {
+    "device.model": "{}",
+    "device.threads": "{} threads",
+    "device.count": "count {}",
+    "engine.framework_version": "framework {}",
+    "engine.version": "engine {}",
+    "data.digest": "data {:.8}",
+    "workload.version": "workload {}",
+    "workload.digest": "files {:.8}",
+}
+"""Parts of a cell that are not known before it runs, with a text for each."""
+
+
+def _text(cell: PlannedCell, leaves: Sequence[str]) -> str:
+    values = cell.content.leaves()
+    texts = [_DIFFERENCES[leaf].format(str(values[leaf]).removeprefix("sha256:")) for leaf in leaves if leaf in values]
+    return ", ".join([*texts, *([f"cell {cell.cell_id:.6}"] if _CELL in leaves else [])])
+
+
+def _renamed(cell: PlannedCell, names: Mapping[str, str]) -> PlannedCell:
+    if cell.cell_id not in names:
+        return cell
+    return replace(cell, axes={**cell.axes, "device": names[cell.cell_id]})
 
 
 def same_cells(first: GridRequest | None, second: GridRequest | None) -> bool:
@@ -119,6 +241,6 @@ def _wanted(files: Mapping[str, str]) -> GridRequest | None:
     """
     try:
         plan = valid_values_in(json.loads(files[PLAN])["wanted"])
-        return TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(FILE, "")})
+        return TypeAdapter(GridRequest).validate_python({**plan, "text": files.get(GRID_FILE, "")})
     except (LookupError, TypeError, ValueError, RecursionError):
         return None

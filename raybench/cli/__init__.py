@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from signal import SIGINT, SIGTERM, default_int_handler, pthread_kill, signal
 from threading import Timer, main_thread
@@ -28,6 +29,8 @@ VERBS = {
     "data": "List or download data sets.",
     "parity": "Check that a workload trains alike in several frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
+    "export": "Write the results of a grid to one file, for another machine.",
+    "import": "Add results of another machine to the results folder.",
     "sync": "Update MLflow from the journal.",
     "ui": "Open the MLflow UI with the runs.",
     "init": "Copy the example grids to a folder.",
@@ -44,7 +47,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"raybench.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name  # import
+        command: click.Command = import_module(f"raybench.cli.{module}").command
         return command
 
     def resolve_command(

@@ -15,6 +15,7 @@ from raybench.cli.durations import duration
 from raybench.core.job import DEVICES, GROUPED, SPMD
 from raybench.core.settings import SETTINGS, short_name
 from raybench.core.status import TrialStatus
+from raybench.core.text import join_words
 from raybench.planning.plan import format_value
 from raybench.results.attempt import latest
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, Trial, WorkItem
     from raybench.planning.resolve import ResolvedCell
+    from raybench.planning.resume import OtherMachines
     from raybench.results.attempt import Attempt
 
 FORMS = {GROUPED: " grouped", DEVICES: "", SPMD: " by SPMD"}
@@ -55,8 +57,19 @@ def trials_text(plan: Plan) -> str:
     return plural(len(plan.trials), "trial")
 
 
-def headline(plan: Plan, attempts: Iterable[Attempt], todo: Sequence[WorkItem], estimator: Estimator) -> str:
-    """The grid in one line: number of trials by state, and the time that the missing ones take."""
+def headline(
+    plan: Plan,
+    attempts: Iterable[Attempt],
+    todo: Sequence[WorkItem],
+    estimator: Estimator,
+    others: Mapping[str, OtherMachines] | None = None,
+) -> str:
+    """The grid in one line: number of trials by state, and the time that the missing ones take.
+
+    Args:
+        plan, attempts, todo, estimator: the grid, its attempts, the missing work, and its times.
+        others: what other machines have done of each cell.
+    """
     pending, current = {work.trial.trial_id for work in todo}, latest(attempts)
     counts: Counter[str] = Counter({"done": 0})
     for trial in plan.trials:
@@ -65,8 +78,10 @@ def headline(plan: Plan, attempts: Iterable[Attempt], todo: Sequence[WorkItem], 
         attempt = current.get(trial.trial_id)
         status = TrialStatus.parse(attempt.status) if attempt else None
         counts[WORDS.get(status, str(status)) if status else "done"] += 1
-    skipped = sum(bool(trial.cell.skip) for trial in plan.trials)
-    states_text = (*counts.items(), (TO_RUN, len(todo)), ("skipped", skipped))
+    skipped_trials = [trial for trial in plan.trials if trial.cell.skip]
+    remote = sum(_is_done(trial, others or {}) for trial in skipped_trials)
+    skipped = len(skipped_trials) - remote
+    states_text = (*counts.items(), ("done on other machines", remote), (TO_RUN, len(todo)), ("skipped", skipped))
     parts = [f"{count:,} {word}" for word, count in states_text if count]
     counts_text = f" ({', '.join(parts)})" if len(parts) > 1 or not todo else ""
     to_run = Counter(work.trial.cell.cell_id for work in todo)
@@ -85,6 +100,10 @@ def headline(plan: Plan, attempts: Iterable[Attempt], todo: Sequence[WorkItem], 
     return f"{plan.spec.name} {where}: {trials_text(plan)}{counts_text}{time_text}"
 
 
+def _is_done(trial: Trial, others: Mapping[str, OtherMachines]) -> bool:
+    return trial.cell.cell_id in others and trial.repeat in others[trial.cell.cell_id].repeats
+
+
 def price_line(todo: Iterable[WorkItem], estimator: Estimator) -> Iterator[str]:
     """The price of the missing trials, if their devices have one and their time can be estimated."""
     cells = [work.trial.cell for work in todo]
@@ -98,8 +117,16 @@ def price_line(todo: Iterable[WorkItem], estimator: Estimator) -> Iterator[str]:
         yield f"Price: about {sum(prices):.2f}{coverage}, in the currency of price_per_hour."
 
 
-def states(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> Mapping[str, str]:
-    """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason."""
+def states(
+    plan: Plan,
+    attempts: Iterable[Attempt],
+    todo: Iterable[WorkItem],
+    others: Mapping[str, OtherMachines] | None = None,
+) -> Mapping[str, str]:
+    """The state of each cell by its id: `1 done, 2 to run`; `skipped` without its reason.
+
+    What other machines have done comes last: `3 to run, 3 done on gpu-box`.
+    """
     pending = {work.trial.trial_id for work in todo}
     current = latest(attempts)
     counts: dict[str, Counter[str]] = {}
@@ -111,7 +138,14 @@ def states(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) ->
 
     def text(cell: ResolvedCell) -> str:
         words = sorted(counts[cell.cell_id].items(), key=lambda item: item[0] == TO_RUN)
-        return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words)
+        remote = (others or {}).get(cell.cell_id)
+        if remote is None:
+            return "skipped" if cell.skip else ", ".join(f"{count} {word}" for word, count in words)
+        done = f"{len(remote.repeats)} done on {join_words(remote.hosts)}"
+        if not cell.skip:
+            return ", ".join([*(f"{count} {word}" for word, count in words), done])
+        missing = cell.repeats - len(remote.repeats)
+        return f"{done}, {missing} skipped" if missing else done
 
     return {cell.cell_id: text(cell) for cell in plan.cells}
 
@@ -164,14 +198,19 @@ def cell_table(
         for name, title in titles.items()
     }
     other = [", ".join(_partial_texts(cell, partial)) for cell in cells]
-    reason_counts = Counter(cell.skip for cell in cells if cell.skip)
+    skipped = [cell for cell in cells if cell.skip and states[cell.cell_id].endswith("skipped")]
+    reason_counts = Counter(cell.skip for cell in skipped if cell.skip)
     shown_reasons = {reason for reason, count in reason_counts.items() if count == 1}
+    with_reason = {cell.cell_id for cell in skipped if cell.skip in shown_reasons}
     seconds = [None if cell.skip else estimator.seconds(cell.content) for cell in cells]
     columns = {f"axis {name}": column for name, column in axes.items()} | {
         "device": _Column("device", [_device(cell) for cell in cells]),
         "state": _Column(
             "state",
-            [f"skipped: {cell.skip}" if cell.skip in shown_reasons else states[cell.cell_id] for cell in cells],
+            [
+                f"{states[cell.cell_id]}: {cell.skip}" if cell.cell_id in with_reason else states[cell.cell_id]
+                for cell in cells
+            ],
         ),
     }
     if any(seconds):

@@ -19,6 +19,7 @@ Examples:
   raybench grid grids/quickstart.yaml
   raybench grid grids/cifar_cpu.yaml --set axes.batch_size=[64,128]
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=gpu
+  raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=available
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
   raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
 \b

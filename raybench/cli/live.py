@@ -32,6 +32,7 @@ from raybench.core.text import join_words
 from raybench.datasets import DataSet
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, skip_lines
+from raybench.planning.resume import complete_cells, done_on_other_machines
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.history import GridHistory
@@ -206,7 +207,8 @@ class Display:
         for line in (*([plain(cuts)] if cuts else []), *notes(plan)):
             print_text(self._console, line, style="dim")
         if skipped:
-            for line in skip_lines(plan):
+            others = done_on_other_machines(plan, history.attempts.values())
+            for line in skip_lines(plan, done=complete_cells(plan, others)):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell.cell_id for work in todo})
             print_text(self._console, f"Running the other {plural(cells, 'cell')}: {plural(len(todo), 'trial')}.")

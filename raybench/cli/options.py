@@ -19,7 +19,10 @@ changes: Decorator = click.option(
     help="Change a field of the file: --set axes.batch_size=[64,128]. Repeatable.",
 )
 where: Decorator = click.option(
-    "--where", multiple=True, metavar="AXIS=VALUE", help="Only these cells: --where device=cpu. Repeatable."
+    "--where",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="Only these cells: --where device=cpu; device=available for those that can run here. Repeatable.",
 )
 repeats: Decorator = click.option(
     "--repeats", type=click.IntRange(min=1), metavar="N", help="Repeats of each cell, instead of those in the file."

@@ -51,8 +51,9 @@ def command(
 ) -> int:
     """Show the cells of the grid in FILE on this machine.
 
-    Each is done, to run or skipped, with the reason; times and costs are estimated from earlier trials of similar
-    cells. Nothing is started or downloaded, except that Ray builds a device's `runtime_env` to inspect it.
+    Each is done, to run, done on another machine (if its results were imported) or skipped, with the reason; times and
+    costs are estimated from earlier trials of similar cells. Nothing is started or downloaded, except that Ray builds a
+    device's `runtime_env` to inspect it.
     """
     from raybench import datasets
     from raybench.analysis.smoke import smoke_cuts
@@ -62,7 +63,7 @@ def command(
     from raybench.planning.estimate import Estimator
     from raybench.planning.grid_options import read_grid, selection
     from raybench.planning.plan import make_plan, notes, plan_warnings, skip_lines
-    from raybench.planning.resume import missing_work
+    from raybench.planning.resume import complete_cells, done_on_other_machines, missing_work
     from raybench.reporting.sentences import plain
     from raybench.results.history import GridHistory
     from raybench.results.journal import JOURNAL, damage, grid_folder
@@ -77,9 +78,11 @@ def command(
         log.warning("%s", damage(history.path, history.damaged_lines))
     attempts = history.attempts.values()
     todo = missing_work(plan, attempts)
+    others = done_on_other_machines(plan, attempts)
+    complete = complete_cells(plan, others)
     estimator = Estimator(attempts)
     console = page()
-    print_text(console, headline(plan, attempts, todo, estimator))
+    print_text(console, headline(plan, attempts, todo, estimator, others))
     reasons: Collection[str] = ()
     if order:
         shown = todo if everything else todo[:SHOWN]
@@ -88,7 +91,7 @@ def command(
         hidden = len(todo) - len(shown)
     else:
         cells = plan.cells if everything else plan.cells[:SHOWN]
-        table = cell_table(plan, cells, states(plan, attempts, todo), estimator, console.width)
+        table = cell_table(plan, cells, states(plan, attempts, todo, others), estimator, console.width)
         console.print(table.table)
         if table.omitted:
             print_text(console, f"Not shown at this width: {', '.join(table.omitted)}.")
@@ -100,7 +103,7 @@ def command(
     for line in (
         *([plain(cuts)] if cuts else []),
         *notes(plan),
-        *skip_lines(plan, reasons),
+        *skip_lines(plan, reasons, complete),
         *price_line(todo, estimator),
     ):
         print_text(console, line)

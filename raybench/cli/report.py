@@ -22,6 +22,7 @@ Examples:
   raybench report grids/quickstart.yaml --smoke
   raybench report /elsewhere/journal.jsonl --json - | jq .verdict
   raybench report sqlite:///mlflow.db --grid quickstart
+  raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
   raybench report published:resnet63
 """
 
@@ -32,7 +33,7 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command("report", epilog=EPILOG)
-@click.argument("source", metavar="FILE-OR-NAME")
+@click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.results
 @click.option("--grid", metavar="NAME", help="The grid to show, if an MLflow store or a results folder has several.")
 @click.option(
@@ -54,7 +55,7 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     "--all", "everything", is_flag=True, help="Include all cells in the journal, not only those of the last request."
 )
 def command(
-    source: str,
+    sources: tuple[str, ...],
     results: Path,
     grid: str | None,
     baseline: tuple[str, ...],
@@ -67,11 +68,14 @@ def command(
 ) -> int:
     """Show the results of a grid: the answer, the table and the cautions.
 
-    FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; an MLflow store (its URI or its
-    .db file), or a CSV of epochs; or published:NAME, a published result that raybench ships, of which published: lists
-    all. Nothing is run.
+    FILE-OR-NAME is a grid file, the name of a grid in the results folder, or a journal; a bundle of `raybench export`;
+    an MLflow store (its URI or its .db file), or a CSV of epochs; or published:NAME, a published result that raybench
+    ships, of which published: lists all. Nothing is run.
+
+    Several are united: a run that is in two of them counts once.
     """
-    if source.startswith(PREFIX):
+    source = sources[0]
+    if source.startswith(PREFIX) and len(sources) == 1:
         if baseline:
             raise UsageError("--baseline: a published result is compared as its source does; leave the option out")
         _published(source, html, data)
@@ -79,8 +83,8 @@ def command(
     from raybench.reporting import build
     from raybench.reporting.report import as_json
 
-    with reading(f"reading {redact(source)}") as progress:
-        report = build.from_source(source, results, everything, smoke, grid, baseline, progress, inline)
+    with reading(f"reading {', '.join(map(redact, sources))}") as progress:
+        report = build.from_sources(sources, results, everything, smoke, grid, baseline, progress, inline)
     files = build.files(report) if html else {}
     if html:
         _write(html, files[build.HTML])

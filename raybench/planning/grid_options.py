@@ -9,7 +9,7 @@ from typing import Any
 
 from raybench.config import GridSpec, load_grid
 from raybench.errors import UsageError
-from raybench.planning.plan import format_value, is_written
+from raybench.planning.plan import AVAILABLE, format_value, is_written
 
 
 def read_grid(
@@ -43,7 +43,8 @@ def read_grid(
 def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:
     """Parse `AXIS=VALUE` texts.
 
-    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal.
+    Each value is normalised to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
+    the devices that can run.
 
     Args:
         texts: the texts.
@@ -67,6 +68,9 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
             matches = get_close_matches(axis, axes, n=1)
             hint = f"did you mean {matches[0]}?" if matches else f"use one of {', '.join(axes)}"
             raise UsageError(f"{option} {text}: {spec.name} has no axis {axis}; {hint}")
+        if (axis, value) == AVAILABLE:
+            pairs.append(AVAILABLE)
+            continue
         axis_values = [format_value(known) for known in axes[axis] if is_written(value, known)]
         if not axis_values and spec.axes.get(axis) != "available":
             choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))

@@ -27,6 +27,9 @@ from raybench.planning.resolve_function import FunctionResolver
 from raybench.planning.validate import check_defaults, place
 from raybench.workloads import WorkloadInfo
 
+AVAILABLE = ("device", "available")
+"""Filter on the cells that the machines at hand can run."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -172,20 +175,22 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
 
 
-def skip_lines(plan: Plan, shown: Collection[str] = ()) -> Iterator[str]:
+def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = ()) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
         shown: reasons to leave out, since the user sees them elsewhere.
+        done: the ids of cells to leave out, since other machines have run them.
     """
     reasons: dict[str, list[ResolvedCell]] = {}
-    for cell in plan.cells:
+    skipped = [cell for cell in plan.cells if cell.skip and cell.cell_id not in done]
+    for cell in skipped:
         if cell.skip and cell.skip not in shown:
             reasons.setdefault(cell.skip, []).append(cell)
     for reason, cells in reasons.items():
         devices = ", ".join(dict.fromkeys(cell.profile for cell in cells))
         yield f"{devices}: {len(cells):,} cell{'s' if len(cells) > 1 else ''} skipped: {reason}"
-    kinds = {cell.content.device.kind for cell in plan.cells if cell.skip}
+    kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
     yield "Run them on another machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
@@ -234,7 +239,7 @@ def make_plan(
         spec: the grid.
         nodes: the available machines.
         data_root: the folder of the data sets, needed for their digests.
-        where: (axis, value as text): keep only the matching cells.
+        where: (axis, value as text): keep only the matching cells; with `AVAILABLE`, only those that can run.
         isolation: how the executor isolates trials from each other.
 
     Raises:
@@ -261,6 +266,9 @@ def make_plan(
     if spec.smoke:
         points = _few(spec, [point for point in points if _selected(point, where)])
     selected = [resolver.cell(point) for point in points if _selected(point, where)]
+    if AVAILABLE in where:
+        # If nothing can run here, every cell is kept with its reason.
+        selected = [cell for cell in selected if not cell.skip] or selected
     cells_by_id: dict[str, ResolvedCell] = {}
     for cell in selected:
         cells_by_id.setdefault(cell.cell_id, cell)
@@ -326,7 +334,11 @@ def _again(cell: ResolvedCell) -> ResolvedCell:
 
 
 def _selected(point: Point, where: Iterable[tuple[str, str]]) -> bool:
-    return all(name in point and text in (str(point[name]), format_value(point[name])) for name, text in where)
+    return all(
+        name in point and text in (str(point[name]), format_value(point[name]))
+        for name, text in where
+        if (name, text) != AVAILABLE
+    )
 
 
 def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:

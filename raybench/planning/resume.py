@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, WorkItem
@@ -33,3 +34,51 @@ def missing_work(
         if not trial.cell.skip and (previous is None or previous.status in rerun_statuses or rerun):
             work.append(WorkItem(trial, 1 + highest.get(trial.trial_id, 0)))
     return work
+
+
+@dataclass(frozen=True)
+class OtherMachines:
+    """The trials of a cell that other machines have done.
+
+    There it is another cell, because of the hardware or what is installed.
+
+    Attributes:
+        repeats: the repeats that are done.
+        hosts: the names of the machines.
+    """
+
+    repeats: frozenset[int]
+    hosts: tuple[str, ...]
+
+
+def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, OtherMachines]:
+    """Return what other machines have done of the cells of a plan, by cell id.
+
+    Results of a cell that can run here count only if they were imported: the others are of an earlier state of the
+    machines at hand.
+    """
+    by_request: dict[str, list[Attempt]] = {}
+    for attempt in latest(records).values():
+        status = TrialStatus.parse(attempt.status)
+        if attempt.request_id and status and not status.is_rerun:
+            by_request.setdefault(attempt.request_id, []).append(attempt)
+    done = {}
+    for cell in plan.cells:
+        runs = [
+            run
+            for run in by_request.get(cell.request_id, [])
+            if run.cell_id != cell.cell_id and run.repeat < cell.repeats and (cell.skip or run.origin)
+        ]
+        if runs:
+            hosts = sorted({str(run.host.get("name") or "another machine") for run in runs})
+            done[cell.cell_id] = OtherMachines(frozenset(run.repeat for run in runs), tuple(hosts))
+    return done
+
+
+def complete_cells(plan: Plan, others: Mapping[str, OtherMachines]) -> set[str]:
+    """Return the ids of the cells of which other machines have done every repeat."""
+    return {
+        cell.cell_id
+        for cell in plan.cells
+        if cell.cell_id in others and len(others[cell.cell_id].repeats) == cell.repeats
+    }

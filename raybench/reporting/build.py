@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.analysis.diagnostics.diagnose import diagnose_all
+from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
@@ -30,11 +31,14 @@ from raybench.reporting.reference_results import reported_numbers
 from raybench.reporting.report import Report, ReportContext, as_json, make_report
 from raybench.reporting.sentences import plain
 from raybench.results.attempt import Attempt, Key, latest
+from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
+from raybench.results.union import as_further_repeats, events_of
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
+from raybench.sources.union import grids_of, parts_of, union_journal
 
 log = logging.getLogger("raybench")
 
@@ -69,7 +73,13 @@ def from_history(
     Raises:
         UsageError: no cell has such a baseline.
     """
-    all_attempts = _with_warmup(history.attempts, request) if request else history.attempts
+    all_attempts: Mapping[Key, Attempt] = history.attempts
+    if any(attempt.origin for attempt in all_attempts.values()):
+        requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
+        all_attempts = as_further_repeats(all_attempts, requested)
+        new_trials = {attempt.trial for attempt in all_attempts.values()} - {trial for trial, _ in history.attempts}
+        request = _with_repeats(request, new_trials) if request else None
+    all_attempts = _with_warmup(all_attempts, request) if request else all_attempts
     last_attempts = latest(all_attempts.values())
     if request and not all_cells:
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
@@ -79,7 +89,9 @@ def from_history(
     evidence = PretrialChecks(history.of_kind("check_ended"))
     drifts = evidence.canaries.drifts(all_attempts.values())
     observations = find_different_sessions(results, all_attempts.values(), evidence.canaries.events)
-    results = replace(results, findings=diagnose_all(all_attempts.values(), drifts, observations, results.axes))
+    machines = compare_machines(results)
+    found = diagnose_all(all_attempts.values(), drifts, observations, results.axes, machines)
+    results = replace(results, findings=found)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     proof_warnings = [
         proof.warning for proof, _ in evidence.proofs.of(run.cell for run in runs if run.cell) if proof.warning
@@ -116,6 +128,16 @@ def _with_baseline(results: GridResults, texts: Sequence[str]) -> GridResults:
         except UsageError as error:
             raise UsageError(f"--baseline {text}: {error}") from None
     return replace(results, baseline=baseline) if baseline else results
+
+
+def _with_repeats(request: GridRequest, trials: Iterable[str]) -> GridRequest:
+    """Return the request with further repeats, each as a trial (`raybench.results.union.as_further_repeats`)."""
+    repeats: dict[str, int] = {}
+    for trial in trials:
+        attempt = Attempt(trial, 1)
+        repeats[attempt.cell_id] = max(attempt.repeat + 1, repeats.get(attempt.cell_id, 0))
+    cells = [replace(cell, repeats=max(cell.repeats, repeats.get(cell.cell_id, 0))) for cell in request.cells]
+    return replace(request, cells=cells)
 
 
 def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> dict[Key, Attempt]:
@@ -237,6 +259,8 @@ def from_source(
         StoreError: the MLflow store cannot be reached or used.
     """
     path = user_path(source)
+    if is_bundle(path):
+        return from_sources([source], results, everything, smoke, grid, baseline, progress, inline)
     if mlflow_store.is_store(source) and not path.is_dir():
         with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
             if len(journals) > 1:
@@ -249,8 +273,47 @@ def from_source(
             )
     if path.suffix == ".csv":
         return from_records(source, records(source, grid), baseline)
-    journal = _journal(source, results, smoke, grid, inline)
+    journal = journal_of(source, results, smoke, grid, inline)
     return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
+
+
+def from_sources(
+    sources: Sequence[str],
+    results: Path,
+    everything: bool = False,
+    smoke: bool = False,
+    grid: str | None = None,
+    baseline: Sequence[str] = (),
+    progress: mlflow_store.Progress | None = None,
+    inline: bool = False,
+) -> Report:
+    """Return the report of one grid of which several sources have results.
+
+    Args:
+        sources: results folders, journals, bundles, MLflow stores, grid files, or names of grids in the results folder;
+            of the first come the baseline and the order of the cells.
+        results, everything, smoke, grid, baseline, progress, inline: see `from_source`.
+
+    Raises:
+        UsageError: a source cannot be read, they are of several grids, or two have the same attempt with other content.
+        StoreError: an MLflow store cannot be reached or used.
+    """
+    if len(sources) == 1 and not is_bundle(user_path(sources[0])):
+        return from_source(sources[0], results, everything, smoke, grid, baseline, progress, inline)
+    grids = []
+    for source in sources:
+        path = user_path(source)
+        if path.suffix == ".csv" or source.startswith("published:"):
+            raise UsageError(f"{redact(source)}: has no journal to unite with other sources; report it alone")
+        if is_bundle(path) or mlflow_store.is_store(source) or path.is_dir() or has_journal(path):
+            grids.append(grids_of(source, grid, progress))
+        else:
+            journal = journal_of(source, results, smoke, inline=inline)
+            grids.append([events_of(journal, str(journal))])
+    parts = parts_of(grids, grid, sources)
+    with union_journal(parts) as (journal, problems):
+        label = ", ".join(part.source for part in parts)
+        return _of_journal(journal, label, parts[0].grid, problems, everything, baseline)
 
 
 def _of_journal(
@@ -327,7 +390,7 @@ def _named(record: Record) -> Attempt:
     return replace(attempt, trial=trial_id(cell, repeat))
 
 
-def _journal(source: str, results: Path, smoke: bool, grid: str | None, inline: bool) -> Path:
+def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None = None, inline: bool = False) -> Path:
     """Return the journal that a source refers to.
 
     Raises:

@@ -275,9 +275,13 @@ class Results:
         return [_summary(report, width) for report in self._reports]
 
 
-def load(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> Results:
+def load(source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest") -> Results:
     """Load results; see `raybench.load`."""
     grids = load_grids(source, grid, attempts)
+    if not isinstance(source, (str, Path)):
+        if len(source) != 1:
+            return Results(grids)
+        source = source[0]
     name = str(source)
     if name.startswith(PUBLISHED) or (name.endswith((".yaml", ".yml")) and Path(name).is_file()):
         from raybench.reporting.published import published_report
@@ -289,7 +293,7 @@ def load(source: str | Path, grid: str | None = None, attempts: Attempts = "late
 
 
 def write_report(
-    source: Results | str | Path,
+    source: Results | str | Path | Sequence[str | Path],
     html: str | Path,
     results: str | Path,
     grid: str | None,
@@ -306,7 +310,11 @@ def write_report(
 
 
 def _page(
-    source: Results | str | Path, folder: Path, grid: str | None, baseline: str | Mapping[str, Any] | None, smoke: bool
+    source: Results | str | Path | Sequence[str | Path],
+    folder: Path,
+    grid: str | None,
+    baseline: str | Mapping[str, Any] | None,
+    smoke: bool,
 ) -> str:
     if isinstance(source, str) and source.startswith(PUBLISHED):
         source = load(source)
@@ -316,7 +324,8 @@ def _page(
         return published_page(source._published)
     texts = [baseline] if isinstance(baseline, str) else [f"{a}={format_value(v)}" for a, v in (baseline or {}).items()]
     if not isinstance(source, Results):
-        report = build.from_source(str(source), folder, smoke=smoke, grid=grid, baseline=texts)
+        sources = [source] if isinstance(source, (str, Path)) else source
+        report = build.from_sources(list(map(str, sources)), folder, smoke=smoke, grid=grid, baseline=texts)
     elif texts:
         chosen = source.report.results.name
         report = build.from_grid(next(each for each in source._grids if each.name == chosen), baseline=texts)

@@ -46,6 +46,8 @@ class Attempt:
         attempt: from 1; 0 if the trial was skipped and never ran.
         cell: everything that can change the result; falsy if it is not known.
         run: a UUID, so that the same repeat on two machines is two attempts; None if it is not known.
+        request_id: the digest of its cell's request, the same on machines on which the cells differ.
+        origin: the id of the journal for which it was written, if that is another one (`raybench.results.union`).
         label: display name.
         grid: the grid for which it ran.
         profile: the device profile's name.
@@ -75,6 +77,8 @@ class Attempt:
     attempt: int
     cell: Cell = UNKNOWN_CELL
     run: str | None = None
+    request_id: str | None = None
+    origin: str | None = None
     seed: int | None = None
     label: str | None = None
     grid: str | None = None
@@ -188,6 +192,7 @@ class Attempt:
     def _start(self, event: Event) -> None:
         self.cell = cell_in(event.get("cell"))
         self.run, self.seed = text_in(event.get("run")), whole_in(event.get("seed"))
+        self.request_id, self.origin = text_in(event.get("request_id")), text_in(event.get("origin"))
         self.label, self.grid = text_in(event.get("label")), text_in(event.get("grid"))
         self.profile, self.machine = text_in(event.get("profile")), valid_values_in(event.get("machine"))
         self.target = target_in(event.get("target")) or target_in(self.cell.stop_at_target)

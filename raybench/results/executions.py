@@ -18,6 +18,10 @@ from raybench.results.journal import Journal, is_own
 EFFECTIVE, PLAN = "grid.json", "plan.json"
 """Files of an execution in addition to the grid file: the effective settings, and the requested cells."""
 
+GRID_FILE = "grid.yaml"
+REQUEST = (GRID_FILE, EFFECTIVE, PLAN)
+"""The files of an execution that say what was requested; the others follow from the journal."""
+
 FOLDER = "executions"
 ENDED = "grid_ended"
 _WRITTEN = re.compile(
@@ -36,6 +40,7 @@ class Summary:
         counts: number of trials by status.
         started, ended: times in UTC, as in the journal.
         interrupted: whether the user stopped it.
+        origin: the id of the journal for which it was written, if that is another one (`raybench.results.union`).
     """
 
     execution: str
@@ -44,6 +49,7 @@ class Summary:
     started: str | None = None
     ended: str | None = None
     interrupted: bool = False
+    origin: str | None = None
 
 
 def execution_name(start: str) -> str:
@@ -105,9 +111,10 @@ def read_execution(grid_folder: Path, event: Event) -> Summary | None:
         return None
     folder = grid_folder / FOLDER / str(name)
     numbers = {str(status): count for status, count in counts.items() if isinstance(count, int)}
-    started, t = (value if isinstance(value, str) else None for value in (event.get("started"), event.get("t")))
+    fields = (event.get("started"), event.get("t"), event.get("origin"))
+    started, t, origin = (value if isinstance(value, str) else None for value in fields)
     files = _Files(folder, grid_folder)
-    return Summary(str(execution), files, numbers, started, t, event.get("interrupted") is True)
+    return Summary(str(execution), files, numbers, started, t, event.get("interrupted") is True, origin)
 
 
 class _Files(Mapping[str, str]):

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 Attempts = Literal["latest", "all"]
 
 
-def load_grids(source: str | Path, grid: str | None = None, attempts: Attempts = "latest") -> list[GridSource]:
-    """Load the grids of a source.
+def load_grids(
+    source: str | Path | Sequence[str | Path], grid: str | None = None, attempts: Attempts = "latest"
+) -> list[GridSource]:
+    """Load the grids of one or several sources.
 
     Args:
         source: see `raybench.load`.
@@ -36,7 +38,8 @@ def load_grids(source: str | Path, grid: str | None = None, attempts: Attempts =
     if attempts not in ("latest", "all"):
         raise UsageError(f"attempts: {nearest(str(attempts), ('latest', 'all'))}")
     with without_garbage_collection():
-        grids = _of_grid(_grids(str(source), grid), grid, str(source))
+        sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
+        grids = _of_grid(_union_of(sources, grid), grid, sources)
         return [replace(each, records=_chosen(each.records, attempts)) for each in grids]
 
 
@@ -71,7 +74,7 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _of_grid(grids: list[GridSource], grid: str | None, source: str) -> list[GridSource]:
+def _of_grid(grids: list[GridSource], grid: str | None, sources: Sequence[str]) -> list[GridSource]:
     """Return the requested grid.
 
     Raises:
@@ -85,9 +88,10 @@ def _of_grid(grids: list[GridSource], grid: str | None, source: str) -> list[Gri
     ]
     found = [each for each in found if each.records]
     if not found:
-        names = {each.name or "" for each in grids or _grids(source, None)}
+        names = {each.name or "" for each in grids or _union_of(sources, None)}
+        source = ", ".join(map(redact, sources))
         raise UsageError(
-            f"{redact(source)}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(names))}" if names else "")
+            f"{source}: no results of a grid {grid}" + (f"; {nearest(grid, sorted(names))}" if names else "")
         )
     return found
 
@@ -95,21 +99,47 @@ def _of_grid(grids: list[GridSource], grid: str | None, source: str) -> list[Gri
 def _chosen(records: Sequence[Record], attempts: Attempts) -> list[Record]:
     """Return the requested attempts of each trial of each grid.
 
-    These are all attempts or the latest one (see `load`).
+    These are all attempts or the latest one of each machine (see `load`).
     """
     if attempts == "all":
         return list(records)
-    from raybench.results.attempt import precedence
+    from raybench.results.union import latest_of_machines
 
-    last: dict[tuple[str | None, str], Record] = {}
+    by_grid: dict[str | None, dict[int, Record]] = {}
     for record in records:
-        key = (record.attempt.grid or record.grid, record.attempt.trial)
-        if key not in last or precedence(record.attempt) > precedence(last[key].attempt):
-            last[key] = record
-    return list(last.values())
+        by_grid.setdefault(record.attempt.grid or record.grid, {})[id(record.attempt)] = record
+    return [
+        by_attempt[id(attempt)]
+        for by_attempt in by_grid.values()
+        for attempt in latest_of_machines(record.attempt for record in by_attempt.values())
+    ]
+
+
+def _union_of(sources: Sequence[str], grid: str | None) -> list[GridSource]:
+    """Return the grids of sources; those with a journal are united by grid.
+
+    Raises:
+        UsageError: there is no source, or two have the same attempt with other content.
+    """
+    from raybench.sources.published_results import PREFIX
+
+    if not sources:
+        raise UsageError("load: there is no source; name at least one")
+    if len(sources) == 1:
+        return _grids(sources[0], grid)
+    from raybench.sources.union import grids_of, load_union
+
+    tables = [
+        each for each in sources if each.startswith(PREFIX) or user_path(each).suffix in (".csv", ".yaml", ".yml")
+    ]
+    parts = [part for each in sources if each not in tables for part in grids_of(each)]
+    names = dict.fromkeys(part.grid for part in parts)
+    grids = [load_union([part for part in parts if part.grid == name]) for name in names]
+    return [*grids, *(each for source in tables for each in _grids(source, grid))]
 
 
 def _grids(source: str, grid: str | None) -> list[GridSource]:
+    from raybench.results.bundle import is_bundle, read_bundle
     from raybench.sources import epochs_csv, journal, mlflow_store
     from raybench.sources import published_results as publications
 
@@ -117,6 +147,10 @@ def _grids(source: str, grid: str | None) -> list[GridSource]:
         name = source.removeprefix(publications.PREFIX)
         return _by_grid(publications.load_named(name).records(name))
     path = user_path(source)
+    if is_bundle(path):
+        from raybench.sources.union import load_union
+
+        return [load_union([read_bundle(path).events])]
     try:
         if not is_uri(source) and path.is_dir():
             return journal.load_folder(path, grid)

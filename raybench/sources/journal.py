@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raybench.analysis.grid_request import latest_request
+from raybench.analysis.grid_request import latest_request, request_of_all_sources
 from raybench.errors import UsageError
 from raybench.results.attempt import Attempt
 from raybench.results.executions import EFFECTIVE, PLAN
@@ -63,40 +63,42 @@ def load_journal(
 
 def of_history(name: str, history: GridHistory, problems: tuple[str, ...] = ()) -> GridSource:
     """Return the results in a grid's history."""
-    last = LastExecution(_last_files(history))
+    last = LastExecutions(_last_files(history))
     records = [Record(attempt, name, last.columns(attempt)) for attempt in history.attempts.values()]
     recorded_name = next((attempt.grid for attempt in history.attempts.values() if attempt.grid), None)
-    return GridSource(recorded_name or name, records, history, latest_request(history), problems)
+    request = request_of_all_sources(history, latest_request(history))
+    return GridSource(recorded_name or name, records, history, request, problems)
 
 
-def _last_files(history: GridHistory) -> dict[str, Any]:
-    """Return the data of a grid's last readable execution, by file name.
-
-    Empty if there is none.
-    """
+def _last_files(history: GridHistory) -> dict[str | None, dict[str, Any]]:
+    """Return the data of a grid's last readable execution by file name, for each origin of executions."""
+    files: dict[str | None, dict[str, Any]] = {}
     for summary in history.executions():
-        if PLAN in summary.files or EFFECTIVE in summary.files:
-            return {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
-    return {}
+        if summary.origin not in files and (PLAN in summary.files or EFFECTIVE in summary.files):
+            files[summary.origin] = {name: read_json(summary.files.get(name)) for name in (EFFECTIVE, PLAN)}
+    return files
 
 
-class LastExecution:
+class LastExecutions:
     """Data about trials from the files of a grid's last execution.
 
     Args:
-        files: data by file name; empty if there was no execution.
+        files: data by file name, for each origin of executions; empty if there was no execution.
     """
 
-    def __init__(self, files: Mapping[str, Any]) -> None:
-        self._prices, self._repeats = prices(files.get(EFFECTIVE)), requested_repeats(files.get(PLAN))
+    def __init__(self, files: Mapping[str | None, Mapping[str, Any]]) -> None:
+        self._prices = {origin: prices(data.get(EFFECTIVE)) for origin, data in files.items()}
+        requests = [requested_repeats(data.get(PLAN)) for data in files.values()]
+        self._requests = [request for request in requests if request is not None]
 
     def columns(self, attempt: Attempt) -> dict[str, Any]:
         """Return an attempt's price and whether its trial is requested, if known."""
         values: dict[str, Any] = {}
-        if attempt.profile in self._prices:
-            values["price_per_hour"] = self._prices[attempt.profile]
-        if self._repeats is not None:
-            values["requested"] = attempt.repeat < self._repeats.get(attempt.cell_id, 0)
+        device_prices = self._prices.get(attempt.origin) or {}
+        if attempt.profile in device_prices:
+            values["price_per_hour"] = device_prices[attempt.profile]
+        if self._requests:
+            values["requested"] = any(attempt.repeat < each.get(attempt.cell_id, 0) for each in self._requests)
         return values
 
 

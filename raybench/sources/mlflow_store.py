@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from raybench.analysis.grid_request import FILE
 from raybench.errors import UsageError, nearest
-from raybench.results.executions import EFFECTIVE, FOLDER, PLAN, folder_of
+from raybench.results.executions import FOLDER, REQUEST, folder_of
 from raybench.results.journal import JOURNAL
 from raybench.sources.journal import load_journal
 from raybench.sources.result_tables import GridSource
@@ -102,7 +101,7 @@ def journals_of(store: Store, grid: str | None, progress: Progress | None = None
     with TemporaryDirectory(prefix="raybench-") as folder:
         journals = []
         for number, name in enumerate(runs if grid is None else [grid]):
-            stored = read_grid(store, name, runs[name], (EFFECTIVE, PLAN, FILE), progress)
+            stored = read_grid(store, name, runs[name], REQUEST, progress)
             grid_folder = Path(folder) / str(number)
             for execution, files in stored.files.items():
                 execution_folder = grid_folder / FOLDER / folder_of(execution)

@@ -191,9 +191,11 @@ def run_name(attempt: Attempt) -> str:
 def attempt_id(attempt: Attempt) -> str:
     """Globally unique id of an attempt: 16 hex digits.
 
-    It is a digest of its trial, its number, its first event's time and its process: always the same for one journal,
-    and different in another results folder.
+    It is a digest of its trial and its run, and thus the same in every results folder to which it was exported. Without
+    a recorded run it is a digest of its trial, its number, its first event's time and its process.
     """
+    if attempt.run:
+        return hashlib.sha256(json.dumps([attempt.trial, attempt.run]).encode()).hexdigest()[:16]
     process = [attempt.host.get(name) for name in ("name", "boot", "pid")]
     identity = json.dumps([*attempt.key, _first_time(attempt), *process], default=str)
     return hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -8,11 +8,12 @@ precedence.
 from __future__ import annotations
 
 import getpass
+import json
 import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from raybench.core.events import ERROR, EVENTS, OUTPUT
 from raybench.monitoring import SAMPLES
 from raybench.results import executions
 from raybench.results.attempt import Attempt
-from raybench.results.executions import PLAN, Summary
+from raybench.results.executions import PLAN, Summary, read_execution
 from raybench.results.journal import is_own
 from raybench.tracking import journal_parts
 from raybench.tracking import mapping as p
@@ -429,7 +430,8 @@ class StoredGrid:
     Attributes:
         name: the experiment's name.
         journals: by id, the journals of its results folders, without missing parts.
-        files: by execution, for the last one that stored any, the requested files.
+        files: by execution, the requested files: of the last one that stored any, and of the last of each other results
+            folder from which results were imported.
     """
 
     name: str
@@ -503,11 +505,25 @@ def read_grid(
             if p.SUMMARY in run.data.tags and available:
                 last_files[run.data.tags[p.SUMMARY]] = {file: fetch(run, file) for file in available}
                 break
-        return StoredGrid(
-            name,
-            {journal: journal_parts.join(pieces, sizes[journal]) for journal, pieces in by_journal.items()},
-            last_files,
-        )
+        journals = {journal: journal_parts.join(pieces, sizes[journal]) for journal, pieces in by_journal.items()}
+        for execution in _imported_executions(journal.text for journal in journals.values()):
+            clause = f"tags.`{p.SUMMARY}` = '{execution}'"
+            for run in [] if execution in last_files else _search(client, [runs[0].info.experiment_id], clause, None):
+                available = {each.path for each in client.list_artifacts(run.info.run_id)} & set(files)
+                last_files[execution] = {file: fetch(run, file) for file in available}
+        return StoredGrid(name, journals, last_files)
+
+
+def _imported_executions(journals: Iterable[bytes]) -> set[str]:
+    """The last execution of each other results folder from which results were imported."""
+    last: dict[str, str] = {}
+    for line in (line for text in journals for line in text.splitlines() if b'"grid_ended"' in line):
+        with suppress(ValueError, RecursionError):  # damaged lines are reported when the journal is read
+            event = json.loads(line)
+            summary = read_execution(Path(), event) if isinstance(event, dict) else None
+            if summary and summary.origin:
+                last[summary.origin] = summary.execution
+    return set(last.values())
 
 
 def _parts(client: Any, run_id: str) -> list[tuple[Part, int | None]]:

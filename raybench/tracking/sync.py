@@ -119,6 +119,7 @@ def sync(
             progress(position, len(tried))
     for summary in summaries:
         runs.write_summary(summary)
-    report.parts = len(list(runs.add_journal(summaries[-1].execution if summaries else None)))
+    own_summaries = [summary for summary in summaries if summary.origin is None] or summaries
+    report.parts = len(list(runs.add_journal(own_summaries[-1].execution if own_summaries else None)))
     mark_complete(history.folder)
     return report

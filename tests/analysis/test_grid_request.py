@@ -4,10 +4,10 @@ import pytest
 from support.made_up_grids import cell_of
 
 from raybench.analysis.comparison import PlannedCell
-from raybench.analysis.grid_request import FILE, GridRequest, latest_request, to_dict
+from raybench.analysis.grid_request import GridRequest, latest_request, to_dict
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.job import Target
-from raybench.results.executions import PLAN
+from raybench.results.executions import GRID_FILE, PLAN
 from raybench.results.history import GridHistory
 
 CONTENT = {**cell_of("gpu", model={"dropout": 0.2}), "aa_of": "e5728b716bd9", "unheard_of": [1]}
@@ -31,7 +31,7 @@ def read_back(tmp_path):
         folder = tmp_path / "executions" / "now"
         folder.mkdir(parents=True)
         (folder / PLAN).write_text(json.dumps({"wanted": plan}))
-        (folder / FILE).write_text(REQUEST.text)
+        (folder / GRID_FILE).write_text(REQUEST.text)
         event = {"v": 1, "event": "grid_ended", "execution": "now", "counts": {}, "folder": "now"}
         return latest_request(GridHistory(tmp_path / "journal.jsonl", [event]))
 

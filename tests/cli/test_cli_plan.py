@@ -3,10 +3,16 @@
 import json
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 
 import pytest
+
+from raybench.config import load_grid
+from raybench.core.identity import cell_id
+from raybench.execution.inline import InlineExecutor
+from raybench.planning.plan import make_plan
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -111,6 +117,60 @@ def test_what_was_skipped_before_and_can_run_now_is_to_run(raybench, planned):
     JOURNAL.parent.mkdir(parents=True)
     JOURNAL.write_text(json.dumps({**skipped, "cell_id": trial[:12]}) + "\n")
     assert "(4 to run, 4 skipped)" in raybench("plan", planned).lines[0]
+
+
+def on_a_tpu(journal, planned, repeats, host="colab"):
+    """Turn the journal of the CPU's trials into one of the TPU's, as another machine would have it."""
+    executor = InlineExecutor()
+    plan = make_plan(load_grid(planned), executor.nodes({}), Path("data"), isolation=executor.isolation)
+    cells = {cell.axes["batch_size"]: cell for cell in plan.cells if cell.profile == "tpu"}
+    starts, kept = {}, []
+    for event in map(json.loads, journal.read_text().splitlines()):
+        if event["event"] == "trial_started":
+            starts[event["trial"]] = event
+            event["request_id"] = cells[event["cell"]["settings"]["batch_size"]].request_id
+            event["cell"]["device"] |= {"kind": "tpu", "model": "TPU v5e"}
+            event |= {"host": {"name": host}, "profile": "tpu", "run": f"on {host} {event['trial']}"}
+        if event["event"] == "grid_ended":
+            continue
+        start = starts.get(event.get("trial"))
+        if start and start["repeat"] < repeats:
+            kept.append({**event, "trial": f"{cell_id(start['cell'])}-r{start['repeat']}"})
+    journal.write_text("".join(json.dumps(event) + "\n" for event in kept))
+    shutil.rmtree(journal.parent / "trials")
+
+
+def test_cells_of_another_machine_are_done_there(raybench, grid, planned):
+    assert grid(planned, "--where", "device=cpu", "--results", "other").status == 0
+    assert raybench("export", "planned", "--results", "other", "-o", "cpu.zip").status == 0
+    journal = Path("other/planned/journal.jsonl")
+    on_a_tpu(journal, planned, repeats=1)
+    assert raybench("export", "planned", "--results", "other", "-o", "tpu.zip").status == 0
+    assert raybench("import", "tpu.zip").status == 0
+    said = raybench("plan", planned)
+    assert "8 trials (2 done on other machines, 4 to run, 2 skipped)" in said.lines[0]
+    assert [row[2] for row in rows(said)] == ["2 to run", "2 to run", *["1 done on colab, 1 skipped"] * 2]
+    assert "tpu: 2 cells skipped: no TPU" in said.lines
+    assert raybench("import", "cpu.zip").status == 0
+    assert [row[2] for row in rows(raybench("plan", planned))][:2] == ["2 done", "2 done"]
+    said = grid(planned, "--where", "device=available")
+    assert said.status == 0 and "Nothing was left to run" in said.out
+
+
+def test_a_grid_in_parts_is_complete_if_each_machine_has_run_its_own(raybench, grid, planned):
+    grid(planned, "--where", "device=cpu", "--results", "other")
+    on_a_tpu(Path("other/planned/journal.jsonl"), planned, repeats=2)
+    raybench("export", "planned", "--results", "other", "-o", "tpu.zip")
+    raybench("import", "tpu.zip")
+    said = raybench("plan", planned)
+    assert [row[2] for row in rows(said)] == ["2 to run", "2 to run", "2 done on colab", "2 done on colab"]
+    assert not [line for line in said.lines if "skipped" in line or "another machine" in line]
+    said = grid(planned)
+    assert said.status == 0 and "skipped" not in said.out
+    said = raybench("report", "planned", "--json", "-")
+    report = json.loads(said.out)
+    assert {machine["host"]: machine["runs"] for machine in report["machines"]}["colab"] == 4
+    assert {cell["axes"]["device"] for cell in report["cells"]} == {"cpu", "tpu"} and len(report["cells"]) == 4
 
 
 def test_the_order_is_the_one_that_runs(raybench, grid, planned):

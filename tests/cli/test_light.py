@@ -4,12 +4,12 @@ import re
 import resource
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
-from raybench.cli import VERBS
+from raybench.cli import VERBS, group
 
 HEAVY = ["torch", "ray", "mlflow", "pandas", "scipy", "sklearn", "tensorflow", "pooch"]
 
@@ -101,7 +101,7 @@ def test_the_options_in_the_readme_exist():
     section = re.split(r"\n##+ ", readme.split("\n## Commands\n")[1])[0]
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= there | {"--help"}
     for verb, arguments in re.findall(r"^\| `raybench (\w+) ?([^`]*)`", section, re.MULTILINE):
-        params = import_module(f"raybench.cli.{verb}").command.params
+        params = group.get_command(click.Context(group), verb).params
         wanted = [part.strip("[]") for part in arguments.split() if part.isupper()]
         assert [param.human_readable_name for param in params if param.param_type_name == "argument"][
             : len(wanted)

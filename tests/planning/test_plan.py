@@ -18,6 +18,8 @@ from raybench.execution.scheduler import AssignedWork
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placement
 from raybench.planning.plan import WorkItem, format_value, make_plan, notes, profile_notes
+from raybench.planning.resume import complete_cells, done_on_other_machines
+from raybench.results.attempt import Attempt
 from raybench.workloads import declared, get
 
 GIB = 1024**3
@@ -523,3 +525,47 @@ def test_a_job_carries_its_request(plan_of, tmp_path):
     plan = plan_of(GRID)
     trial = plan.trials[0]
     assert make_job(plan, placed(trial), tmp_path, tmp_path).labels["request_id"] == trial.cell.request_id
+
+
+def test_where_available_keeps_what_can_run(plan_of):
+    part = plan_of(GRID, where=[("device", "available"), ("batch_size", "32")])
+    assert axes(part) == [("cpu", 32, 0), ("cpu", 32, 5e-4)] and part.left_out == 6
+    assert all(
+        cell.skip for cell in plan_of(GRID.replace("[cpu, cuda]", "[cuda]"), where=[("device", "available")]).cells
+    )
+
+
+def machine(plan, device, host, repeats=1, **fields):
+    """Attempts at the trials of a device, as another machine made them."""
+    return [
+        Attempt(
+            f"{cell.request_id}-r{repeat}",
+            1,
+            request_id=cell.request_id,
+            host={"name": host},
+            **{"status": "completed", "origin": "of the other machine", **fields},
+        )
+        for cell in plan.cells
+        if cell.profile == device
+        for repeat in range(repeats)
+    ]
+
+
+def test_what_other_machines_have_done(plan_of):
+    plan = plan_of(GRID + "repeats: 2\n")
+    assert done_on_other_machines(plan, []) == {}
+    gpus = [*machine(plan, "cuda", "gpu-box"), *machine(plan_of(GRID, nodes=(SERVER,)), "cuda", "server")]
+    others = done_on_other_machines(plan, gpus)
+    assert {others[cell.cell_id].repeats for cell in plan.cells if cell.skip} == {frozenset({0})}
+    assert complete_cells(plan, others) == set()
+    others = done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", repeats=3))
+    assert complete_cells(plan, others) == {cell.cell_id for cell in plan.cells if cell.skip}
+    assert done_on_other_machines(plan, machine(plan, "cuda", "gpu-box", status="lost")) == {}
+    here = {cell.cell_id for cell in plan.cells if not cell.skip}
+    assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b")).keys() == here
+    assert done_on_other_machines(plan, machine(plan, "cpu", "vm-b", origin=None)) == {}
+
+
+def test_a_request_is_the_same_on_every_machine(plan_of):
+    requests = [[cell.request_id for cell in plan_of(GRID, nodes=(node,)).cells] for node in (LAPTOP, SERVER)]
+    assert requests[0] == requests[1] and len(set(requests[0])) == 8

@@ -39,7 +39,9 @@ def some_events(golden_events):
     labels = {"profile": "box", "target": TARGET, "seed": 3, "host": started["host"], "machine": {"cores": 64}}
 
     def of(repeat, attempt, *told):
-        return [{**event, "trial": f"{CELL}-r{repeat}", "attempt": attempt} for event in told]
+        names = {"trial": f"{CELL}-r{repeat}", "attempt": attempt}
+        run = {"run": f"run {repeat}.{attempt}"}
+        return [{**event, **names, **(run if "run" in event else {})} for event in told]
 
     def start(repeat, **fields):
         return {**started, **labels, "cell": cell, "label": f"net box r{repeat}", **fields}

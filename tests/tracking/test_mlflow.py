@@ -110,7 +110,7 @@ def test_the_contract_s_journal_becomes_the_contract_s_run(store, journal, golde
         "raybench.cell_id": "e5728b716bd9",
         "raybench.trial_id": TRIAL,
         "raybench.attempt": "1",
-        "raybench.attempt_id": "73d1bc15daefc664",
+        "raybench.attempt_id": "58cd7708342c8e58",
         "raybench.status": "completed",
         "raybench.requested": "true",
         "raybench.device_kind": "cpu",

@@ -83,6 +83,7 @@ def diagnose_all(
     drifts: Sequence[Drift] = (),
     apart: Mapping[Key, Observation] | None = None,
     axes: Iterable[str] = (),
+    machines: Mapping[Key, Mapping[str, Observation]] | None = None,
 ) -> dict[Key, tuple[Finding, ...]]:
     """Return the findings of every attempt, in the context of all others.
 
@@ -90,6 +91,7 @@ def diagnose_all(
         attempts: of one grid.
         drifts, axes: see `Context`.
         apart: `Context.other_sessions`.
+        machines: `Context.other_machines`.
     """
     all_attempts = list(attempts)
     neighbours = concurrent_runs_of(all_attempts)
@@ -97,7 +99,10 @@ def diagnose_all(
     varied_axes = frozenset(axes)
     effects = compare_effects(latest(all_attempts).values(), axes)
     findings_by_key = {
-        attempt.key: findings(attempt, Context(neighbours[attempt.key], drifts, apart or {}, varied_axes, effects))
+        attempt.key: findings(
+            attempt,
+            Context(neighbours[attempt.key], drifts, apart or {}, machines or {}, varied_axes, effects),
+        )
         for attempt in all_attempts
     }
     completed = [attempt for attempt in all_attempts if attempt.status == TrialStatus.COMPLETED]

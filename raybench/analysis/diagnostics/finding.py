@@ -98,6 +98,8 @@ class Context:
         drifts: devices whose speed changed while the grid ran (`raybench.checks.canary.judge`).
         other_sessions: the observation for each attempt from a different session or software version than the run that
             it is compared with (`raybench.analysis.diagnostics.provenance`).
+        other_machines: differences from the run on another machine that it is compared with, by attempt and code
+            (`raybench.analysis.diagnostics.other_machines`).
         axes: names of the axes of its grid.
         effects: comparisons with runs that differ in one axis or in the seed (`raybench.analysis.diagnostics.effects`),
             by attempt and code.
@@ -106,6 +108,7 @@ class Context:
     neighbours: ConcurrentRuns | None = None
     drifts: Iterable[Drift] = ()
     other_sessions: Mapping[Key, Observation] = field(default_factory=dict)
+    other_machines: Mapping[Key, Mapping[str, Observation]] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()
     effects: Mapping[Key, Mapping[str, Observation]] = field(default_factory=dict)
 

@@ -58,15 +58,23 @@ def find_different_sessions(
         canaries: the end events of canaries.
     """
     sessions = _sessions(attempts, canaries)
-    cells = results.cells
     observations: dict[Key, Observation] = {}
+    for run, other in compared_runs(results):
+        if reasons := list(_reasons(run, other, sessions)):
+            observations[run.key] = _observation(run, other, reasons)
+    return observations
+
+
+def compared_runs(results: GridResults) -> Iterator[tuple[Attempt, Attempt]]:
+    """Yield each completed run with the baseline's run of the same repeat, or of the nearest time."""
+    cells = results.cells
     for number, origin in enumerate(baseline_indices(cells, results.compared_with)):
         baseline_runs = _timed(results, cells[origin]) if origin is not None and origin != number else []
         for run in _timed(results, cells[number]) if baseline_runs else []:
-            other = min(baseline_runs, key=lambda other: (other.repeat != run.repeat, abs(_began(other) - _began(run))))
-            if reasons := list(_reasons(run, other, sessions)):
-                observations[run.key] = _observation(run, other, reasons)
-    return observations
+            yield (
+                run,
+                min(baseline_runs, key=lambda other: (other.repeat != run.repeat, abs(began(other) - began(run)))),
+            )
 
 
 def _timed(results: GridResults, cell: PlannedCell) -> list[Attempt]:
@@ -103,11 +111,11 @@ def _changed(name: str, before: Any, after: Any) -> str:
 
 
 def _observation(run: Attempt, other: Attempt, reasons: list[str]) -> Observation:
-    seconds = _began(run) - _began(other)
+    seconds = began(run) - began(other)
     when = "after" if seconds >= 0 else "before"
-    dates = f"{_date(run)} and {_date(other)} UTC"
+    dates = f"{date_of(run)} and {date_of(other)} UTC"
     return Observation(
-        f"it started {_long(abs(seconds))} {when} the run it is compared with ({dates}), and {join_words(reasons)}",
+        f"it started {long_time(abs(seconds))} {when} the run it is compared with ({dates}), and {join_words(reasons)}",
         {"hours": abs(seconds) / 3600, "reasons": float(len(reasons))},
     )
 
@@ -137,7 +145,7 @@ def _sessions(attempts: Iterable[Attempt], canaries: Iterable[Event]) -> dict[st
 
 
 def _at(sessions: Mapping[str, list[_Session]], run: Attempt) -> _Session | None:
-    start_s = _began(run)
+    start_s = began(run)
     host_sessions = sessions.get(str(run.host.get("name")), [])
     return next((session for session in host_sessions if session.begin <= start_s <= session.end), None)
 
@@ -164,16 +172,19 @@ def _framework(run: Attempt) -> Any:
     return run.cell.framework or None, run.cell.engine.framework_version or None
 
 
-def _began(run: Attempt) -> float:
+def began(run: Attempt) -> float:
+    """Return the start of a run, in seconds since 1970; 0 if it is not known."""
     times = span_of(run)
     return times[0] if times else 0.0
 
 
-def _date(run: Attempt) -> str:
-    return f"{datetime.fromtimestamp(_began(run), UTC):%Y-%m-%d %H:%M}"
+def date_of(run: Attempt) -> str:
+    """Return the date and time of a run's start, in UTC."""
+    return f"{datetime.fromtimestamp(began(run), UTC):%Y-%m-%d %H:%M}"
 
 
-def _long(seconds: float) -> str:
+def long_time(seconds: float) -> str:
+    """Format minutes, hours or days."""
     for unit, unit_s in (("day", 86400), ("hour", 3600)):
         if seconds >= unit_s:
             count = round(seconds / unit_s)

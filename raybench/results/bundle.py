@@ -1,0 +1,368 @@
+"""Bundles: one zip file with the journal of a grid, its executions and the output of its trials, without checkpoints.
+
+`manifest.json` has the size and the SHA-256 of every other file. A bundle comes from another machine, so nothing in it
+is trusted: only files with known names are read, into memory, and up to their recorded size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from raybench.core.events import ERROR, EVENTS, OUTPUT, Event, to_line
+from raybench.core.files import write_atomic
+from raybench.core.identity import INLINE, SMOKE
+from raybench.core.version import __version__
+from raybench.errors import UsageError
+from raybench.results.attempt import Key, key_of
+from raybench.results.executions import ENDED, FOLDER, REQUEST, folder_of
+from raybench.results.journal import JOURNAL, Journal, attempt_folder, attempts_in, grid_folder, has_journal, is_own
+from raybench.results.lock import locked
+from raybench.results.union import EventUnion, GridEvents, events_of
+
+SUFFIX = ".zip"
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "raybench bundle", 1
+
+LONGEST = 2**16
+"""Bytes of a trial's output that are exported: its end, with the error."""
+
+MOST_BYTES = 2**30
+"""Total size of the files of a bundle that is read."""
+
+BOMB_BYTES, BOMB_RATIO = 2**24, 200
+"""A larger bundle that shrank more than so many times is refused: journals shrink 10 to 30 times."""
+
+_GRID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}({re.escape(INLINE)})?({re.escape(SMOKE)})?")
+_EXECUTION_FILE = re.compile(rf"{FOLDER}/([\w-]{{1,200}})/({'|'.join(map(re.escape, REQUEST))})")
+_RECORD = re.compile(rf"trials/(\w[\w.-]{{0,99}})/attempt-([1-9]\d{{0,8}})/({re.escape(OUTPUT)}|{re.escape(ERROR)})")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The content of a bundle.
+
+    Attributes:
+        events: the events and executions.
+        records: the text of each file of an attempt, by its name.
+        anonymous: whether names of hosts and users are replaced.
+    """
+
+    events: GridEvents
+    records: Mapping[Key, Mapping[str, str]]
+    anonymous: bool = False
+
+    @property
+    def attempts(self) -> int:
+        """The number of attempts at trials."""
+        return len(_finished(self.events.events))
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """Result of an import.
+
+    Attributes:
+        grid: the grid's name.
+        attempts: number of new attempts at trials.
+        known: number of attempts that were in the results folder already.
+        hosts: names of the machines of the bundle.
+    """
+
+    grid: str
+    attempts: int
+    known: int
+    hosts: tuple[str, ...]
+
+
+def bundle_of(folder: Path) -> tuple[Bundle, int]:
+    """Collect the bundle of a grid's folder.
+
+    Returns:
+        The bundle, and the number of attempts that have not ended, which are left out.
+
+    Raises:
+        UsageError: its journal cannot be read, or has no trial that has ended.
+    """
+    found = events_of(folder / JOURNAL, str(folder))
+    if not _GRID.fullmatch(found.grid):
+        raise UsageError(f"{folder}: {found.grid!r:.120} is no name of a grid; use letters, digits, '-', '_' and '.'")
+    ended = _finished(found.events)
+    open_attempts = {key for event in found.events if (key := key_of(event)) and key[1]} - ended
+    if not ended:
+        raise UsageError(f"{folder}: no trial of it has ended, so there is nothing to export")
+    events = [event for event in found.events if key_of(event) not in open_attempts]
+    records = {key: _record(folder, key) for key in sorted(ended)}
+    return Bundle(GridEvents(found.source, found.grid, events, found.executions, found.problems), records), len(
+        open_attempts
+    )
+
+
+def write_bundle(bundle: Bundle, path: Path) -> None:
+    """Write a bundle; the same content makes the same file.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    files = {JOURNAL: "".join(map(to_line, bundle.events.events))}
+    for folder, texts in bundle.events.executions.items():
+        files |= {f"{FOLDER}/{folder}/{name}": text for name, text in texts.items()}
+    for (trial, attempt), texts in bundle.records.items():
+        files |= {f"trials/{trial}/attempt-{attempt}/{name}": text for name, text in texts.items()}
+    contents = {name: text.encode("utf-8", errors="replace") for name, text in files.items()}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "raybench": __version__,
+        "grid": bundle.events.grid,
+        "anonymous": bundle.anonymous,
+        "files": {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()},
+    }
+    manifest_data = json.dumps(manifest, indent=1).encode()
+    try:
+        with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as file:
+            temporary = Path(file.name)
+        try:
+            with zipfile.ZipFile(temporary, "w") as archive:
+                for name, data in {MANIFEST: manifest_data, **contents}.items():
+                    entry = zipfile.ZipInfo(name)
+                    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                    archive.writestr(entry, data)
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def is_bundle(path: Path) -> bool:
+    """Return whether a path is to be read as a bundle."""
+    return path.suffix == SUFFIX and path.is_file()
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read and check a bundle; nothing is written.
+
+    Raises:
+        UsageError: it cannot be read, is damaged, or has other content than a bundle.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _bundle(path, archive)
+    except _Refused as refusal:
+        raise UsageError(f"{path}: {refusal}; nothing was imported. Export it again.") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    # What zipfile and zlib raise for damaged, encrypted, truncated or unknown content.
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OverflowError, LookupError) as error:
+        raise UsageError(
+            f"{path}: is not a bundle of `raybench export`, or is damaged ({error}); nothing was imported."
+        ) from None
+
+
+def import_bundle(bundle: Bundle, results: Path) -> ImportSummary:
+    """Add the content of a bundle to a results folder.
+
+    Nothing that is there is changed, and what is known already is not added again.
+
+    Raises:
+        UsageError: the folder cannot be written, or has an attempt or an execution of the bundle with other content.
+        ResultsLockedError: another driver uses the results folder.
+        JournalError: the journal cannot be written.
+    """
+    name = bundle.events.grid
+    folder = grid_folder(results, name)
+    if folder.is_symlink():
+        raise UsageError(f"{folder}: is a symbolic link; raybench writes only to folders of its own")
+    with locked(results, f"the import of {name}"):
+        journal = folder / JOURNAL
+        current = events_of(journal, str(folder), name) if has_journal(folder) else GridEvents(str(folder), name, [])
+        union = EventUnion(current, attempts_in(folder))
+        new, numbers = union.add(bundle.events)
+        try:
+            _write_files(folder, bundle, new, numbers)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        if new:
+            with Journal(journal) as writer:
+                for event in new:
+                    writer.append(event)
+    hosts = dict.fromkeys(
+        str(event["host"]["name"])
+        for event in bundle.events.events
+        if event.get("event") == "trial_started" and isinstance(event.get("host"), dict) and "name" in event["host"]
+    )
+    return ImportSummary(name, len(numbers), bundle.attempts - len(numbers), tuple(hosts))
+
+
+def _write_files(folder: Path, bundle: Bundle, new: list[Event], numbers: Mapping[Key, int]) -> None:
+    """Write the files of new executions and attempts, before the journal refers to them.
+
+    An attempt's own events are its last file, so that an import that was interrupted is completed by the next one.
+    """
+    for event in new:
+        if event.get("event") == ENDED:
+            name = str(event.get("folder"))
+            for file, text in bundle.events.executions.get(name, {}).items():
+                _write(folder, folder / FOLDER / name / file, text)
+    events_by_attempt: dict[Key, list[Event]] = {}
+    for event in new:
+        if (key := key_of(event)) and key[1]:
+            events_by_attempt.setdefault(key, []).append(event)
+    for (trial, attempt), number in numbers.items():
+        target = attempt_folder(folder, trial, number)
+        if target.exists():
+            continue  # its own record has the rest
+        texts = {**bundle.records.get((trial, attempt), {})}
+        texts[EVENTS] = "".join(map(to_line, events_by_attempt.get((trial, number), [])))
+        for file, text in texts.items():
+            _write(folder, target / file, text)
+
+
+def _write(folder: Path, path: Path, text: str) -> None:
+    """Write a file below a grid's folder, unless a link leads elsewhere.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    parents = [parent for parent in path.parents if parent.is_relative_to(folder)]
+    if any(parent.is_symlink() for parent in parents):
+        raise OSError(f"{path.parent} is behind a symbolic link")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        write_atomic(path, text.encode("utf-8", errors="replace").decode("utf-8"))
+
+
+class _Refused(Exception):
+    """A bundle is not accepted; the message has the reason."""
+
+
+def _bundle(path: Path, archive: zipfile.ZipFile) -> Bundle:
+    entries = _entries(archive)
+    if MANIFEST not in entries:
+        raise _Refused(f"has no {MANIFEST}, so it is not a bundle of `raybench export`")
+    manifest = _json(_content(archive, entries[MANIFEST], LONGEST * 1024, MANIFEST), MANIFEST)
+    grid, sums = manifest.get("grid"), manifest.get("files")
+    if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+        raise _Refused(f"{MANIFEST} is not that of a bundle of version {VERSION}")
+    if not isinstance(grid, str) or not _GRID.fullmatch(grid):
+        raise _Refused(f"{MANIFEST} has no valid name of a grid")
+    if not isinstance(sums, dict) or sums.keys() != entries.keys() - {MANIFEST}:
+        raise _Refused(f"its files are not those of {MANIFEST}")
+    texts = {name: _checked(archive, entries[name], name, entry) for name, entry in sums.items()}
+    if JOURNAL not in texts:
+        raise _Refused(f"has no {JOURNAL}")
+    events = list(_events(texts[JOURNAL]))
+    keys = _finished(events)
+    if not keys:
+        raise _Refused("has no trial that has ended")
+    folders = {
+        str(event.get("folder"))
+        for event in events
+        if event.get("event") == ENDED and event.get("folder") == folder_of(str(event.get("execution")))
+    }
+    executions: dict[str, dict[str, str]] = {}
+    records: dict[Key, dict[str, str]] = {key: {} for key in keys}
+    for name, text in texts.items():
+        if match := _EXECUTION_FILE.fullmatch(name):
+            if match[1] not in folders:
+                raise _Refused(f"its journal has no execution {match[1]}")
+            executions.setdefault(match[1], {})[match[2]] = text
+        elif match := _RECORD.fullmatch(name):
+            if (match[1], int(match[2])) not in records:
+                raise _Refused(f"its journal has no attempt {match[2]} at trial {match[1]}")
+            records[match[1], int(match[2])][match[3]] = text
+    anonymous = manifest.get("anonymous") is True
+    return Bundle(GridEvents(str(path), grid, events, executions), records, anonymous)
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The files of an archive by name.
+
+    Raises:
+        _Refused: one has a name that is not in a bundle, is no regular file, or they are too large.
+    """
+    entries: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        name, mode = entry.filename, entry.external_attr >> 16
+        is_known = name in (MANIFEST, JOURNAL) or _EXECUTION_FILE.fullmatch(name) or _RECORD.fullmatch(name)
+        if not is_known:
+            raise _Refused(f"has a file {name!r:.120}, which is not in a bundle")
+        if name in entries:
+            raise _Refused(f"has two files {name}")
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise _Refused(f"{name} is not a regular file")
+        entries[name] = entry
+    size = sum(entry.file_size for entry in entries.values())
+    packed = sum(entry.compress_size for entry in entries.values())
+    if size > MOST_BYTES or size > max(BOMB_BYTES, BOMB_RATIO * packed):
+        raise _Refused(f"its files would take {size / 2**20:,.0f} MiB, which is too much for {packed:,} bytes")
+    return entries
+
+
+def _checked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str, expected: Any) -> str:
+    size, digest = (expected.get("bytes"), expected.get("sha256")) if isinstance(expected, dict) else (None, None)
+    if type(size) is not int or size != entry.file_size:
+        raise _Refused(f"{name} has another size than in {MANIFEST}")
+    data = _content(archive, entry, size, name)
+    if _sha256(data) != digest:
+        raise _Refused(f"{name} is damaged: its SHA-256 is not that in {MANIFEST}")
+    return data.decode("utf-8")
+
+
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int, name: str) -> bytes:
+    """The content of a file, which may be larger than its entry says."""
+    with archive.open(entry) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise _Refused(f"{name} is larger than {limit:,} bytes")
+    return data
+
+
+def _events(text: str) -> Iterator[Event]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line:
+            event = _json(line.encode(), f"line {number} of {JOURNAL}")
+            # As the journal keeps it: finite numbers, and no half of a surrogate pair.
+            written: Event = json.loads(to_line(event).encode("utf-8", errors="replace"))
+            yield written
+
+
+def _json(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _Refused(f"{name} is not JSON") from None
+    if not isinstance(value, dict):
+        raise _Refused(f"{name} is not a JSON object")
+    return value
+
+
+def _finished(events: Any) -> set[Key]:
+    """The attempts that have ended."""
+    return {key for event in events if event.get("event") == "trial_ended" and (key := key_of(event))}
+
+
+def _record(folder: Path, key: Key) -> dict[str, str]:
+    texts = {}
+    for name in (OUTPUT, ERROR):
+        path = attempt_folder(folder, *key) / name
+        if is_own(path, folder):
+            text = path.read_bytes()[-LONGEST:].decode("utf-8", errors="replace")
+            if text:
+                texts[name] = text
+    return texts
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,110 @@
+"""Unite the results of several sources: results folders, journals, bundles and MLflow stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from raybench.core.secret_masking import redact
+from raybench.datasets.paths import user_path
+from raybench.errors import UsageError, nearest
+from raybench.results.bundle import is_bundle, read_bundle
+from raybench.results.executions import FOLDER
+from raybench.results.journal import JOURNAL, grids_in, has_journal
+from raybench.results.union import EventUnion, GridEvents, events_of
+from raybench.sources import mlflow_store
+from raybench.sources.journal import load_journal
+from raybench.sources.result_tables import GridSource
+
+
+@contextmanager
+def union_journal(parts: Sequence[GridEvents]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Context manager with the journal of several parts of one grid, and their problems.
+
+    It is temporary; the executions are next to it.
+
+    Raises:
+        UsageError: two parts have the same attempt with other content.
+    """
+    first, *others = parts
+    union = EventUnion(first)
+    for other in others:
+        union.add(other)
+    problems = tuple(problem for part in parts for problem in part.problems)
+    with TemporaryDirectory(prefix="raybench-") as name:
+        folder = Path(name)
+        text = "".join(f"{json.dumps(event)}\n" for event in union.events)
+        (folder / JOURNAL).write_text(text, encoding="utf-8")
+        for execution, files in union.executions.items():
+            (folder / FOLDER / execution).mkdir(parents=True)
+            for file, content in files.items():
+                (folder / FOLDER / execution / file).write_text(content, encoding="utf-8")
+        yield folder / JOURNAL, problems
+
+
+def load_union(parts: Sequence[GridEvents]) -> GridSource:
+    """Load the parts of one grid as one.
+
+    Raises:
+        UsageError: two parts have the same attempt with other content.
+    """
+    with union_journal(parts) as (journal, problems):
+        return load_journal(journal, parts[0].grid, ", ".join(part.source for part in parts), problems)
+
+
+def grids_of(source: str, grid: str | None = None, progress: mlflow_store.Progress | None = None) -> list[GridEvents]:
+    """Return the grids of a results folder, a grid's folder, a journal, a bundle or an MLflow store.
+
+    Args:
+        source: the source.
+        grid: read only this grid, if the source has it; by default all.
+        progress: callback with the numbers of bytes fetched from a store and in total.
+
+    Raises:
+        UsageError: there is no such source, or its content is invalid.
+        StoreError: the MLflow store cannot be reached or used.
+    """
+    path = user_path(source)
+    if is_bundle(path):
+        return [read_bundle(path).events]
+    if mlflow_store.is_store(source) and not path.is_dir():
+        store = mlflow_store.store_of(source, path)
+        with mlflow_store.journals_of(store, grid, progress) as journals:
+            return [events_of(each.path, f"{store}: {each.grid}", each.grid, each.problems) for each in journals]
+    journals_by_name = {name: path / name / JOURNAL for name in grids_in(path)} if not has_journal(path) else {}
+    if journals_by_name:
+        chosen = [journals_by_name[grid]] if grid in journals_by_name else list(journals_by_name.values())
+        return [events_of(journal, str(journal)) for journal in chosen]
+    if has_journal(path):
+        return [events_of(path / JOURNAL, str(path / JOURNAL))]
+    if path.is_file():
+        return [events_of(path, source)]
+    kind = f"no {JOURNAL} in it, nor in a folder in it" if path.is_dir() else "there is no such file or folder"
+    raise UsageError(f"{redact(source)}: {kind}")
+
+
+def parts_of(grids: Sequence[Sequence[GridEvents]], grid: str | None, sources: Sequence[str]) -> list[GridEvents]:
+    """Return the parts of one grid.
+
+    Args:
+        grids: the grids of each source.
+        grid: the grid's name; None if the sources have only one in common.
+        sources: the names of the sources.
+
+    Raises:
+        UsageError: the sources have several grids and none is named, or one of them does not have the grid.
+    """
+    names = [{each.grid for each in part} for part in grids]
+    candidates = sorted(set.intersection(*names) or set.union(*names))
+    if grid is None and len(candidates) > 1:
+        origins = ", ".join(map(redact, sources))
+        raise UsageError(f"{origins}: results of {len(candidates)} grids; say --grid, of {', '.join(candidates)}")
+    chosen = grid or candidates[0]
+    for source, part in zip(sources, grids, strict=True):
+        if chosen not in {each.grid for each in part}:
+            own_names = sorted({each.grid for each in part})
+            raise UsageError(f"{redact(source)}: no results of a grid {chosen}; {nearest(chosen, own_names)}")
+    return [each for part in grids for each in part if each.grid == chosen]

@@ -1,0 +1,123 @@
+"""The union of several machines' events: what is the same counts once, what differs is an error."""
+
+import json
+
+import pytest
+from support.machines import journal_of, results_of
+
+from raybench.core import events as made
+from raybench.errors import UsageError
+from raybench.results.attempt import attempts, latest
+from raybench.results.union import EventUnion, GridEvents, as_further_repeats, events_of, latest_of_machines
+
+
+def trial(host, run, attempt=1, repeat=0, status="completed", seconds=1.0):
+    name = f"0123456789ab-r{repeat}"
+    started = made.trial_started(name, attempt, run=run, host={"name": host}, cell={})
+    epoch = made.epoch_ended(name, attempt, epoch=1, ledger={"train": seconds})
+    return [started, epoch, made.trial_ended(name, attempt, status)]
+
+
+def part(source, *trials):
+    return GridEvents(source, "tiny", [event for events in trials for event in events])
+
+
+def test_the_same_run_counts_once():
+    first, second = trial("a", "x"), trial("a", "y", repeat=1)
+    union = EventUnion(part("A", first))
+    assert union.add(part("B", first)) == ([], {})
+    new, numbers = union.add(part("C", first, second))
+    assert [event["trial"] for event in new] == ["0123456789ab-r1"] * 3
+    assert numbers == {("0123456789ab-r1", 1): 1}
+
+
+def test_another_run_of_the_same_trial_gets_the_next_number():
+    union = EventUnion(part("A", trial("a", "x")))
+    other = part("B", trial("b", "y"), trial("b", "z", attempt=2))
+    _, numbers = union.add(other)
+    assert numbers == {("0123456789ab-r0", 1): 2, ("0123456789ab-r0", 2): 3}
+    assert union.add(other) == ([], {})
+    records = attempts(union.events)
+    assert [(run.run, run.host["name"]) for run in records.values()] == [("x", "a"), ("y", "b"), ("z", "b")]
+    assert [bool(run.origin) for run in records.values()] == [False, True, True]
+
+
+def test_numbers_of_folders_without_events_are_taken():
+    union = EventUnion(GridEvents("A", "tiny", []), used=[("0123456789ab-r0", 4)])
+    assert union.add(part("B", trial("b", "y")))[1] == {("0123456789ab-r0", 1): 5}
+
+
+def test_the_same_run_with_other_content_is_an_error_that_names_both():
+    union = EventUnion(part("A.zip", trial("a", "x")))
+    with pytest.raises(UsageError, match=r"Attempt 1 at trial 0123456789ab-r0 differs between A\.zip and B\.zip"):
+        union.add(part("B.zip", [*trial("a", "x", seconds=2.0)]))
+
+
+def test_the_same_execution_with_other_content_is_an_error_that_names_both():
+    ended = {"event": "grid_ended", "execution": "then vm 1", "counts": {}}
+    union = EventUnion(GridEvents("A", "tiny", [ended]))
+    union.add(GridEvents("B", "tiny", [dict(ended)]))
+    with pytest.raises(UsageError, match="execution then vm 1 differs between A and C"):
+        union.add(GridEvents("C", "tiny", [{**ended, "counts": {"failed": 1}}]))
+
+
+def test_an_unfinished_copy_is_completed_by_a_later_one():
+    events = trial("a", "x")
+    union = EventUnion(GridEvents("A", "tiny", events[:2]))
+    new, numbers = union.add(part("B", events))
+    assert [event["event"] for event in new] == ["trial_ended"]
+    assert numbers == {("0123456789ab-r0", 1): 1}
+    assert EventUnion(part("B", events)).add(GridEvents("A", "tiny", events[:2])) == ([], {})
+
+
+def test_a_resumed_epoch_refers_to_the_new_number():
+    events = [*trial("b", "y"), *trial("b", "z", attempt=2)]
+    events[4] |= {"of_attempt": 1}
+    union = EventUnion(part("A", trial("a", "x")))
+    new, _ = union.add(part("B", events))
+    assert [event["of_attempt"] for event in new if "of_attempt" in event] == [2]
+
+
+def test_repeats_of_further_machines_are_further_repeats():
+    union = EventUnion(part("A", trial("a", "x"), trial("a", "x1", repeat=1)))
+    union.add(part("B", trial("b", "y"), trial("b", "y1", repeat=1), trial("b", "y2", repeat=2)))
+    counted = latest(as_further_repeats(attempts(union.events), {"0123456789ab": 2}).values())
+    hosts = {name.removeprefix("0123456789ab-"): run.host["name"] for name, run in counted.items()}
+    assert hosts == {"r0": "a", "r1": "a", "r2": "b", "r3": "b", "r4": "b"}
+
+
+def test_a_later_attempt_on_the_same_machine_replaces_the_earlier_one():
+    one_folder = attempts([*trial("a", "x"), *trial("b", "y", attempt=2)])
+    assert as_further_repeats(one_folder, {}) == one_folder  # two nodes of one cluster
+    union = EventUnion(part("A", trial("a", "x")))
+    union.add(part("B", trial("a", "y")))
+    assert [run.run for run in latest_of_machines(attempts(union.events).values())] == ["y"]
+    union.add(part("C", trial("c", "z", status="failed"), trial("c", "z2", attempt=2)))
+    assert [run.run for run in latest_of_machines(attempts(union.events).values())] == ["y", "z2"]
+
+
+def test_a_machine_that_imported_results_keeps_an_id_of_its_own():
+    imported = EventUnion(GridEvents("B", "tiny", []))
+    imported.add(part("A", trial("a", "x")))
+    both = GridEvents("B", "tiny", [*imported.events, *trial("b", "y", attempt=2)])
+    union = EventUnion(part("C", trial("c", "z")))
+    union.add(both)
+    runs = attempts(union.events).values()
+    assert len({run.origin for run in runs}) == 3
+    assert sorted(run.run for run in latest_of_machines(runs)) == ["x", "y", "z"]
+
+
+def test_events_of_a_journal_have_those_of_the_trials_own_records(tmp_path):
+    journal = journal_of(results_of(tmp_path / "a"))
+    lines = journal.read_text().splitlines(keepends=True)
+    (end,) = (line for line in lines if '"trial_ended"' in line and "a16b927f18eb-r0" in line)
+    last = json.loads(end)
+    journal.write_text("".join("{damaged\n" if line == end else line for line in lines))
+    record = journal.parent / "trials" / last["trial"] / f"attempt-{last['attempt']}" / "events.jsonl"
+    record.parent.mkdir(parents=True)
+    record.write_text(end)
+    found = events_of(journal, "a")
+    assert last in found.events
+    assert found.problems == ("a: 1 damaged lines of the journal are left out",)
+    ((name, files),) = found.executions.items()
+    assert sorted(files) == ["grid.json", "grid.yaml", "plan.json"] and "vm-a" in name

@@ -1,0 +1,161 @@
+"""One report of several machines: from folders, journals, bundles and stores, each the same."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.machines import GRID, TRIALS, journal_of, results_of
+
+import raybench
+from raybench.errors import UsageError
+from raybench.reporting import build
+from raybench.results.bundle import bundle_of, import_bundle, read_bundle, write_bundle
+from raybench.results.history import GridHistory
+from raybench.tracking.store import store_from_uri
+from raybench.tracking.sync import sync
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    """Two machines of one model and a faster one of another, as folders, journals and bundles."""
+    folder = tmp_path_factory.mktemp("machines")
+    results_of(folder / "a", "vm-a")
+    results_of(folder / "b", "vm-b", slower=1.2)
+    results_of(folder / "c", "notebook", "Intel Xeon", slower=0.5)
+    for name in "abc":
+        write_bundle(bundle_of(folder / name / GRID)[0], folder / f"{name}.zip")
+    return folder
+
+
+FORMS = {
+    "folders": "{}",
+    "grid folders": "{}/quickstart",
+    "journals": "{}/quickstart/journal.jsonl",
+    "bundles": "{}.zip",
+}
+
+
+def report_of(machines, names, form="{}", **options):
+    sources = [str(machines / form.format(name)) for name in names]
+    return build.from_sources(sources, Path("raybench-results"), **options)
+
+
+def rows_of(report):
+    return {tuple(row.axes.items()): (row.runs, row.steady.value) for row in report.results.rows}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_machines_of_one_model_are_hosts_of_one_cell(machines, form):
+    alone, both = (report_of(machines, names, form) for names in ("a", "ab"))
+    for row, one in zip(both.results.rows, alone.results.rows, strict=True):
+        assert row.axes == one.axes
+        assert row.runs == 2 * one.runs == 6
+        assert row.steady.value == pytest.approx(one.steady.value * 1.2**0.5, rel=1e-6)
+    assert {run.host["name"] for run in both.results.runs(both.results.cells[0])} == {"vm-a", "vm-b"}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_machines_of_other_models_are_other_devices(machines, form):
+    report = report_of(machines, "ac", form)
+    assert list(report.results.axes["device"]) == ["cpu (AMD EPYC)", "cpu (Intel Xeon)"]
+    assert all(row.runs == 3 for row in report.results.rows) and len(report.results.rows) == 8
+    chosen = report_of(machines, "ac", form, baseline=["cpu (AMD EPYC)"])
+    ratios = [row.speedup.ratio for row in chosen.results.rows if row.speedup]
+    assert ratios == pytest.approx([2.0] * 4, rel=1e-6)
+
+
+def test_folders_bundles_and_stores_give_the_same_report(machines, tmp_path):
+    stores = []
+    for name in "abc":
+        stores.append(f"sqlite:///{tmp_path / name}.db")
+        sync(GridHistory.recover(journal_of(machines / name)), store_from_uri(stores[-1]), GRID)
+    expected = rows_of(report_of(machines, "abc"))
+    assert sorted(count for count, _ in expected.values()) == [3, 3, 3, 3, 6, 6, 6, 6]
+    assert rows_of(report_of(machines, "abc", "{}.zip")) == expected
+    assert rows_of(build.from_sources(stores, Path("none"))) == expected
+    mixed = [str(machines / "a"), str(machines / "b.zip"), stores[2]]
+    assert rows_of(build.from_sources(mixed, Path("none"))) == expected
+
+
+def test_a_source_twice_counts_once(machines):
+    expected = rows_of(report_of(machines, "a"))
+    twice = build.from_sources([str(machines / "a"), str(machines / "a.zip"), str(machines / "a")], Path("none"))
+    assert rows_of(twice) == expected
+
+
+def test_the_same_run_with_other_content_is_an_error(machines, tmp_path):
+    changed = results_of(tmp_path / "a", "vm-a", slower=1.1)
+    with pytest.raises(UsageError, match=rf"differs between {machines}/a/.* and {changed}/"):
+        build.from_sources([str(machines / "a"), str(changed)], Path("none"))
+    with pytest.raises(UsageError, match="although it is the same run"):
+        raybench.load([machines / "a", changed])
+
+
+def test_one_source_has_the_same_report_as_before(machines):
+    one = build.from_source(str(machines / "a"), Path("none"))
+    assert rows_of(report_of(machines, "a")) == rows_of(one) == rows_of(report_of(machines, "a", "{}.zip"))
+
+
+def test_load_has_every_machine(machines):
+    results = raybench.load([machines / "a", machines / "b.zip", journal_of(machines / "c")])
+    assert results.trials.groupby("host")["trial"].count().to_dict() == dict.fromkeys(
+        ("notebook", "vm-a", "vm-b"), TRIALS
+    )
+    assert results.trials["requested"].all()
+    assert sorted(results.cells["completed"]) == [3, 3, 3, 3, 6, 6, 6, 6]
+    assert len(raybench.load(machines / "b.zip").trials) == TRIALS
+    page = raybench.report([machines / "a", machines / "c.zip"], machines / "report.html")
+    assert "cpu (Intel Xeon)" in page.read_text()
+
+
+def test_load_keeps_tables_without_a_journal_apart(machines):
+    results = raybench.load([str(machines / "a"), "published:resnet63"])
+    assert results.trials["grid"].value_counts()[GRID] == TRIALS
+    assert results.trials["grid"].nunique() == 2
+
+
+def test_the_only_grid_in_common_needs_no_name(machines, tmp_path):
+    results = results_of(tmp_path / "a", "vm-a")
+    shutil.copytree(results / GRID, results / "other")
+    journal = results / "other" / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"grid":"quickstart"', '"grid":"other"'))
+    report = build.from_sources([str(results), str(machines / "c.zip")], tmp_path)
+    assert (report.results.name, len(report.results.rows)) == (GRID, 8)
+
+
+WRONG = {
+    "two grids": (["{}/a", "{}/other"], None, "say --grid, of other, quickstart"),
+    "not the grid": (["{}/a", "{}/other"], "quickstart", "other: no results of a grid quickstart"),
+    "nothing there": (["{}/a", "{}/none"], None, "none"),
+    "a table": (["{}/a", "epochs.csv"], None, "epochs.csv: has no journal"),
+    "a published result": (["{}/a", "published:resnet63"], None, "published:resnet63: has no journal"),
+}
+
+
+@pytest.mark.parametrize("sources, grid, message", WRONG.values(), ids=WRONG)
+def test_wrong_sources(machines, tmp_path, sources, grid, message):
+    results_of(tmp_path / "other")
+    journal = journal_of(tmp_path / "other")
+    journal.write_text(journal.read_text().replace('"grid":"quickstart"', '"grid":"other"'))
+    (tmp_path / "a").symlink_to(machines / "a")
+    with pytest.raises(UsageError, match=message):
+        build.from_sources([source.format(tmp_path) for source in sources], tmp_path, grid=grid)
+
+
+def test_load_needs_a_source():
+    with pytest.raises(UsageError, match="name at least one"):
+        raybench.load([])
+
+
+def test_a_store_has_the_imported_machines_too(machines, tmp_path):
+    results = results_of(tmp_path / "a", "vm-a")
+    for name in "bc":
+        import_bundle(read_bundle(machines / f"{name}.zip"), results)
+    expected = rows_of(report_of(machines, "abc"))
+    assert rows_of(build.from_source(str(results), Path("none"))) == expected
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    first = sync(GridHistory.recover(journal_of(results)), store_from_uri(store), GRID)
+    assert first.created == 3 * TRIALS
+    assert rows_of(build.from_source(store, Path("none"))) == expected
+    own = sync(GridHistory.recover(journal_of(machines / "b")), store_from_uri(store), GRID)
+    assert (own.created, own.unchanged) == (0, TRIALS), "a run has the same id in every results folder"
