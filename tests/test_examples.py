@@ -20,7 +20,6 @@ SMALL = {
     "lightning_module": MNIST,
     "pytorch_loop": ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.device=[two_cores]"],
     "shell_command": ["axes.params.examples=[100, 200]", "epochs=2"],
-    "sklearn_partial_fit": [*MNIST, "axes={}", "batch_size=64"],
     "torchrun_ddp": [
         "params.examples=1024",
         "epochs=2",
@@ -101,18 +100,14 @@ def test_a_small_grid_of_it(folder, tmp_path, fork_server, monkeypatch):
 @pytest.mark.slow
 def test_a_smoke_run_of_it(folder, tmp_path, fork_server, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "no_data"))
-    changes = ["repeats=1", "baseline={}", *SMALL[folder.name]]
-    changes += ["params.train_examples=320"] if SIZES.get(folder.name) == 256 else []
+    changes = ["repeats=1", "baseline={}", *SMALL[folder.name], "params.train_examples=320"]
     options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
     outcome = run_grid(
         load_grid(folder / "grid.yaml", changes).as_smoke(), ForkingExecutor(fork_server), options=options
     )
     for attempt in outcome.latest.values():
         assert attempt.status == "completed", attempt.error
-        if folder.name in SIZES:
-            size = 320 if SIZES[folder.name] == 256 else SIZES[folder.name]
-            steps = min(4, size // attempt.cell.settings.batch_size)
-            assert [epoch.steps for epoch in attempt.epochs] == [steps] * 2
+        assert [epoch.steps for epoch in attempt.epochs] == [min(4, 320 // attempt.cell.settings.batch_size)] * 2
 
 
 @pytest.mark.exhaustive
