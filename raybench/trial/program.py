@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 TERMINATION_TIMEOUT = 10.0
 """Seconds from SIGTERM to SIGKILL."""
@@ -22,6 +23,13 @@ PERIOD = 0.1
 
 Chunk = tuple[int, bytes, int]
 """Part of an output: the stream (0 or 1), the bytes (none at its end), and the time of reading in nanoseconds."""
+
+
+class _Descendant(NamedTuple):
+    """A process that the program has started: its name, and the id of its parent."""
+
+    name: str
+    parent: int
 
 
 class Program:
@@ -89,11 +97,15 @@ class Program:
             os.killpg(self.pid, number)
 
     def end_left(self) -> list[str]:
-        """Kill its descendants that run on after its end; return their names, with process ids."""
+        """Kill its descendants that run on after its end.
+
+        Returns:
+            Their names and process ids, without those that are children of others.
+        """
         deadline = time.monotonic() + SETTLE
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        names = [f"{name} (process {pid})" for pid, name in left.items()]
+        names = [f"{each.name} (process {pid})" for pid, each in left.items() if each.parent not in left]
         while left and time.monotonic() < deadline + TERMINATION_TIMEOUT:
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
@@ -114,21 +126,28 @@ class Program:
         if self._end is not None:
             os.close(self._end)
 
-    def _left(self) -> dict[int, str]:
-        """Its descendants, wherever they have gone: those that have its variable in their environment."""
+    def _left(self) -> dict[int, _Descendant]:
+        """Its descendants, wherever they have gone: those with its variable in their environment, or in its group.
+
+        A process that has just been started has no environment for a moment.
+        """
         if not Path("/proc/self/environ").exists():
             return self._group()
         left = {}
-        for path in Path("/proc").glob("[0-9]*/environ"):
+        for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has just ended, or is another user's
-                if self._mark in path.read_bytes().split(b"\0") and path.parent.name != str(self.pid):
-                    left[int(path.parent.name)] = (path.parent / "comm").read_text(errors="replace").strip()
+                name, _, numbers = (folder / "stat").read_text(errors="replace").rpartition(")")
+                state, parent, group = numbers.split()[:3]
+                if folder.name == str(self.pid) or state == "Z":
+                    continue
+                if int(group) == self.pid or self._mark in (folder / "environ").read_bytes().split(b"\0"):
+                    left[int(folder.name)] = _Descendant(name.partition("(")[2], int(parent))
         return left
 
-    def _group(self) -> dict[int, str]:
+    def _group(self) -> dict[int, _Descendant]:
         """Its process group, if it is not empty."""
         try:
             os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):
             return {}
-        return {-self.pid: "its process group"}
+        return {-self.pid: _Descendant("its process group", 0)}

@@ -452,7 +452,7 @@ def test_a_child_that_prints_without_end_is_killed(project):
         "import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do echo x; sleep 0.001; done'])\nprint('epoch 1')"
     )
     attempt = project.one(script, "command: python script.py\nmetrics: {epoch: 'epoch (.)'}")
-    assert (attempt.status, len(attempt.warnings)) == ("completed", 1)
+    assert (attempt.status, len(attempt.warnings)) == ("completed", 1), attempt.warnings
     assert attempt.warnings[0].startswith("sh (process ")
 
 
