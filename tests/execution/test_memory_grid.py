@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.tensorflow,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a limit on memory"),
     pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="tensorflow is not installed"),
+    pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="tensorflow loads jax, which needs memory"),
 ]
 
 MIB = 1 << 20
