@@ -29,6 +29,7 @@ VERBS = {
     "data": "List or download data sets.",
     "parity": "Check that a workload trains alike in several frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
+    "compare": "Compare two results of one grid: what has become slower.",
     "export": "Write the results of a grid to one file, for another machine.",
     "import": "Add results of another machine to the results folder.",
     "sync": "Update MLflow from the journal.",

@@ -13,6 +13,7 @@ EPILOG = """\b
 Examples:
   raybench export grids/quickstart.yaml
   raybench export quickstart -o workstation.zip --anonymous
+
 \b
 On the other machine:
   raybench import workstation.zip
@@ -56,5 +57,7 @@ def command(grid: str, results: Path, output: Path | None, smoke: bool, anonymou
     trials = f"{bundle.attempts:,} attempt{'' if bundle.attempts == 1 else 's'} at trials"
     say(f"written: {path} ({trials}, {path.stat().st_size / 1000:,.0f} kB)")
     if unfinished:
-        say(f"{unfinished:,} unfinished attempt{'' if unfinished == 1 else 's'} left out; export again when they ended")
+        left_out = "1 unfinished attempt" if unfinished == 1 else f"{unfinished:,} unfinished attempts"
+        ended = "it has" if unfinished == 1 else "they have"
+        say(f"{left_out} left out; export again when {ended} ended")
     return 0

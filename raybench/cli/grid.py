@@ -22,6 +22,7 @@ Examples:
   raybench grid grids/cifar_tpu_vs_gpu.yaml --where device=available
   raybench grid grids/cifar_tpu_vs_gpu.yaml --smoke
   raybench grid grids/cifar_cpu.yaml --find-max-batch --where device=cpu
+
 \b
 Exit status:
   0    done

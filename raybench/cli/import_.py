@@ -26,6 +26,7 @@ def command(files: tuple[Path, ...], results: Path) -> int:
     results of the other machines.
     """
     from raybench.results.bundle import import_bundle, read_bundle
+    from raybench.results.journal import RESULTS
 
     bundles = list(map(read_bundle, files))  # all are checked before anything is written
     for bundle in bundles:
@@ -34,6 +35,7 @@ def command(files: tuple[Path, ...], results: Path) -> int:
         hosts = f" from {', '.join(done.hosts)}" if done.hosts else ""
         attempts = f"{done.attempts:,} new attempt{'' if done.attempts == 1 else 's'} at trials"
         say(f"{bundle.events.source}: {done.grid}: {attempts}{known}{hosts}")
+    option = "" if results == RESULTS else f" --results {results}"
     for name in dict.fromkeys(bundle.events.grid for bundle in bundles):
-        say(f"`raybench report {name}` shows them; `raybench sync {name}` adds them to MLflow.")
+        say(f"`raybench report {name}{option}` shows them; `raybench sync {name}{option}` adds them to MLflow.")
     return 0

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from raybench.analysis.before_after import Session
 from raybench.analysis.diagnostics.diagnose import diagnose_all
 from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
@@ -34,7 +35,7 @@ from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.bundle import is_bundle
 from raybench.results.history import GridHistory
 from raybench.results.journal import JOURNAL, grids_in, has_journal
-from raybench.results.union import as_further_repeats, events_of
+from raybench.results.union import GridEvents, as_further_repeats, events_of
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
@@ -300,6 +301,44 @@ def from_sources(
     """
     if len(sources) == 1 and not is_bundle(user_path(sources[0])):
         return from_source(sources[0], results, everything, smoke, grid, baseline, progress, inline)
+    parts = _parts(sources, results, smoke, grid, progress, inline)
+    with union_journal(parts) as (journal, problems):
+        label = ", ".join(part.source for part in parts)
+        return _of_journal(journal, label, parts[0].grid, problems, everything, baseline)
+
+
+def session_of(source: str, results: Path, grid: str | None = None) -> Session:
+    """Return the results of a source, to compare them with another one's.
+
+    Args:
+        source: see `from_sources`.
+        results, grid: see `from_source`.
+
+    Raises:
+        UsageError: the source cannot be read, or has several grids.
+        StoreError: an MLflow store cannot be reached or used.
+    """
+    (part, *_) = parts = _parts([source], results, grid=grid)
+    with union_journal(parts) as (journal, _):
+        history = GridHistory.read(journal)
+        request = latest_request(history)
+    attempts = _with_warmup(history.attempts, request) if request else history.attempts
+    last_attempts = latest(attempts.values())
+    evaluated = of_journal(part.grid, last_attempts)
+    if request:
+        evaluated = GridResults(part.grid, request.workload, request.cells, last_attempts, request.baseline)
+    return Session(source, evaluated, PretrialChecks(history.of_kind("check_ended")).canaries.events)
+
+
+def _parts(
+    sources: Sequence[str],
+    results: Path,
+    smoke: bool = False,
+    grid: str | None = None,
+    progress: mlflow_store.Progress | None = None,
+    inline: bool = False,
+) -> list[GridEvents]:
+    """Return the parts of one grid of which several sources have results."""
     grids = []
     for source in sources:
         path = user_path(source)
@@ -310,10 +349,7 @@ def from_sources(
         else:
             journal = journal_of(source, results, smoke, inline=inline)
             grids.append([events_of(journal, str(journal))])
-    parts = parts_of(grids, grid, sources)
-    with union_journal(parts) as (journal, problems):
-        label = ", ".join(part.source for part in parts)
-        return _of_journal(journal, label, parts[0].grid, problems, everything, baseline)
+    return parts_of(grids, grid, sources)
 
 
 def _of_journal(

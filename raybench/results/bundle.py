@@ -160,13 +160,14 @@ def read_bundle(path: Path) -> Bundle:
         with zipfile.ZipFile(path) as archive:
             return _bundle(path, archive)
     except _Refused as refusal:
-        raise UsageError(f"{path}: {refusal}; nothing was imported. Export it again.") from None
+        advice = "Export it again, or ask for another copy."
+        raise UsageError(f"{path}: {refusal}; nothing was read from it. {advice}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     # What zipfile and zlib raise for damaged, encrypted, truncated or unknown content.
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, OverflowError, LookupError) as error:
         raise UsageError(
-            f"{path}: is not a bundle of `raybench export`, or is damaged ({error}); nothing was imported."
+            f"{path}: is not a bundle of `raybench export`, or is damaged ({error}); nothing was read from it."
         ) from None
 
 
@@ -248,7 +249,7 @@ class _Refused(Exception):
 
 
 def _bundle(path: Path, archive: zipfile.ZipFile) -> Bundle:
-    entries = _entries(archive)
+    entries = _entries(archive, path.stat().st_size)
     if MANIFEST not in entries:
         raise _Refused(f"has no {MANIFEST}, so it is not a bundle of `raybench export`")
     manifest = _json(_content(archive, entries[MANIFEST], LONGEST * 1024, MANIFEST), MANIFEST)
@@ -286,7 +287,7 @@ def _bundle(path: Path, archive: zipfile.ZipFile) -> Bundle:
     return Bundle(GridEvents(str(path), grid, events, executions), records, anonymous)
 
 
-def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _entries(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
     """The files of an archive by name.
 
     Raises:
@@ -302,11 +303,15 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             raise _Refused(f"has two files {name}")
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise _Refused(f"{name} is not a regular file")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # Other methods are decompressed at once, whatever size the entry declares.
+            raise _Refused(f"{name} is compressed in a way that a bundle is not")
         entries[name] = entry
     size = sum(entry.file_size for entry in entries.values())
-    packed = sum(entry.compress_size for entry in entries.values())
+    packed = min(file_bytes, sum(entry.compress_size for entry in entries.values()))
     if size > MOST_BYTES or size > max(BOMB_BYTES, BOMB_RATIO * packed):
-        raise _Refused(f"its files would take {size / 2**20:,.0f} MiB, which is too much for {packed:,} bytes")
+        mib = size / 2**20
+        raise _Refused(f"its files would take {mib:,.0f} MiB, more than a bundle of {packed:,} bytes may contain")
     return entries
 
 
@@ -358,7 +363,9 @@ def _record(folder: Path, key: Key) -> dict[str, str]:
     for name in (OUTPUT, ERROR):
         path = attempt_folder(folder, *key) / name
         if is_own(path, folder):
-            text = path.read_bytes()[-LONGEST:].decode("utf-8", errors="replace")
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - LONGEST))
+                text = file.read(LONGEST).decode("utf-8", errors="replace")
             if text:
                 texts[name] = text
     return texts

@@ -30,7 +30,7 @@ KEY_FILE = "pseudonyms.key"
 KEY_BYTES = 32
 
 IDENTITY = frozenset({"cell", "content", "cell_id", "trial", "aa_of", "request_id", "run", "subject", "origin"})
-"""Fields that identify results: never changed. They have no names of hosts or users."""
+"""Fields that identify results: never changed. A path under `params` is in `cell`, and keeps its names."""
 
 VOCABULARY = frozenset(
     {"event", "t", "status", "check", "label", "grid", "profile", "axes", "baseline", "versions", "metrics", "workload"}

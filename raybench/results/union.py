@@ -144,7 +144,7 @@ class EventUnion:
             else:
                 raise UsageError(
                     f"Attempt {key[1]} at trial {key[0]} differs between {known.source} and {other.source}, although "
-                    "it is the same run; leave out the source that was changed."
+                    "it is the same run: one of them was changed, or is anonymous. Leave one of them out."
                 )
             self._know((key[0], numbers[key]), events, other.source)
         new = list(self._new(other, numbers, missing))
@@ -165,7 +165,9 @@ class EventUnion:
                     yield _marked(event, origin)
             elif _content(event) in missing[key]:
                 renumbered = {
-                    name: numbers[key[0], event[name]] for name in _NUMBERS if (key[0], event.get(name)) in numbers
+                    name: numbers[key[0], event[name]]
+                    for name in _NUMBERS
+                    if isinstance(event.get(name), int) and (key[0], event[name]) in numbers
                 }
                 yield _marked({**event, **renumbered}, origin)
 

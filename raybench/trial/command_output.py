@@ -102,6 +102,8 @@ class Metrics:
             yield from ((name, value) for name, key in self._keys.items() if (value := _at(entry, key)) is not None)
             return
         for name, value in entry.items():
+            if value is None:
+                continue
             if name == EPOCH or "/" in name:
                 yield name, value
             elif isinstance(value, (int, float)):
@@ -145,7 +147,7 @@ def _number(name: str, value: Any, line: str) -> float:
     try:
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     raise OutputError(f"{name}: {value!r:.60} is no number, in the line {line!r:.200}")
 

@@ -6,6 +6,7 @@ from the scripts' own processes (`raybench.trial.command_trial`) by a channel.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -52,6 +53,14 @@ LAST = 20
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
+
+_NO_INTERPRETER = "; begin the script with a line such as #!/bin/sh, or write its interpreter before it"
+_START_HINTS = {
+    errno.ENOENT: "; it is looked up in the PATH of the environment",
+    errno.EACCES: _NO_INTERPRETER,
+    errno.ENOEXEC: _NO_INTERPRETER,
+}
+"""Remedies for a program that cannot be started, by error."""
 
 RANK_TIMEOUT = 30.0
 """Seconds that the epoch of rank 0 waits for those of other ranks, whose numbers are added to it.
@@ -189,7 +198,7 @@ class _Run:
             program = self._start()
         except OSError as error:
             name = Path(str(error.filename)).name if error.filename else self._command.arguments[0]
-            message = f"cannot start {name}: {error.strerror}; it is looked up in the PATH of the environment"
+            message = f"cannot start {name}: {error.strerror}{_START_HINTS.get(error.errno or 0, '')}"
             return TrialStatus.FAILED, {"type": "UsageError", "message": message}
         self._program = program
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
@@ -280,7 +289,8 @@ class _Run:
         while program.code is None:
             time.sleep(0.01)
         program.end_left()
-        while keep_output(0):
+        deadline = time.monotonic() + SETTLE  # a child that is not found may write without end
+        while keep_output(0) and time.monotonic() < deadline:
             pass
         return status, self._described(kind, message)
 
@@ -470,6 +480,8 @@ class _Reported(_Run):
 
     def _epoch_of(self, rank: int, number: int | None) -> Event | None:
         waiting = self._events.get(rank, deque())
+        while number and waiting and waiting[0].get("epoch", 0) < number:
+            waiting.popleft()  # that epoch of rank 0 has been sent
         return next((event for event in waiting if event.get("epoch") == number), None)
 
     def _error(self) -> tuple[TrialStatus, dict[str, Any]] | None:
@@ -494,6 +506,8 @@ class _Reported(_Run):
             message = "ended without an epoch: write `for epoch in trial.epochs():` around its loop"
         elif 0 not in self._reader.processes:
             message = f"has reports of rank {join_ranks(self._reader.processes)}, and none of rank 0"
+        elif 0 not in self._ends and not self._provisional:
+            message = "ended before its training did: rank 0 has reported neither its last epoch nor its end"
         if message:
             return TrialStatus.FAILED, self._described("UsageError", f"{self._info.name} {message}")
         return TrialStatus.COMPLETED, None

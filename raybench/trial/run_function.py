@@ -142,7 +142,7 @@ def _keep_others_offline(job: Job) -> None:
 
 
 def options_of(job: Job, dataset: str | None = None) -> TrialOptions:
-    """What a job's training is to do; `dataset` is that of a built-in training function."""
+    """The options of a job's training; `dataset` is that of a built-in training function."""
     settings, rank = job.cell.settings, current_rank()
     return TrialOptions(
         epochs=settings.epochs or None,

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -86,7 +87,7 @@ class Command:
         return cls(**{**value, **lists, "smoke": None if smoke is None else tuple(smoke)})
 
     def identity(self) -> str:
-        """What of it changes results, as text."""
+        """The parts that change results, as text."""
         return json.dumps(
             {name: value for name, value in asdict(self).items() if name not in ("smoke", "reports", "given")}
         )
@@ -139,19 +140,32 @@ def scripts_in(arguments: Iterable[str], folder: Path) -> list[Path]:
     """
     words, files = list(arguments), []
     for index, word in enumerate(words):
-        module = index > 0 and words[index - 1] in ("-m", "--module")
-        if any(placeholders(word)) or not word or len(word) > 1000:
+        parts = word.split()
+        if len(parts) > 1 and not _is_below(word, folder):  # the text of a shell or of another program
+            files += [folder / part for part in parts if _is_below(part, folder)]
             continue
-        path = PurePosixPath(word.replace(".", "/") + ".py" if module else word)
-        is_script = path.suffix in _SCRIPTS and not word.startswith("-")
-        inside = not path.is_absolute() and ".." not in path.parts
-        if inside and (folder / path).is_file():
-            files.append(folder / path)
-        elif is_script and not module:
-            if not inside:
+        if any(placeholders(word)) or not word:
+            continue
+        module = index > 0 and words[index - 1] in ("-m", "--module")
+        name = word.replace(".", "/")
+        candidates = [f"{name}.py", f"{name}/__main__.py"] if module else [word]
+        existing = [candidate for candidate in candidates if _is_below(candidate, folder)]
+        path = PurePosixPath(word)
+        if existing:
+            files.append(folder / existing[0])
+        elif path.suffix in _SCRIPTS and not word.startswith("-") and not module:
+            if path.is_absolute() or ".." in path.parts:
                 raise WorkloadError(f"{word!r} is outside of the grid file's folder {folder}; move it there")
             raise WorkloadError(f"there is no {word} in {folder}{_near(path, folder)}")
     return files
+
+
+def _is_below(name: str, folder: Path) -> bool:
+    """Return whether a name is that of a file below a folder."""
+    path = PurePosixPath(name)
+    with suppress(OSError):  # the name is too long
+        return not path.is_absolute() and ".." not in path.parts and (folder / path).is_file()
+    return False
 
 
 def _near(path: PurePosixPath, folder: Path) -> str:

@@ -209,6 +209,14 @@ def test_a_size_that_is_too_small_does_not_hide_a_bomb(exported, tmp_path):
         b.read_bundle(tmp_path / "small.zip")
 
 
+def test_a_file_that_is_decompressed_at_once_is_refused(exported, tmp_path):
+    with zipfile.ZipFile(exported) as archive, zipfile.ZipFile(tmp_path / "lzma.zip", "w") as changed:
+        for entry in archive.infolist():
+            changed.writestr(entry.filename, archive.read(entry), zipfile.ZIP_LZMA)
+    with pytest.raises(UsageError, match="compressed in a way that a bundle is not"):
+        b.read_bundle(tmp_path / "lzma.zip")
+
+
 @pytest.mark.parametrize("place", [GRID, f"{GRID}/executions", f"{GRID}/trials"])
 def test_nothing_is_written_through_a_link(exported, tmp_path, place):
     outside, link = tmp_path / "outside", tmp_path / "results" / place

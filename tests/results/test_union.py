@@ -78,6 +78,13 @@ def test_a_resumed_epoch_refers_to_the_new_number():
     assert [event["of_attempt"] for event in new if "of_attempt" in event] == [2]
 
 
+def test_an_attempt_number_of_another_type_is_left_alone():
+    events = trial("b", "y")
+    events[0] |= {"of_attempt": []}
+    new, _ = EventUnion(part("A", trial("a", "x"))).add(part("B", events))
+    assert new[0]["of_attempt"] == []
+
+
 def test_repeats_of_further_machines_are_further_repeats():
     union = EventUnion(part("A", trial("a", "x"), trial("a", "x1", repeat=1)))
     union.add(part("B", trial("b", "y"), trial("b", "y1", repeat=1), trial("b", "y2", repeat=2)))

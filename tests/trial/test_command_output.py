@@ -86,5 +86,10 @@ def test_json_lines_with_the_names_of_the_metrics():
     ]
 
 
+def test_null_is_no_value():
+    _, epochs = read('{"epoch": 1, "val/accuracy": null, "train/loss": 0.5}', json_lines=True)
+    assert epochs == [{"train/loss": 0.5}]
+
+
 def test_no_json_at_all():
     assert "no line of the output is a JSON object" in read("epoch 1", json_lines=True)[0].missing()

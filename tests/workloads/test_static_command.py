@@ -76,6 +76,20 @@ def test_a_program_without_files(folder):
     assert (found.name, found.files) == ("awk", {})
 
 
+def test_the_text_of_a_shell_names_files(folder):
+    assert list(info(folder, "sh", "-c", "python train.py --x={a} && cat gone.py").files) == ["helper.py", "train.py"]
+
+
+def test_a_program_longer_than_the_name_of_a_file(folder):
+    assert info(folder, "python", "-c", "print(1);" * 60).files == {}
+
+
+def test_the_main_module_of_a_package(folder):
+    (folder / "package").mkdir()
+    (folder / "package" / "__main__.py").write_text("import helper\n")
+    assert "package/__main__.py" in info(folder, "python", "-m", "package").files
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [

@@ -1,0 +1,232 @@
+"""Two results of one grid: which cells have become slower, and what has changed in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, geometric_mean
+from typing import Any
+
+from raybench.analysis.comparison import PlannedCell, speedup_of, steady_seconds_by_repeat
+from raybench.analysis.grid_results import GridResults
+from raybench.analysis.statistics.speedup import Speedup
+from raybench.checks.canary.judge import QUIET
+from raybench.core.events import Event
+from raybench.core.identity import canonical
+from raybench.planning.plan import format_value
+from raybench.results.attempt import Attempt
+
+NORMAL = 1.96
+"""Standard errors of a 95% interval."""
+
+
+class ChangeVerdict(StrEnum):
+    """What the times of a cell in two sessions show."""
+
+    SLOWER = "slower"
+    WITHIN = "within the limit"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Reason(StrEnum):
+    """Why a comparison is inconclusive."""
+
+    NO_TIMES = "no completed run on one side"
+    ONE_RUN = "one run on a side gives no interval"
+    WIDE = "the interval includes the limit"
+    MACHINE = "the machine may have changed as much"
+    NO_CANARY = "no canary shows that the machine was equally fast"
+
+
+@dataclass(frozen=True)
+class Session:
+    """The results of a grid, measured before or after a change.
+
+    Attributes:
+        source: where they are, as the user wrote it.
+        results: the cells and their runs.
+        canaries: the end events of canaries.
+    """
+
+    source: str
+    results: GridResults
+    canaries: Sequence[Event]
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """A cell that both sessions have.
+
+    Attributes:
+        label: the values that distinguish it from the grid's other cells.
+        base_s, new_s: steady seconds per epoch; None without a completed run.
+        ratio: new ÷ base, with its interval.
+        machine_ratio: by how much the machine's speed may differ between the sessions, from canaries on the same
+            kind of device: at least 1; None if the sessions have no canary in common.
+        verdict, reason: what follows; the reason of one that is inconclusive.
+    """
+
+    label: str
+    base_s: float | None
+    new_s: float | None
+    ratio: Speedup | None
+    machine_ratio: float | None
+    verdict: ChangeVerdict
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that differs between the two sessions.
+
+    Attributes:
+        name: such as "torch", "driver" or "workload.digest".
+        base, new: its values there.
+    """
+
+    name: str
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """A comparison of two sessions.
+
+    Attributes:
+        max_slowdown: the accepted increase of the time, as a fraction.
+        cells: the cells that both have.
+        only_in_base, only_in_new: labels of the other cells.
+        differences: what changed between them.
+    """
+
+    max_slowdown: float
+    cells: Sequence[CellChange]
+    only_in_base: Sequence[str]
+    only_in_new: Sequence[str]
+    differences: Sequence[Difference]
+
+    @property
+    def slower(self) -> list[CellChange]:
+        """The cells that have become slower by more than the limit."""
+        return [cell for cell in self.cells if cell.verdict is ChangeVerdict.SLOWER]
+
+
+def before_after(base: Session, new: Session, max_slowdown: float) -> BeforeAfter:
+    """Compare two sessions of one grid.
+
+    Cells are the same if the grid file asks for the same (`request_id`) or, if another version of the user's code
+    changes that, have the same values on the axes. A cell is slower if the whole 95% interval of its ratio of times is
+    above the limit, and the ratio is larger than the machine's own change. Sessions are not interleaved, so runs are
+    not paired by repeat.
+
+    Args:
+        base, new: the sessions.
+        max_slowdown: the accepted increase of the time, as a fraction.
+    """
+    pairs = list(_pairs(base.results.cells, new.results.cells))
+    in_pairs = {id(cell) for pair in pairs for cell in pair}
+    return BeforeAfter(
+        max_slowdown,
+        [_change(base, new, pair, max_slowdown) for pair in pairs],
+        [base.results.label(cell) for cell in base.results.cells if id(cell) not in in_pairs],
+        [new.results.label(cell) for cell in new.results.cells if id(cell) not in in_pairs],
+        list(_differences(base, new, pairs)),
+    )
+
+
+def _pairs(base: Sequence[PlannedCell], new: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, PlannedCell]]:
+    """Yield the cells of the same request, or with the same values on the axes."""
+    rest = [cell for cell in new if not cell.aa_of]
+    for cell in base:
+        if cell.aa_of:
+            continue
+        match = next((other for other in rest if cell.request_id and other.request_id == cell.request_id), None)
+        match = match or next((other for other in rest if dict(other.axes) == dict(cell.axes)), None)
+        if match:
+            rest.remove(match)
+            yield cell, match
+
+
+def _change(base: Session, new: Session, pair: tuple[PlannedCell, PlannedCell], max_slowdown: float) -> CellChange:
+    base_runs, new_runs = base.results.completed(pair[0]), new.results.completed(pair[1])
+    ratio = speedup_of(new_runs, base_runs)
+    machine_ratio = _machine_ratio(base, new, base_runs, new_runs)
+    verdict, reason = _verdict(ratio, machine_ratio, 1 + max_slowdown)
+    base_s, new_s = (_mean_seconds(runs) for runs in (base_runs, new_runs))
+    return CellChange(base.results.label(pair[0]), base_s, new_s, ratio, machine_ratio, verdict, reason)
+
+
+def _mean_seconds(runs: Sequence[Attempt]) -> float | None:
+    seconds = steady_seconds_by_repeat(runs).values()
+    return geometric_mean(seconds) if seconds else None
+
+
+def _verdict(ratio: Speedup | None, machine_ratio: float | None, limit: float) -> tuple[ChangeVerdict, Reason | None]:
+    if ratio is None:
+        return ChangeVerdict.INCONCLUSIVE, Reason.NO_TIMES
+    if ratio.low is None or ratio.high is None:
+        return ChangeVerdict.INCONCLUSIVE, Reason.ONE_RUN
+    if ratio.high <= limit:
+        return ChangeVerdict.WITHIN, None
+    if ratio.low <= limit:
+        return ChangeVerdict.INCONCLUSIVE, Reason.WIDE
+    if machine_ratio is None:
+        return ChangeVerdict.INCONCLUSIVE, Reason.NO_CANARY
+    if ratio.ratio <= machine_ratio:
+        return ChangeVerdict.INCONCLUSIVE, Reason.MACHINE
+    return ChangeVerdict.SLOWER, None
+
+
+def _machine_ratio(
+    base: Session, new: Session, base_runs: Sequence[Attempt], new_runs: Sequence[Attempt]
+) -> float | None:
+    """The upper end of the 95% interval of the change of the machine's speed, in either direction."""
+    sides = [_canary_logs(base.canaries, base_runs), _canary_logs(new.canaries, new_runs)]
+    if not all(sides):
+        return None
+    error = QUIET * math.sqrt(sum(1 / len(logs) for logs in sides))
+    return math.exp(abs(fmean(sides[1]) - fmean(sides[0])) + NORMAL * error)
+
+
+def _canary_logs(canaries: Iterable[Event], runs: Sequence[Attempt]) -> list[float]:
+    """The logarithms of the seconds of canaries with the device and framework of some runs."""
+    subjects = {
+        canonical({"framework": run.cell.framework, "device": run.cell.to_json().get("device")}) for run in runs
+    }
+    return [
+        math.log(event["call_s"])
+        for event in canaries
+        if isinstance(event.get("call_s"), float) and event["call_s"] > 0
+        if canonical(event.get("subject") or {}) in subjects
+    ]
+
+
+def _differences(base: Session, new: Session, pairs: Sequence[tuple[PlannedCell, PlannedCell]]) -> Iterator[Difference]:
+    sides = [_values(session.results, [pair[number] for pair in pairs]) for number, session in enumerate((base, new))]
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        values = [tuple(sorted(side.get(name, ()))) for side in sides]
+        if values[0] != values[1]:
+            yield Difference(name, *values)
+
+
+def _values(results: GridResults, cells: Sequence[PlannedCell]) -> dict[str, set[str]]:
+    """The machine, software and code of the completed runs of some cells, and the fields of the cells."""
+    values: dict[str, set[str]] = {}
+
+    def add(name: str, value: Any) -> None:
+        if value not in (None, ""):
+            values.setdefault(name, set()).add(format_value(value) if not isinstance(value, Mapping) else str(value))
+
+    for cell in cells:
+        for run in results.completed(cell):
+            for program, version in run.versions.items():
+                add(program, version)
+            add("driver", run.hardware.get("driver"))
+            for name in ("name", "kernel", "boot"):
+                add(f"host.{name}", run.host.get(name))
+            for name, value in run.cell.leaves().items():
+                add(name, value)
+    return values
