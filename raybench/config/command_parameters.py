@@ -1,4 +1,4 @@
-"""What a grid says of the names that the user's own command uses."""
+"""Check a grid's settings and parameters against the names in its command."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from raybench.config.yaml_document import Path
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.errors import close
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import ARGS, EPOCH, SPECIAL, formatted_placeholders, placeholders
+from raybench.workloads.static_command import ARGS, BY_TRIAL, EPOCH, SPECIAL, formatted_placeholders, placeholders
 from raybench.workloads.static_function import SETTINGS as PASSED
 
 APPLIED = frozenset({"framework", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"})
 """Settings that raybench itself applies to a command."""
-
-BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})
-"""Settings that `raybench.current_trial()` applies."""
 
 _TRIAL = "which a command needs raybench.current_trial() for"
 
@@ -36,7 +33,7 @@ Given = tuple[Path, str, Any]
 def wrong_command(
     spec: GridSpec, written: Command, info: WorkloadInfo, given: Sequence[Given]
 ) -> Iterator[tuple[Path, str]]:
-    """What does not fit the command, with its path.
+    """Yield the problems of a grid with its command, each with its path.
 
     Args:
         spec: the grid.

@@ -24,7 +24,7 @@ import platformdirs
 from raybench.core.events import Event
 from raybench.errors import UsageError
 from raybench.results.bundle import Bundle
-from raybench.results.executions import ENDED, folder_of
+from raybench.results.executions import ENDED, GRID_FILE, folder_of
 
 KEY_FILE = "pseudonyms.key"
 KEY_BYTES = 32
@@ -33,7 +33,10 @@ IDENTITY = frozenset({"cell", "content", "cell_id", "trial", "aa_of", "request_i
 """Fields that identify results: never changed. A path under `params` is in `cell`, and keeps its names."""
 
 VOCABULARY = frozenset(
-    {"event", "t", "status", "check", "label", "grid", "profile", "axes", "baseline", "versions", "metrics", "workload"}
+    {
+        *("event", "t", "status", "check", "label", "grid", "profile", "device", "axes", "baseline", "versions"),
+        *("metrics", "workload"),
+    }
 )
 """Fields with words of the grid file, which may be equal to a host's name: only paths are changed."""
 
@@ -92,7 +95,7 @@ class _Names:
         if name.endswith(".json"):
             with suppress(ValueError, RecursionError):
                 return json.dumps(self.in_tree(json.loads(text)), indent=1)
-        return self.in_text(text)
+        return self.in_text(text, hosts=name != GRID_FILE)  # a device of the grid may be named as a host
 
     def in_text(self, text: str, hosts: bool = True) -> str:
         """Replace the names in a text."""

@@ -107,6 +107,7 @@ class EventUnion:
 
     def __init__(self, first: GridEvents, used: Iterable[Key] = ()) -> None:
         self.events: list[Event] = list(first.events)
+        self._own_id = first.id if first.events else ""
         self.executions: dict[str, Mapping[str, str]] = dict(first.executions)
         self._attempts: dict[tuple[str, str], _Known] = {}
         self._numbers: dict[str, int] = {}
@@ -156,7 +157,7 @@ class EventUnion:
     def _new(
         self, other: GridEvents, numbers: Mapping[Key, int], missing: Mapping[Key, frozenset[str]]
     ) -> Iterator[Event]:
-        origin, known_others = other.id, frozenset(self._others)
+        origin, known_others = other.id if other.id != self._own_id else "", frozenset(self._others)
         for event in other.events:
             key = _attempt_of(event)
             if key is None:
@@ -277,7 +278,8 @@ def _content(event: Event) -> str:
 
 
 def _marked(event: Event, origin: str) -> Event:
-    return {**event, ORIGIN: event.get(ORIGIN) or origin} if event.get("event") in MARKED else event
+    origin = str(event.get(ORIGIN) or origin)
+    return {**event, ORIGIN: origin} if origin and event.get("event") in MARKED else event
 
 
 def _digest(text: str) -> str:

@@ -39,14 +39,11 @@ from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.static_command import ARGS, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.static_function import SETTINGS as PASSED
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""
-
-BY_TRIAL = ("epochs", "steps_per_epoch")
-"""Settings that `raybench.current_trial()` applies, so that they are no arguments."""
 
 LAST = 20
 """Lines of the output that are kept with an error."""

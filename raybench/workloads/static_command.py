@@ -22,6 +22,9 @@ ARGS, SETTINGS_FILE = "args", "settings_file"
 SPECIAL = ("count", "seed", "device", "threads", "framework", "data_dir", "output_dir", ARGS, SETTINGS_FILE)
 """Placeholders that every trial has a value for."""
 
+BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})
+"""Settings that `raybench.current_trial()` applies, so that they are no arguments."""
+
 EPOCH = "epoch"
 """The name, among the metrics, of the pattern that ends an epoch."""
 

@@ -85,6 +85,13 @@ def test_an_attempt_number_of_another_type_is_left_alone():
     assert new[0]["of_attempt"] == []
 
 
+def test_later_attempts_of_the_first_sources_own_machine_are_its_own():
+    union = EventUnion(part("bundle", trial("a", "x")))
+    new, _ = union.add(part("folder", trial("a", "x"), trial("a", "y", attempt=2)))
+    assert {event["attempt"] for event in new if "attempt" in event} == {2}
+    assert not any("origin" in event for event in new)
+
+
 def test_repeats_of_further_machines_are_further_repeats():
     union = EventUnion(part("A", trial("a", "x"), trial("a", "x1", repeat=1)))
     union.add(part("B", trial("b", "y"), trial("b", "y1", repeat=1), trial("b", "y2", repeat=2)))
