@@ -55,7 +55,7 @@ def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert made.out.startswith("nothing: built in ")
     assert made.out.endswith(f" MB, in {tmp_path / 'environments' / 'nothing'}\n")
     after = states(raybench)["nothing"]
-    assert f"  ready      {sys.version.split()[0]}  pip " in after
+    assert re.search(rf"  ready      {re.escape(sys.version.split()[0])}  [\d.]+ MB  pip ", after)
     again = raybench("env", "create", "nothing")
     assert again.lines == [f"nothing: ready in {tmp_path / 'environments' / 'nothing'}"]
     (tmp_path / "environments" / "nothing" / STAMP).write_text(

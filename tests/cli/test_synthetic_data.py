@@ -41,12 +41,12 @@ def test_it_trains_and_every_accuracy_says_so(grid, raybench, tmp_path):
     page = " ".join(" ".join(said.lines).split())
     assert "Synthetic data (mnist-synthetic): times are valid, accuracies are not those of real data." in page
     assert "accuracy (synthetic data)" in page
-    folder = tmp_path / "raybench-results" / "g"
+    folder = tmp_path / "raybench-results" / "g~inline"
     events = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     started = [event["cell"] for event in events if event["event"] == "trial_started"]
     assert {cell["data"]["name"] for cell in started} == {"mnist-synthetic"}
     assert len(started) == 5, "two cells in two repeats, and one on a device that has one"
-    full = " ".join(" ".join(raybench("report", "g", "--full").lines).split())
+    full = " ".join(" ".join(raybench("report", "g~inline", "--full").lines).split())
     assert "ccuracy on synthetic data after 2 epochs" in full
     assert json.loads(next(folder.rglob("report.json")).read_text())["synthetic_data"] == "mnist-synthetic"
     assert (folder / "report.html").read_text().count("synthetic data") > 3
