@@ -142,18 +142,18 @@ def test_authentication(tmp_path, monkeypatch):
         told = [line for line in said.splitlines() if "(401)" in line]
         refused = f"MLflow store {server.url}: {UNAUTHORIZED}"
         assert told == [f"warning: {refused}. The grid continues; the journal is complete."]
-        command = f"raybench sync --results {tmp_path}/wrong --tracking-uri {server.url} twice"
-        assert f"3 runs are not up to date in {server.url}; run `{command}`" in said
+        command = f"raybench sync --results {tmp_path}/wrong --tracking-uri {server.url} 'twice~inline'"
+        assert f"3 runs are not up to date in {server.url}; run `{command}`" in " ".join(said.split())
         assert "wr0ng-w0rd" not in said and "Traceback" not in said
         said, _ = right.communicate(timeout=500)
         assert right.returncode == 0 and "warning" not in said and "not up to date" not in said, said
         monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "wr0ng-w0rd")
-        store, journal = resolve(tmp_path, server.url), tmp_path / "wrong" / "twice" / JOURNAL
+        store, journal = resolve(tmp_path, server.url), tmp_path / "wrong" / "twice~inline" / JOURNAL
         with pytest.raises(StoreError) as caught:
-            sync(GridHistory.read(journal), store, "twice")
+            sync(GridHistory.read(journal), store, "twice~inline")
         assert str(caught.value) == refused
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", known["MLFLOW_TRACKING_PASSWORD"])
-        sync(GridHistory.read(journal), store, "twice")
+        sync(GridHistory.read(journal), store, "twice~inline")
         labels = [label for name in ("wrong", "right") for label in labels_of(tmp_path / name)]
         exactly_once(store, "twice~inline", labels, 2, executions=2)
