@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, geometric_mean
@@ -33,11 +33,11 @@ class ChangeVerdict(StrEnum):
 class Reason(StrEnum):
     """Why a comparison is inconclusive."""
 
-    NO_TIMES = "no completed run on one side"
-    ONE_RUN = "one run on a side gives no interval"
-    WIDE = "the interval includes the limit"
-    MACHINE = "the machine may have changed as much"
-    NO_CANARY = "no canary shows that the machine was equally fast"
+    NO_TIMES = "no_times"
+    ONE_RUN = "one_run"
+    WIDE = "wide"
+    MACHINE = "machine"
+    NO_CANARY = "no_canary"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class CellChange:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedValue:
     """Something that differs between the two sessions.
 
     Attributes:
@@ -106,7 +106,7 @@ class BeforeAfter:
     cells: Sequence[CellChange]
     only_in_base: Sequence[str]
     only_in_new: Sequence[str]
-    differences: Sequence[Difference]
+    differences: Sequence[ChangedValue]
 
     @property
     def slower(self) -> list[CellChange]:
@@ -126,23 +126,22 @@ def before_after(base: Session, new: Session, max_slowdown: float) -> BeforeAfte
         base, new: the sessions.
         max_slowdown: the accepted increase of the time, as a fraction.
     """
-    pairs = list(_pairs(base.results.cells, new.results.cells))
+    base_cells, new_cells = ([cell for cell in session.results.cells if not cell.aa_of] for session in (base, new))
+    pairs = list(_pairs(base_cells, new_cells))
     in_pairs = {id(cell) for pair in pairs for cell in pair}
     return BeforeAfter(
         max_slowdown,
         [_change(base, new, pair, max_slowdown) for pair in pairs],
-        [base.results.label(cell) for cell in base.results.cells if id(cell) not in in_pairs],
-        [new.results.label(cell) for cell in new.results.cells if id(cell) not in in_pairs],
+        [base.results.label(cell) for cell in base_cells if id(cell) not in in_pairs],
+        [new.results.label(cell) for cell in new_cells if id(cell) not in in_pairs],
         list(_differences(base, new, pairs)),
     )
 
 
 def _pairs(base: Sequence[PlannedCell], new: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, PlannedCell]]:
     """Yield the cells of the same request, or with the same values on the axes."""
-    rest = [cell for cell in new if not cell.aa_of]
+    rest = list(new)
     for cell in base:
-        if cell.aa_of:
-            continue
         match = next((other for other in rest if cell.request_id and other.request_id == cell.request_id), None)
         match = match or next((other for other in rest if dict(other.axes) == dict(cell.axes)), None)
         if match:
@@ -204,12 +203,14 @@ def _canary_logs(canaries: Iterable[Event], runs: Sequence[Attempt]) -> list[flo
     ]
 
 
-def _differences(base: Session, new: Session, pairs: Sequence[tuple[PlannedCell, PlannedCell]]) -> Iterator[Difference]:
+def _differences(
+    base: Session, new: Session, pairs: Sequence[tuple[PlannedCell, PlannedCell]]
+) -> Iterator[ChangedValue]:
     sides = [_values(session.results, [pair[number] for pair in pairs]) for number, session in enumerate((base, new))]
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         values = [tuple(sorted(side.get(name, ()))) for side in sides]
         if values[0] != values[1]:
-            yield Difference(name, *values)
+            yield ChangedValue(name, *values)
 
 
 def _values(results: GridResults, cells: Sequence[PlannedCell]) -> dict[str, set[str]]:
@@ -218,7 +219,7 @@ def _values(results: GridResults, cells: Sequence[PlannedCell]) -> dict[str, set
 
     def add(name: str, value: Any) -> None:
         if value not in (None, ""):
-            values.setdefault(name, set()).add(format_value(value) if not isinstance(value, Mapping) else str(value))
+            values.setdefault(name, set()).add(format_value(value))
 
     for cell in cells:
         for run in results.completed(cell):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench.cli import options as opt
-from raybench.cli.terminal import say
+from raybench.cli.report import OutputFile, write_file
 
 if TYPE_CHECKING:
-    from raybench.analysis.before_after import BeforeAfter, CellChange, Difference
+    from raybench.analysis.before_after import BeforeAfter, CellChange, ChangedValue, Reason
 
 EPILOG = """\b
 Examples:
@@ -27,8 +27,6 @@ Exit status: 4 if a cell is slower by more than the limit, otherwise 0.
 
 SLOWER_STATUS = 4
 """Exit status if a cell has become slower."""
-
-Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
@@ -63,7 +61,7 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
     metavar="PERCENT",
     help="The accepted increase of a cell's time.",
 )
-@click.option("--json", "data", type=Where, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
+@click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
 def command(base: str, new: str, results: Path, grid: str | None, max_slowdown: float, data: Path | None) -> int:
     """Compare the times of one grid in BASE with those in NEW, measured after a change.
 
@@ -76,16 +74,11 @@ def command(base: str, new: str, results: Path, grid: str | None, max_slowdown: 
     interleaved, a smaller difference is inconclusive.
     """
     from raybench.analysis.before_after import before_after
-    from raybench.core.text import printable_json
     from raybench.reporting import build
 
     comparison = before_after(build.session_of(base, results, grid), build.session_of(new, results, grid), max_slowdown)
     if data:
-        text = build.text(asdict(comparison))
-        if data == Path("-"):
-            say(printable_json(text), nl=False)
-        else:
-            data.write_text(text, encoding="utf-8")
+        write_file(data, build.text(asdict(comparison)))
     if data != Path("-"):
         _show(comparison)
     return SLOWER_STATUS if comparison.slower else 0
@@ -117,7 +110,7 @@ def _show(comparison: BeforeAfter) -> None:
         console.print(fitted_table(columns, console.width))
     for reason in dict.fromkeys(cell.reason for cell in cells if cell.reason):
         count = sum(cell.reason is reason for cell in cells)
-        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {reason}{_advice(reason, cells)}.")
+        print_text(console, f"Inconclusive in {plural(count, 'cell')}: {_reason(reason, cells)}.")
     for name, labels in (("base", comparison.only_in_base), ("new", comparison.only_in_new)):
         if labels:
             print_text(console, f"Only in {name}: {', '.join(labels)}.")
@@ -143,21 +136,21 @@ def _headline(comparison: BeforeAfter) -> str:
     return f"No cell is shown to be slower by more than {limit}; {len(comparison.cells) - within} inconclusive."
 
 
-def _advice(reason: object, cells: Sequence[CellChange]) -> str:
+def _reason(reason: Reason, cells: Sequence[CellChange]) -> str:
+    """Why some cells are inconclusive, and what helps."""
     from raybench.analysis.before_after import Reason
 
-    if reason is Reason.MACHINE:
-        largest = max(cell.machine_ratio or 1.0 for cell in cells)
-        return f" (canaries allow for {largest:.3g}x)"
-    advice = {
-        Reason.WIDE: "; more `repeats` make it narrower",
-        Reason.ONE_RUN: "; set `repeats: 3` or more",
-        Reason.NO_CANARY: "; run both without `--no-checks`",
-    }
-    return advice.get(reason, "") if isinstance(reason, Reason) else ""
+    largest = max(cell.machine_ratio or 1.0 for cell in cells)
+    return {
+        Reason.NO_TIMES: "no completed run on one side",
+        Reason.ONE_RUN: "one run on a side gives no interval; set `repeats: 3` or more",
+        Reason.WIDE: "the interval includes the limit; more `repeats` make it narrower",
+        Reason.MACHINE: f"the machine may have changed as much (canaries allow for {largest:.3g}x)",
+        Reason.NO_CANARY: "no canary shows that the machine was equally fast; run both without `--no-checks`",
+    }[reason]
 
 
-def _change(difference: Difference) -> str:
+def _change(difference: ChangedValue) -> str:
     def text(values: tuple[str, ...]) -> str:
         more = f" and {len(values) - SHOWN_VALUES} more" if len(values) > SHOWN_VALUES else ""
         return (", ".join(values[:SHOWN_VALUES]) or "–") + more

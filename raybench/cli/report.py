@@ -29,7 +29,7 @@ Examples:
 PREFIX = "published:"
 """Prefix of the name of a published result."""
 
-Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command("report", epilog=EPILOG)
@@ -44,8 +44,10 @@ Where = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @click.option("--smoke", is_flag=True, help="Show the smoke run of the grid.")
 @click.option("--inline", is_flag=True, help="Show the results of `grid --inline`.")
-@click.option("--html", type=Where, metavar="FILE", help="Write the report as a single HTML file.")
-@click.option("--json", "data", type=Where, metavar="FILE", help="Write the report as JSON; - writes to the terminal.")
+@click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
+@click.option(
+    "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
+)
 @click.option(
     "--full",
     is_flag=True,
@@ -87,9 +89,9 @@ def command(
         report = build.from_sources(sources, results, everything, smoke, grid, baseline, progress, inline)
     files = build.files(report) if html else {}
     if html:
-        _write(html, files[build.HTML])
+        write_file(html, files[build.HTML])
     if data:
-        _write(data, files.get(build.DATA) or build.text(as_json(report)))
+        write_file(data, files.get(build.DATA) or build.text(as_json(report)))
     if not {html, data} & {Path("-")}:
         from raybench.cli.report_view import show_report
 
@@ -117,9 +119,9 @@ def _published(source: str, html: Path | None, data: Path | None) -> None:
         return
     report = published_report(Path(name).stem, load_named(name))
     if html:
-        _write(html, published_page(report))
+        write_file(html, published_page(report))
     if data:
-        _write(data, text(as_json(report)))
+        write_file(data, text(as_json(report)))
     if not {html, data} & {Path("-")}:
         show_published(report)
         _say_written(html, data)
@@ -130,7 +132,7 @@ def _say_written(*files: Path | None) -> None:
         say(f"written: {path}")
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Write text to a file or to the terminal.
 
     Raises:

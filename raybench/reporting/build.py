@@ -318,15 +318,17 @@ def session_of(source: str, results: Path, grid: str | None = None) -> Session:
         UsageError: the source cannot be read, or has several grids.
         StoreError: an MLflow store cannot be reached or used.
     """
-    (part, *_) = parts = _parts([source], results, grid=grid)
+    parts = _parts([source], results, grid=grid)
     with union_journal(parts) as (journal, _):
         history = GridHistory.read(journal)
         request = latest_request(history)
     attempts = _with_warmup(history.attempts, request) if request else history.attempts
     last_attempts = latest(attempts.values())
-    evaluated = of_journal(part.grid, last_attempts)
+    name = parts[0].grid
     if request:
-        evaluated = GridResults(part.grid, request.workload, request.cells, last_attempts, request.baseline)
+        evaluated = GridResults(name, request.workload, request.cells, last_attempts, request.baseline)
+    else:
+        evaluated = of_journal(name, last_attempts)
     return Session(source, evaluated, PretrialChecks(history.of_kind("check_ended")).canaries.events)
 
 

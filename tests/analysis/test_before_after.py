@@ -6,7 +6,7 @@ import random
 import pytest
 from support.made_up_grids import cell_of, told
 
-from raybench.analysis.before_after import ChangeVerdict, Difference, Reason, Session, before_after
+from raybench.analysis.before_after import ChangedValue, ChangeVerdict, Reason, Session, before_after
 from raybench.analysis.grid_results import of_journal
 from raybench.core.cell import Cell
 from raybench.results.attempt import attempts, latest
@@ -73,7 +73,7 @@ def test_unchanged_grids_rarely_alarm():
 
 def test_what_changed_is_listed():
     compared = before_after(session(), session(seed=2, torch="2.14.0"), 0.05)
-    assert list(compared.differences) == [Difference("torch", ("2.13.0",), ("2.14.0",))]
+    assert list(compared.differences) == [ChangedValue("torch", ("2.13.0",), ("2.14.0",))]
 
 
 def test_cells_of_one_side_are_named():
