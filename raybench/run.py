@@ -196,12 +196,12 @@ def _announced_interrupt(view: ProgressListener) -> Iterator[None]:
     if not callable(old_handler) or current_thread() is not main_thread():
         yield
         return
-    told = False
+    announced = False
 
     def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if not told:
-            told = True
+        nonlocal announced
+        if not announced:
+            announced = True
             view.stopping()
         old_handler(number, frame)
 

@@ -23,7 +23,7 @@ NORMAL = 1.96
 
 
 class ChangeVerdict(StrEnum):
-    """What the times of a cell in two sessions show."""
+    """The conclusion from the times of a cell in two sessions."""
 
     SLOWER = "slower"
     WITHIN = "within the limit"
@@ -31,7 +31,7 @@ class ChangeVerdict(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a comparison is inconclusive."""
+    """The reason for an inconclusive comparison."""
 
     NO_TIMES = "no_times"
     ONE_RUN = "one_run"

@@ -137,7 +137,7 @@ def _headline(comparison: BeforeAfter) -> str:
 
 
 def _reason(reason: Reason, cells: Sequence[CellChange]) -> str:
-    """Why some cells are inconclusive, and what helps."""
+    """The sentence on a reason for inconclusive cells, with its remedy."""
     from raybench.analysis.before_after import Reason
 
     largest = max(cell.machine_ratio or 1.0 for cell in cells)

@@ -70,7 +70,7 @@ def _error_lines(attempt: Attempt) -> list[str]:
 
 
 def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
-    """How trials ended that did not complete, with their common error and the folder of the first one's output."""
+    """The end of trials that did not complete, with their common error and the folder of the first one's output."""
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""

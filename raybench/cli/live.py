@@ -117,7 +117,7 @@ def shown_path(path: Path) -> Path:
 
 
 def evidence(folder: Path) -> list[str]:
-    """Where the traceback and the output of an attempt are; its folder if it has neither."""
+    """The files with the traceback and the output of an attempt; its folder if it has neither."""
     files = {"Details": folder / ERROR, "Full output": folder / OUTPUT}
     lines = [f"{name}: {shown_path(path)}" for name, path in files.items() if path.is_file() and path.stat().st_size]
     return lines or [f"Files: {shown_path(folder)}"]

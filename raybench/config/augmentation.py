@@ -1,4 +1,4 @@
-"""What a grid file may say of how pictures are changed in training."""
+"""The augmentations of images that a grid file may request."""
 
 from __future__ import annotations
 

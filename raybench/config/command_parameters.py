@@ -95,7 +95,7 @@ def _wrong_names(path: Path, text: str, given: set[str]) -> Iterator[str]:
 
 
 def _misplaced(info: WorkloadInfo, name: str) -> str | None:
-    """Why a key of the grid is nothing for the command; None if it is."""
+    """The problem of a key of the grid that a command cannot have; None if it can."""
     command = info.command
     assert command
     plain = name.removeprefix(PARAM)

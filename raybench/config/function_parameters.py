@@ -1,4 +1,4 @@
-"""What a grid says of the parameters of the user's own training function or command."""
+"""Check a grid's parameters against those of the user's own training function or command."""
 
 from __future__ import annotations
 

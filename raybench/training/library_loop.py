@@ -34,7 +34,7 @@ class LibraryLoop:
 
     @property
     def epochs(self) -> float | None:
-        """How many epochs the grid sets; None: the library's own number."""
+        """The number of epochs that the grid sets; None: the library's own number."""
         return self._trial._options.epochs
 
     @property
