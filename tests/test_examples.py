@@ -18,7 +18,7 @@ SMALL = {
     "jax_loop": MNIST,
     "keras_fit": MNIST,
     "lightning_module": MNIST,
-    "shell_command": ["axes.params.examples=[100, 200]", "epochs=2"],
+    "shell_command": ["axes.params.examples=[5000, 10000]", "epochs=2"],
     "torchrun_ddp": [
         "params.examples=1024",
         "epochs=2",
@@ -91,10 +91,13 @@ def test_a_small_grid_of_it(folder, tmp_path, fork_server, monkeypatch):
                 assert epoch.ledger["evaluate"] > 0
             if examples and folder.name != "keras_fit":
                 assert epoch.ledger["input_wait"] > 0
-            assert epoch.ledger["train"] > 0
+            # A busy machine may read the lines of two short epochs of a command at once.
+            assert epoch.ledger["train"] > 0 or (folder.name == "shell_command" and epoch.epochs_in_read)
         assert not examples or attempt.ledger["data"] > 0
     codes = {finding.code for findings in outcome.report.results.findings.values() for finding in findings}
-    assert not codes & {"other_batch_size", "few_threads", "seed_unused", "output_buffered"}
+    read_at_once = any(epoch.epochs_in_read for attempt in outcome.latest.values() for epoch in attempt.epochs)
+    expected = {"output_buffered"} if read_at_once else set()
+    assert codes & {"other_batch_size", "few_threads", "seed_unused", "output_buffered"} == expected
 
 
 @pytest.mark.slow
