@@ -136,7 +136,7 @@ class LibraryLoop:
         start_ns = time.perf_counter_ns()
         yield
         if self.in_epoch:
-            self._clock.waited(time.perf_counter_ns() - start_ns)
+            self._clock.waited_ns += time.perf_counter_ns() - start_ns
 
     def begin_step(self, *batches: Any) -> None:
         """Begin a step on one batch, or on several whose gradients are added up."""

@@ -506,7 +506,7 @@ class Steps(Generic[T]):
             batch = next(self._iterator, _END) if self._iterator else _END
             if batch is _END:
                 batch = self._first_batch(restart and limit is not None)
-            clock.waited(time.perf_counter_ns() - start_ns)
+            clock.waited_ns += time.perf_counter_ns() - start_ns
             if batch is _END:
                 self._iterator = None
                 break
@@ -524,7 +524,7 @@ class Steps(Generic[T]):
         if not restart:
             start_ns = time.perf_counter_ns()
             self._iterator = None  # ends the processes of a loader
-            clock.waited(time.perf_counter_ns() - start_ns)
+            clock.waited_ns += time.perf_counter_ns() - start_ns
         if not epoch.taken:
             raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
         trial._in_steps = False

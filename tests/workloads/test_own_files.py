@@ -128,7 +128,9 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
         "    return torch.nn.Sequential(torch.nn.Linear(4, count), torch.nn.Linear(count, 2))\n"
     )
     attempt = only(run(project))
-    assert attempt.error["message"].endswith("add `files: [tables/scale.txt]` or, for large data, `links: [tables]` to the grid file")
+    assert attempt.error["message"].endswith(
+        "add `files: [tables/scale.txt]` or, for large data, `links: [tables]` to the grid file"
+    )
     (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [tables]\nlinks: [large]\n")
     first = only(run(project))
     assert first.status == "completed", first.error
