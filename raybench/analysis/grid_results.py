@@ -31,6 +31,8 @@ from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
 
+ACCURACIES = ("val/accuracy", "train/accuracy")
+
 SKIPPED, NOT_RUN = TrialStatus.SKIPPED, "not run"
 
 ERRORS = ("loss", "error", "mse", "mae", "perplexity")
@@ -285,23 +287,28 @@ class GridResults:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def in_fractions(results: GridResults) -> GridResults:
-    """Convert accuracies and targets in percent to fractions.
-
-    Returns:
-        The same object if the accuracies are not percentages.
-    """
-    metric_names = ("val/accuracy", "train/accuracy")
+def has_percent(results: GridResults) -> bool:
+    """Return whether the accuracies are percentages."""
     values = [
         epoch.metrics[name]
         for run in results.latest.values()
         for epoch in run.epochs
-        for name in metric_names
+        for name in ACCURACIES
         if name in epoch.metrics
     ]
-    if not values or max(values) <= 1 or min(values) < 0 or max(values) > PERCENT:
-        return results
+    return bool(values) and max(values) > 1 and min(values) >= 0 and max(values) <= PERCENT
+
+
+def in_fractions(results: GridResults) -> GridResults:
+    """Convert accuracies and targets in percent to fractions.
+
+    Returns:
+        The same object if neither the accuracies nor a target are percentages.
+    """
     target, run_targets = results.target, {run.target for run in results.latest.values()}
+    in_percent = has_percent(results)
+    if not in_percent and not any(each and each.in_percent for each in (target, *run_targets)):
+        return results
     scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}
     latest = {}
     for trial, run in results.latest.items():
@@ -309,7 +316,8 @@ def in_fractions(results: GridResults) -> GridResults:
             epoch.epoch: replace(
                 epoch,
                 metrics={
-                    name: value / PERCENT if name in metric_names else value for name, value in epoch.metrics.items()
+                    name: value / PERCENT if in_percent and name in ACCURACIES else value
+                    for name, value in epoch.metrics.items()
                 },
             )
             for epoch in run.epochs
@@ -320,7 +328,7 @@ def in_fractions(results: GridResults) -> GridResults:
 
 def _scaled(target: Target | None) -> Target | None:
     """Convert a target on an accuracy from percent to a fraction."""
-    if target is None or not target.metric.endswith("/accuracy"):
+    if target is None or not target.in_percent:
         return target
     bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
     return Target(target.metric, *bounds)

@@ -86,9 +86,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
-        if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 1:
-            example = f", such as {bound / 100:g}" if 1 < bound <= 100 else ""
-            raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1{example}")
+        if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
+            raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
 
 

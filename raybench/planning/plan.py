@@ -16,7 +16,6 @@ from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_par
 from raybench.core.cell import PROCESS
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
-from raybench.core.text import join_words
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import Point, matches, minimal_cover
@@ -117,8 +116,8 @@ def notes(plan: Plan) -> Iterator[str]:
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
     if plan.workload.command:
-        names = join_words([*plan.workload.files]) or "No file"
-        yield (f"{names} and the command itself decide which trials are done; name other files under `workload.files`.")
+        names = " or ".join([*plan.workload.files, "the command"])
+        yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
     if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
         modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
