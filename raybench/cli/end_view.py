@@ -43,6 +43,14 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
     console.print()
     show_table(outcome.report, console)
     show_remarks(outcome.report, console)
+    show_troubles(outcome, console)
+    console.print()
+    for line in _next(outcome):
+        console.print(line, soft_wrap=True)
+
+
+def show_troubles(outcome: Outcome, console: Console) -> None:
+    """Print the trials that did not complete, with their errors."""
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]
@@ -56,9 +64,6 @@ def show_end(outcome: Outcome, console: Console | None = None) -> None:
         console.print(_trouble(group, outcome), soft_wrap=True, markup=False)
     if rest := sum(map(len, shown_groups[MOST:])):
         console.print(f"… and {rest} more; see {outcome.folder / 'trials'}", soft_wrap=True)
-    console.print()
-    for line in _next(outcome):
-        console.print(line, soft_wrap=True)
 
 
 def _error_lines(attempt: Attempt) -> list[str]:

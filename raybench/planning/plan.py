@@ -13,7 +13,7 @@ from typing import Any
 
 from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
-from raybench.core.cell import PROCESS
+from raybench.core.cell import BASE, PROCESS, VERSION_AXIS
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import join_words
@@ -71,6 +71,7 @@ class Plan:
     Attributes:
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
+        base_workload: in a comparison of two versions, the workload of the base version.
     """
 
     spec: GridSpec
@@ -80,6 +81,12 @@ class Plan:
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
+    base_workload: WorkloadInfo | None = None
+
+    def workload_of(self, cell: ResolvedCell) -> WorkloadInfo:
+        """The workload of a cell: in a comparison, that of its version."""
+        is_base = cell.content.role.version == BASE
+        return self.base_workload if is_base and self.base_workload else self.workload
 
     def label(self, trial: Trial) -> str:
         """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
@@ -111,7 +118,8 @@ def notes(plan: Plan) -> Iterator[str]:
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
-        if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
+        if cell.fit and cell.fit.environment and cell.content.role.version != BASE
+        if not plan.spec.environment(plan.spec.profile(cell.profile))
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
@@ -140,6 +148,7 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
         name: f"{short_name(name)}={format_value(value)}" for name, value in cell.axes.items() if name not in parts
     }
     role = cell.content.role
+    parts |= {VERSION_AXIS: role.version} if role.version else {}
     return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
 
 
