@@ -16,6 +16,7 @@ from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.analysis.before_after import BeforeAfter, CellChange, ChangedValue, Reason
+    from raybench.planning.plan import Plan
 
 EPILOG = """\b
 Examples:
@@ -32,11 +33,12 @@ Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or, with
 SLOWER_STATUS = 4
 """Exit status if a cell has become slower."""
 
-INTERRUPTED = 130
-"""Exit status if the user stopped the trials."""
+STANDARD_OUTPUT = Path("-")
+"""The file of `--json` that is standard output."""
 
 INTERLEAVE_OPTIONS = frozenset(
-    {"--set", "--where", "--repeats", "--rerun", "--tracking-uri", "--no-tracking", "--no-checks", "--address"}
+    {"--set", "--where", "--repeats", "--rerun", "--retry", "--tracking-uri", "--no-tracking", "--no-checks"}
+    | {"--address"}
 )
 """Options that apply only with `--interleave`."""
 
@@ -82,9 +84,10 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
 @opt.changes
 @opt.where
 @opt.repeats
-@click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
+@opt.rerun
+@opt.retry
 @opt.tracking_uri
-@click.option("--no-tracking", is_flag=True, help="Write only the journal, nothing to MLflow.")
+@opt.no_tracking
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
 @opt.address
 def command(
@@ -113,16 +116,12 @@ def command(
     """
     _check_options(interleave)
     if interleave:
-        comparison, status = _run_both(base, new, results, max_slowdown, data == Path("-"), **options)
-    else:
-        comparison, status = _read_both(base, new, results, grid, max_slowdown), 0
-    if data:
-        from raybench.reporting.build import text
-
-        write_file(data, text(asdict(comparison)))
-    if data != Path("-"):
+        return _run_both(base, new, results, max_slowdown, data, **options)
+    comparison = _read_both(base, new, results, grid, max_slowdown)
+    _write(comparison, data)
+    if data != STANDARD_OUTPUT:
         _show(comparison)
-    return SLOWER_STATUS if comparison.slower and status != INTERRUPTED else status
+    return SLOWER_STATUS if comparison.slower else 0
 
 
 def _check_options(interleave: bool) -> None:
@@ -152,32 +151,29 @@ def _run_both(
     new: str,
     results: Path,
     max_slowdown: float,
-    quiet: bool,
+    data: Path | None,
     *,
     changes: tuple[str, ...],
     where: tuple[str, ...],
     repeats: int | None,
     rerun: bool,
+    retry: tuple[str, ...],
     tracking_uri: str | None,
     no_tracking: bool,
     no_checks: bool,
     address: str | None,
-) -> tuple[BeforeAfter, int]:
-    """Run both versions in one grid; return their comparison and the exit status of the grid.
-
-    Args:
-        quiet: whether standard output is for JSON alone.
-    """
+) -> int:
+    """Run both versions in one grid and compare them; return the exit status."""
     from raybench.execution.executors import make_executor
     from raybench.planning.grid_options import read_grid, selection
 
     if no_tracking and tracking_uri:
         raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
     specs = [read_grid(_grid_file(source), changes, repeats) for source in (base, new)]
-    executor = make_executor(address)
+    executor = make_executor(address)  # measures the load of other programs during the slow imports
     from raybench.analysis.before_after import interleaved
-    from raybench.cli.console import Terminal
-    from raybench.cli.end_view import show_troubles
+    from raybench.cli.console import Terminal, page
+    from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display
     from raybench.cli.notebook import progress_display
     from raybench.run import DEFAULT_STORE, Options, run_versions
@@ -186,18 +182,37 @@ def _run_both(
         results,
         tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
         where=selection(where, specs[1]),
+        retry=frozenset(retry),
         rerun=rerun,
         checks=not no_checks,
     )
-    errors = Terminal(stderr=True)
-    display = Display(errors) if quiet else progress_display(ray=True, mlflow=not no_tracking)
+    quiet = data == STANDARD_OUTPUT
+    console = Terminal(stderr=True) if quiet else page()
+    display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
     outcome = run_versions(specs[0], specs[1], executor, display, options)
-    show_troubles(outcome, errors)
-    plan = outcome.plan
-    files = tuple(
-        {**workload.files, **workload.elsewhere} for workload in (plan.base_workload or plan.workload, plan.workload)
-    )
-    return interleaved(outcome.report.results, max_slowdown, (files[0], files[1])), outcome.exit_status
+    comparison = interleaved(outcome.report.results, max_slowdown, _files(outcome.plan))
+    _write(comparison, data)
+    if not can_run(outcome):
+        show_skipped(outcome, console)
+    else:
+        console.print()
+        if not quiet:
+            _show(comparison)
+        show_ends(outcome, console)
+    return SLOWER_STATUS if comparison.slower and not outcome.interrupted else outcome.exit_status
+
+
+def _files(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
+    """The digests of the user's files in the base and in the new version, by name."""
+    base, new = plan.base_workload or plan.workload, plan.workload
+    return {**base.files, **base.elsewhere}, {**new.files, **new.elsewhere}
+
+
+def _write(comparison: BeforeAfter, data: Path | None) -> None:
+    if data:
+        from raybench.reporting.build import text
+
+        write_file(data, text(asdict(comparison)))
 
 
 def _grid_file(source: str) -> Path:

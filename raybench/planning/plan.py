@@ -182,6 +182,14 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+    base_modules = plan.base_workload.elsewhere.keys() if plan.base_workload else set()
+    shared = sorted({name.partition(".")[0] for name in base_modules & plan.workload.elsewhere.keys()})
+    if shared:
+        folder = f"the folder of {Path(str(plan.workload.file)).name}"
+        yield (
+            f"both versions use the same files of {join_words(shared)}, outside of {folder}; to compare versions of "
+            "these too, move them there"
+        )
 
 
 def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = ()) -> Iterator[str]:

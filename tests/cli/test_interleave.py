@@ -92,14 +92,25 @@ def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
     assert load("raybench-results").trials["version"].value_counts().to_dict() == {"base": 6, "new": 6}
     rows = [line.split()[:3] for line in said.lines if "3/3" in line]
     assert rows == [[batch, version, "3/3"] for batch in ("4", "8") for version in ("base", "new")]
+    assert raybench("export", "mine~compare", "-o", "mine.zip").status == 0
+    exported = raybench("report", "mine.zip").lines
+    assert [line.split()[:3] for line in exported if "3/3" in line] == rows
 
 
 def test_a_failed_trial(compare, tmp_path):
     write(tmp_path / "new", train=TRAIN.replace("work()", "raise ValueError('broken')"))
     said = compare()
     assert said.status == 1
-    assert "ValueError: broken" in said.err
+    assert "ValueError: broken" in said.out and "--retry failed" in said.out
     assert "Inconclusive in 2 cells: no completed run on one side." in said.out
+
+
+def test_nothing_that_can_run(compare, tmp_path):
+    write(tmp_path / "new", grid=GRID + "devices: {cpu: {kind: cpu, environment: ./gone}}\n")
+    said = compare()
+    assert said.status == 3
+    assert said.lines[0] == "Nothing of mine~compare can run here."
+    assert "new version: --inline cannot use" in said.out
 
 
 def test_json_alone_on_standard_output(compare):

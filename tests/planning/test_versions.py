@@ -11,7 +11,7 @@ from raybench.devices import Hardware
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
 from raybench.planning.node import Node
-from raybench.planning.plan import AVAILABLE
+from raybench.planning.plan import AVAILABLE, plan_warnings
 from raybench.planning.resume import missing_work
 from raybench.planning.versions import make_version_plan
 from raybench.results.attempt import Attempt
@@ -96,6 +96,21 @@ def test_each_trial_has_the_files_of_its_version(versions):
     assert {version: info.own_files.root.name for version, info in files.items()} == {BASE: BASE, NEW: NEW}
     assert files[BASE].files["train.py"] == files[NEW].files["train.py"]
     assert files[BASE].files["helper.py"] != files[NEW].files["helper.py"]
+
+
+def test_modules_that_both_versions_share_are_named(versions, monkeypatch):
+    """They are found on the path of this process, which knows nothing of versions."""
+    (versions.folder / "library").mkdir()
+    for name in ("shared", "common"):
+        (versions.folder / "library" / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(str(versions.folder / "library"))
+    assert list(plan_warnings(versions.plan())) == []
+    for version in (BASE, NEW):
+        versions.write(version, helper="import common, shared\n" + HELPER)
+    assert list(plan_warnings(versions.plan())) == [
+        "both versions use the same files of common and shared, outside of the folder of train.py; to compare versions "
+        "of these too, move them there"
+    ]
 
 
 def test_a_change_of_one_version_runs_both_again(versions):
