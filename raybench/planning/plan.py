@@ -40,6 +40,11 @@ class Trial:
     repeat: int
     seed: int
 
+    @property
+    def unit(self) -> tuple[str, int]:
+        """The same for both versions of a trial in a comparison, which run together; else its own."""
+        return self.cell.content.role.pair or self.cell.cell_id, self.repeat
+
 
 @dataclass(frozen=True)
 class WorkItem:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from raybench.core.status import TrialStatus
-from raybench.planning.plan import Plan, Trial, WorkItem
+from raybench.planning.plan import Plan, WorkItem
 from raybench.results.attempt import Attempt, latest
 
 
@@ -35,17 +35,12 @@ def missing_work(
         # A result does not hide a later attempt at the pair that did not end.
         previous = (last if trial.cell.content.role.pair else current).get(trial.trial_id)
         if not trial.cell.skip and (previous is None or previous.status in rerun_statuses or rerun):
-            missing.add(_unit(trial))
+            missing.add(trial.unit)
     return [
         WorkItem(trial, 1 + (last[trial.trial_id].attempt if trial.trial_id in last else 0))
         for trial in plan.trials
-        if _unit(trial) in missing
+        if trial.unit in missing
     ]
-
-
-def _unit(trial: Trial) -> tuple[str, int]:
-    """What a trial runs together with: the other version in a comparison, else nothing."""
-    return trial.cell.content.role.pair or trial.cell.cell_id, trial.repeat
 
 
 @dataclass(frozen=True)
