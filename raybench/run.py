@@ -266,7 +266,8 @@ class _Session:
                 self._labelled.setdefault(without_repeat(attempt.label), {})[attempt.cell_id] = attempt.cell
         # The checks of another machine prove nothing about this one.
         own_events = [event for event in history.events if not event.get(ORIGIN)]
-        self._evidence = PretrialChecks(() if options.rerun else own_events)
+        # The trials of a pair belong to one session, so a comparison uses no checkpoint of an earlier one.
+        self._evidence = PretrialChecks(() if options.rerun or plan.base_workload else own_events)
         self._interrupted, self._ran = False, 0
         self._ended: dict[str, str] = {}
         self._warnings = list(history.warnings)
