@@ -61,6 +61,8 @@ class DeviceKind:
         sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.accelerators`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.
+        visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
+        program_variables: environment variables by which JAX and PyTorch/XLA choose the kind in a program of the user.
     """
 
     name: str
@@ -77,6 +79,8 @@ class DeviceKind:
     sensors: str = ""
     environments: Mapping[str, str] = field(default_factory=dict)
     aliases: Sequence[str] = ()
+    visible_variable: str = ""
+    program_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def virtual(self) -> bool:

@@ -65,6 +65,8 @@ KIND = DeviceKind(
     ray_resource="GPU",
     sensors="raybench.monitoring.nvidia:Nvidia",
     aliases=("gpu",),
+    visible_variable="CUDA_VISIBLE_DEVICES",
+    program_variables={"JAX_PLATFORMS": "cuda"},
 )
 
 

@@ -169,9 +169,8 @@ class Host:
     def synchronize(self) -> None:
         """Do nothing: work on a CPU is done when the call returns."""
 
-    def mark(self) -> Any:
-        """Read the host's clock."""
-        return time.perf_counter_ns()
+    mark = staticmethod(time.perf_counter_ns)
+    """Read the host's clock."""
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks."""

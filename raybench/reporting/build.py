@@ -39,7 +39,7 @@ from raybench.results.union import GridEvents, as_further_repeats, events_of
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
-from raybench.sources.union import grids_of, parts_of, union_journal
+from raybench.sources.union import grids_of, parts_of, several_grids, union_journal
 
 log = logging.getLogger("raybench")
 
@@ -265,8 +265,7 @@ def from_source(
     if mlflow_store.is_store(source) and not path.is_dir():
         with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
             if len(journals) > 1:
-                names = ", ".join(sorted(each.grid for each in journals))
-                raise UsageError(f"{redact(source)}: results of {len(journals)} grids; say --grid, of {names}")
+                raise several_grids(redact(source), (each.grid for each in journals))
             (stored_journal,) = journals
             label = f"{redact(source)}: {stored_journal.grid}"
             return _of_journal(
@@ -402,7 +401,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     """
     grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in grid_records))
     if len(grids) > 1:
-        raise UsageError(f"{redact(source)}: results of {len(grids)} grids; say --grid, of {', '.join(sorted(grids))}")
+        raise several_grids(redact(source), grids)
     if not grid_records:
         raise UsageError(f"{redact(source)}: no results in it")
     runs = [_named(record) for record in grid_records]
@@ -438,7 +437,7 @@ def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None
     grids = [] if has_journal(path) else grids_in(path)
     if grids:
         if grid is None and len(grids) > 1:
-            raise UsageError(f"{source}: results of {len(grids)} grids; say --grid, of {', '.join(grids)}")
+            raise several_grids(source, grids)
         if grid is not None and grid not in grids:
             raise UsageError(f"{source}: no results of a grid {grid}; {nearest(grid, grids)}")
         return path / (grid or grids[0]) / JOURNAL

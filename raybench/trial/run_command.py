@@ -38,7 +38,7 @@ from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
-from raybench.workloads import WorkloadInfo
+from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.static_function import SETTINGS as PASSED
 
@@ -319,10 +319,7 @@ class _Run:
             name = word.removeprefix(f"{self._job.code_folder}{os.sep}").removeprefix("./")
             inside = name and not Path(name).is_absolute() and ".." not in Path(name).parts and len(name) < 200
             if inside and (root / name).exists() and not (self._job.code_folder / name).exists():
-                return (
-                    f"; {root / name} did not travel with the trial: add `files: [{name}]` or, for large data, "
-                    f"`links: [{Path(name).parts[0]}]` under `workload`"
-                )
+                return own_files.not_copied(root / name, Path(name), "`workload`")
         return ""
 
 

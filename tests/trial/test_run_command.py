@@ -305,7 +305,7 @@ def test_a_file_that_did_not_travel_is_named(project):
     project.write("words/all.txt", "a")
     error = failed(project, "open('words/all.txt')")
     assert (
-        f"{project.folder / 'words/all.txt'} did not travel with the trial: add `files: [words/all.txt]`"
+        f"{project.folder / 'words/all.txt'} was not copied for the trial: add `files: [words/all.txt]`"
         in (error["message"])
     )
 

@@ -151,7 +151,7 @@ def test_a_missing_relative_path_is_an_error_that_names_both(project, relative, 
     attempt = project.one(train)
     assert attempt.status == "failed"
     place = Path.cwd() / project.folder / "data" / "words.txt"
-    assert f"{place} did not travel with the trial: add `files: [data/words.txt]`" in attempt.error["message"]
+    assert f"{place} was not copied for the trial: add `files: [data/words.txt]`" in attempt.error["message"]
     assert "`links: [data]`" in attempt.error["message"]
 
 
