@@ -200,7 +200,7 @@ def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_serve
 
 
 @pytest.mark.slow
-def test_two_environments(tmp_path, ray_executor):
+def test_two_environments(tmp_path, fork_server):
     """The same code in both; a library is slower in one of the environments."""
     write(tmp_path / "code", train=TRAIN.replace("from helper", "from library"))
     specs = []
@@ -212,6 +212,6 @@ def test_two_environments(tmp_path, ray_executor):
         file = tmp_path / "code" / f"{version}.yaml"
         file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
         specs.append(load_grid(file))
-    outcome = run_versions(*specs, ray_executor, options=Options(tmp_path / "results", **ALONE))
+    outcome = run_versions(*specs, ForkingExecutor(fork_server), options=Options(tmp_path / "results", **ALONE))
     assert outcome.exit_status == 0
     assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
