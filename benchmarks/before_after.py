@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,15 +62,17 @@ class Outcomes:
 
     pairs: int = 0
     alarms: int = 0
-    cells: Counter[str] = field(default_factory=Counter)
+    cells: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     ratios: list[float] = field(default_factory=list)
 
     def add(self, status: int, comparison: dict[str, Any]) -> None:
         """Count one comparison."""
         self.pairs += 1
         self.alarms += status == SLOWER_STATUS
-        self.cells.update(cell["verdict"] for cell in comparison["cells"])
-        self.ratios += [cell["ratio"]["ratio"] for cell in comparison["cells"] if cell["ratio"]]
+        for cell in comparison["cells"]:
+            self.cells[cell["verdict"]] += 1
+            if cell["ratio"]:
+                self.ratios.append(cell["ratio"]["ratio"])
 
 
 def main() -> int:
