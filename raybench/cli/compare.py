@@ -26,8 +26,8 @@ Examples:
   raybench compare --interleave ../base/grid.yaml grid.yaml
 
 \b
-Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or, with
---interleave, that of `raybench grid` (1 if a trial failed).
+Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or,
+with --interleave, that of `raybench grid` (1 if a trial failed).
 """
 
 SLOWER_STATUS = 4
