@@ -19,6 +19,7 @@ from raybench.analysis.comparison import (
 )
 from raybench.analysis.diagnostics.diagnose import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import PARAM, short_name
@@ -63,6 +64,7 @@ _AXES: Mapping[str, str] = {
     "workload.version": "workload_version",
     "data.digest": "data",
     "warmup_epochs": "warmup_epochs",
+    "compared.version": VERSION_AXIS,
 }
 """Axes other than settings.
 
@@ -347,7 +349,7 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
 def axis_label(axis: str, value: Any) -> str:
     """Format an axis value for run names: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
-    if axis in ("device", "framework"):
+    if axis in ("device", "framework", VERSION_AXIS):
         return str(value)
     prefixes = {"batch_size": "b", "weight_decay": "wd"}
     return f"{prefixes[axis]}{format_value(value)}" if axis in prefixes else f"{short_name(axis)}={format_value(value)}"

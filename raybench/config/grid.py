@@ -12,7 +12,7 @@ from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
-from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.environments import key_of
@@ -264,6 +264,10 @@ class GridSpec(CellSettings):
     def as_inline(self) -> GridSpec:
         """The same grid for `--inline`, under another name, so that its results are kept apart."""
         return self.model_copy(update={"name": f"{self.name}{INLINE}"})
+
+    def as_comparison(self) -> GridSpec:
+        """The same grid, to run two versions of it: under another name, so that its results are kept apart."""
+        return self.model_copy(update={"name": f"{self.name}{COMPARE}"})
 
     def as_smoke(self) -> GridSpec:
         """The same grid, to be cut (`raybench.smoke`): under another name, so that its results are kept apart."""
