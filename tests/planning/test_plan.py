@@ -208,7 +208,7 @@ def test_where_selects(plan_of):
 
 def test_a_target_in_percent_is_one_of_the_users_own_training(plan_of):
     grid = "name: g\nworkload: {}\ntarget: {{metric: val/accuracy, at_least: 94}}\n"
-    with pytest.raises(UsageError, match="target: 94 is not allowed for accuracy; .* such as 0.94"):
+    with pytest.raises(UsageError, match=r"target: 94 is not allowed for accuracy; .* such as 0\.94"):
         plan_of(grid.format("digits_cnn"))
     assert plan_of(grid.format("{command: 'true', metrics: {val/accuracy: '(.*)'}}")).spec.target.at_least == 94
 
