@@ -32,6 +32,7 @@ KIND = DeviceKind(
     status="written from the vendor's documentation; has not run on a GPU yet",
     probe=probe,
     ray_resource="GPU",
+    one_per_trial=nvidia.is_slice,
     sensors="raybench.monitoring.nvidia:Nvidia",
     aliases=("gpu",),
     visible_variable="CUDA_VISIBLE_DEVICES",

@@ -55,6 +55,14 @@ class Gpu:
         return self.slices[0] if self.slices else self.uuid
 
 
+def is_slice(model: str) -> bool:
+    """Return whether a model is that of a MIG slice, of which a process sees only one.
+
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/mig-device-names.html.
+    """
+    return " MIG " in model
+
+
 def visible(setting: str | None) -> dict[str, Gpu]:
     """GPUs and MIG slices by a name that CUDA accepts.
 

@@ -1,6 +1,8 @@
 """NVIDIA GPUs as NVML and nvidia-smi list them, and what CUDA_VISIBLE_DEVICES leaves of them."""
 
+import importlib
 import os
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -159,6 +161,11 @@ def test_memory_that_is_the_hosts_is_unknown(programs, monkeypatch):
     assert cuda.probe() == [Hardware("cuda", "NVIDIA GB10", 1, None, "580.95.05", ("0",))]
 
 
+def test_the_made_up_library_has_the_functions_of_the_real_one():
+    real = vars(importlib.import_module("pynvml"))
+    assert [name for name in vars(Nvml) if name.startswith(("nvml", "NVML")) and name not in real] == []
+
+
 def test_the_library_is_released(nvml):
     cuda.probe()
     assert nvml.open == 0
@@ -205,6 +212,23 @@ def test_a_trial_describes_the_gpu_that_it_computes_on(nvml, monkeypatch, assign
     device.hide_others()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == assigned
     assert device.describe() == Hardware("cuda", model, 1, 4750 * MIB, driver)
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+@pytest.mark.parametrize(("in_framework", "memory"), [(SMALL_NAME, 4864 * MIB), (A100_NAME, 4864 * MIB), ("?", None)])
+def test_other_frameworks_describe_a_slice_by_the_driver(nvml, monkeypatch, framework, in_framework, memory):
+    details = SimpleNamespace(
+        get_visible_devices=lambda _: ["GPU:0"],
+        experimental=SimpleNamespace(get_device_details=lambda _: {"device_name": in_framework}),
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=details))
+    monkeypatch.setitem(
+        sys.modules, "jax", SimpleNamespace(local_devices=lambda: [SimpleNamespace(device_kind=in_framework)])
+    )
+    device = open_device("cuda", framework, Assignment([], (SMALL,), 1))
+    device.hide_others()
+    model, driver = (SMALL_NAME, "550.54.15") if memory else ("?", None)
+    assert device.describe() == Hardware("cuda", model, 1, memory, driver)
 
 
 @pytest.mark.parametrize("name", ["1", T4_TOO, "GPU-74e1"])
