@@ -16,6 +16,7 @@ from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_par
 from raybench.core.cell import BASE, PROCESS, VERSION_AXIS
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
+from raybench.core.text import join_words
 from raybench.devices import KINDS
 from raybench.errors import UsageError, WorkloadError
 from raybench.planning.expand import Point, matches, minimal_cover
