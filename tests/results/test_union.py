@@ -10,12 +10,15 @@ from raybench.errors import UsageError
 from raybench.results.attempt import attempts, latest
 from raybench.results.union import EventUnion, GridEvents, as_further_repeats, events_of, latest_of_machines
 
+TIME = "2026-01-01T00:00:00.000Z"
+
 
 def trial(host, run, attempt=1, repeat=0, status="completed", seconds=1.0):
     name = f"0123456789ab-r{repeat}"
     started = made.trial_started(name, attempt, run=run, host={"name": host}, cell={})
     epoch = made.epoch_ended(name, attempt, epoch=1, ledger={"train": seconds})
-    return [started, epoch, made.trial_ended(name, attempt, status)]
+    # The same trial is made twice, so it must not have the time at which it is made.
+    return [{**event, "t": TIME} for event in (started, epoch, made.trial_ended(name, attempt, status))]
 
 
 def part(source, *trials):
