@@ -165,6 +165,33 @@ def test_a_slow_first_step_is_compile_not_train():
     assert spent["train"] < wall - 0.2
 
 
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_the_first_evaluation_of_one_batch_is_compiled_before_it(where):
+    class Slow(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.first = network(), True
+
+        def forward(self, inputs):
+            if self.first and not self.training:
+                time.sleep(0.4)
+                self.first = False
+            return self.inner(inputs)
+
+    engine, ledger = make_engine(workload=Workload(model=Slow, dataset="digits", name="slow"), input=where)
+    engine.train_epoch(1)
+    spent, means = [], []
+    for _ in range(2):
+        ledger.begin_epoch()
+        means.append(engine.evaluate())
+        spent.append(ledger.epoch())
+    assert spent[0]["compile_evaluate"] > 0.4
+    assert spent[0]["evaluate"] < 0.2
+    assert "compile_evaluate" not in spent[1]
+    assert means[0][0] == means[1][0]
+    assert [shapes for _, shapes in means] == [1, 0]
+
+
 def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):
     """The shape stays, and a value of the model's own changes in the second epoch: both graphs are made again."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # the graphs, and no C++ compiler

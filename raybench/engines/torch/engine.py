@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from raybench.core.job import DEVICES
+from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
@@ -304,9 +305,11 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
-        sums = MetricSums(self._on, self._together)
-        steps = StepTimer(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
+        sums, is_new = MetricSums(self._on, self._together), self._is_new("evaluate", self.evaluation_batch)
+        steps = StepTimer(self._device, is_new, self._graphs)
         self._model.eval()
+        if is_new and self.evaluation_batch >= self._input.evaluated:
+            self._compile_evaluation()
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
             self._together.average_buffers(self._model)
@@ -319,3 +322,11 @@ class TorchEngine:
             steps.over()
         self._charge(steps, "evaluate")
         return means, steps.compilations
+
+    def _compile_evaluation(self) -> None:
+        """Evaluate the only batch once before, as `compile_evaluate`: there is no median of others to compare with."""
+        self._synchronize()
+        with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
+            for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
+                self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
+            self._synchronize()

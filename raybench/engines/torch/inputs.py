@@ -23,7 +23,13 @@ Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
 class Input(Protocol):
-    """Batches of model inputs and targets, on the device."""
+    """Batches of model inputs and targets, on the device.
+
+    Attributes:
+        evaluated: number of validation examples.
+    """
+
+    evaluated: int
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -52,6 +58,7 @@ class DeviceInput:
         self._device, self._pictures, self._steps = device, pictures, steps
         self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
+        self.evaluated = len(val)
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -97,6 +104,7 @@ class HostInput:
         self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
         self._train = as_read(train.inputs), as_read(train.targets)
         self._val = as_read(val.inputs), as_read(val.targets)
+        self.evaluated = len(val)
         self._pin = device.type == "cuda"
 
     def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:
