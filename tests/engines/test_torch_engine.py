@@ -11,6 +11,8 @@ from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
+from raybench.devices.cpu import Cpu
+from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
@@ -33,9 +35,9 @@ def network():
 WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
 
 
-def make_engine(workload=WORKLOAD, data=None, **changes):
+def make_engine(workload=WORKLOAD, data=None, device=None, **changes):
     recipe = Recipe(**(RECIPE | changes))
-    device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
+    device = device or open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
     ledger = Ledger()
     engine = open_engine("torch", EngineParts(recipe, workload, device, ledger, seed=3))
     engine.load(data or Data(pictures(), pictures(70, seed=1)))
@@ -190,6 +192,40 @@ def test_the_first_evaluation_of_one_batch_is_compiled_before_it(where):
     assert "compile_evaluate" not in spent[1]
     assert means[0][0] == means[1][0]
     assert [shapes for _, shapes in means] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "batches", "peak"),
+    [(6, 2, 3, 300), (6, 1, 1, 300), (1, 2, 1, 300), (1, 2, 3, 300), (1, 1, 3, 1000)],
+)
+def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
+    monkeypatch, steps, epochs, batches, peak
+):
+    class Searching(Cpu):
+        _peak = 0
+        peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
+
+    class Allocating(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.known = network(), set()
+
+        def forward(self, inputs):
+            needed = (300 if self.training else 200) if self.training in self.known else 1000
+            self.known.add(self.training)
+            memory["peak"] = max(memory["peak"], needed)
+            return self.inner(inputs)
+
+    memory = {"peak": 0}
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: memory["peak"])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: memory.update(peak=100))
+    workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
+    engine, _ = make_engine(workload=workload, device=device, steps_per_epoch=steps, epochs=epochs)
+    engine.evaluation_batch = -(-70 // batches)
+    for epoch in range(1, epochs + 1):
+        engine.train_epoch(epoch)
+        engine.evaluate()
+    assert device.peak_memory() == peak
 
 
 def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):
