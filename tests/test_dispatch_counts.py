@@ -82,6 +82,12 @@ def test_a_step_of_davidnet_stays_short():
     assert (counts.evaluation.waits, counts.evaluation.copies) == (4, 2)
 
 
+def test_grouped_batch_statistics_take_at_most_eight_more_operations_a_layer():
+    counts = of_engine(workloads.get("davidnet"), "meta", batch=16, replicas=8, replication="grouped")
+    assert counts.step.operations <= 122 + 8 * 8
+    assert (counts.step.waits, counts.step.copies) == (0, 0)
+
+
 @pytest.mark.slow
 def test_a_step_of_davidnet_stays_short_on_a_cpu():
     counts = of_engine(workloads.get("davidnet"), "cpu")
