@@ -216,7 +216,7 @@ class EngineCounts:
 
 
 def of_engine(workload: Workload, kind: str, batch: int = 2, **changes: Any) -> EngineCounts:
-    """Count an epoch and an evaluation of a declared workload, after a first step.
+    """Count an epoch and an evaluation of a declared workload, after a first step and evaluation.
 
     Args:
         workload: its own settings are used, except for the sizes.
@@ -232,8 +232,8 @@ def of_engine(workload: Workload, kind: str, batch: int = 2, **changes: Any) -> 
         engine.build()
         engine.evaluation_batch = batch
         engine.profile(1)  # a first step makes the state of the optimizer
-        for section in ("train", "evaluate"):
-            engine._is_new(section, batch)
+        engine._is_new("train", batch)
+        engine.evaluate()
         step, epoch, by_name = _of_pass(counter, lambda: engine.train_epoch(1))
         evaluation_batch, evaluation, _ = _of_pass(counter, engine.evaluate)
     return EngineCounts(step, epoch, evaluation_batch, evaluation, by_name)

@@ -59,6 +59,7 @@ class DeviceInput:
         self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
         self.evaluated = len(val)
+        self._batches: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -73,9 +74,10 @@ class DeviceInput:
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""
         inputs, targets = self._val
-        for start in range(0, len(targets), batch):
-            index, counts = _padded(start, batch, len(targets))
-            index = index.to(self._device)
+        if batch not in self._batches:
+            padded = (_padded(start, batch, len(targets)) for start in range(0, len(targets), batch))
+            self._batches[batch] = [(index.to(self._device), counts) for index, counts in padded]
+        for index, counts in self._batches[batch]:
             values = inputs.index_select(0, index)
             yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
 
