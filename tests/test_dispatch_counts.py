@@ -78,7 +78,7 @@ def test_a_step_of_davidnet_stays_short():
     assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 0, 2)
     assert counts.evaluation_batch.operations <= 55
     assert (counts.evaluation_batch.waits, counts.evaluation_batch.copies) == (0, 0)
-    assert (counts.epoch.waits, counts.epoch.copies) == (9, 7)
+    assert (counts.epoch.waits, counts.epoch.copies) == (3, 2)
     assert (counts.evaluation.waits, counts.evaluation.copies) == (3, 1)
 
 
@@ -102,4 +102,4 @@ def test_a_step_of_resnet63_stays_short():
     assert counts.step.operations <= 1109
     assert (counts.step.waits, counts.step.copies) == (0, 0)
     assert counts.evaluation_batch.operations <= 302
-    assert (counts.epoch.waits, counts.epoch.copies) == (4, 2)
+    assert (counts.epoch.waits, counts.epoch.copies) == (3, 2)

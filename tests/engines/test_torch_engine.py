@@ -105,6 +105,21 @@ def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
         engine.train_epoch(1)
 
 
+@pytest.mark.parametrize("augmentation", [Augmentation(), Augmentation(flip=True), Augmentation(4, True, 8)])
+def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, augmentation):
+    order = BatchSampler(300, 32, None, (32, 32), augmentation, seed=3).epoch()
+    copied = AugmentationDraws.on(order, torch.device("meta"))
+    to = torch.Tensor.to
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device, **_: to(tensor, "cpu"))
+    read = AugmentationDraws.on(order, torch.device("meta"))
+    for name, values in vars(order).items():
+        assert (getattr(read, name) is None) == (values is None)
+        if values is not None:
+            assert getattr(copied, name).shape == values.shape
+            assert getattr(read, name).dtype == torch.int64
+            assert (getattr(read, name).numpy() == values).all()
+
+
 def test_augmentation_is_crop_then_flip_then_cutout():
     split = pictures(20)
     augmentation = Augmentation(crop=2, flip=True, cutout=3)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import cast
 
+import numpy as np
 import torch
 
 from raybench.datasets.splits import Array
@@ -38,16 +39,20 @@ class AugmentationDraws:
 
     @classmethod
     def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
-        """Move a drawn epoch to a device in one copy.
+        """Copy a drawn epoch to a device, so that no step waits for a copy.
 
-        So no step waits for a copy.
+        It is one copy of 32-bit numbers from pinned memory, for which the host does not wait. On a CPU nothing is
+        copied, and XLA needs a tensor for each input of its graph.
         """
-
-        def move(values: Array) -> torch.Tensor:
-            return torch.from_numpy(values).to(device)
-
-        draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
-        return cls(move(order.index), *(None if values is None else move(values) for values in draws))
+        draws = (order.index, order.top, order.left, order.flip, order.cut_top, order.cut_left)
+        given = [values for values in draws if values is not None]
+        if device.type in ("cpu", "xla"):
+            moved = iter([torch.from_numpy(values).to(device) for values in given])
+        else:
+            packed = torch.from_numpy(np.stack(given, dtype=np.int32, casting="same_kind"))
+            packed = packed.pin_memory() if device.type == "cuda" else packed
+            moved = iter(packed.to(device, non_blocking=True).long().unbind())
+        return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
