@@ -75,11 +75,18 @@ def test_a_step_of_davidnet_stays_short():
     counts = of_engine(workloads.get("davidnet"), "meta")
     assert counts.step.operations <= 121
     assert counts.step.views <= 84
-    assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 0, 2)
+    assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 0, 1)
     assert counts.evaluation_batch.operations <= 55
     assert (counts.evaluation_batch.waits, counts.evaluation_batch.copies) == (0, 0)
+    assert counts.evaluation_batch.marks == 1
     assert (counts.epoch.waits, counts.epoch.copies) == (3, 2)
     assert (counts.evaluation.waits, counts.evaluation.copies) == (3, 1)
+
+
+def test_batches_from_the_host_are_copied_without_a_wait():
+    counts = of_engine(workloads.get("davidnet"), "meta", input="host")
+    assert counts.step.operations <= 122
+    assert (counts.step.waits, counts.step.copies, counts.step.marks) == (0, 2, 2)
 
 
 def test_grouped_batch_statistics_take_at_most_eight_more_operations_a_layer():
@@ -93,7 +100,7 @@ def test_a_step_of_davidnet_stays_short_on_a_cpu():
     counts = of_engine(workloads.get("davidnet"), "cpu")
     assert counts.step.operations <= 244
     assert counts.evaluation_batch.operations <= 58
-    assert (counts.step.waits, counts.step.marks) == (0, 2)
+    assert (counts.step.waits, counts.step.marks) == (0, 1)
 
 
 @pytest.mark.slow

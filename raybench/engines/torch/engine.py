@@ -271,7 +271,7 @@ class TorchEngine:
         with self._ledger.section("train"):
             order = self._order.epoch()
             for inputs, targets in self._input.train(order.part(self._rank)):
-                steps.begin()
+                steps.begin(at_last_end=not self._input.on_host)
                 self._train_step(inputs, targets, sums, check)
                 steps.end(wait=True)
                 if check:
@@ -322,7 +322,7 @@ class TorchEngine:
         with self._ledger.section("evaluate"), self._without_gradients():
             self._together.average_buffers(self._model)
             for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                steps.begin()
+                steps.begin(at_last_end=not self._input.on_host)
                 self._evaluation_step(inputs, targets, counts, sums)
                 steps.end()
                 if is_new:

@@ -27,9 +27,11 @@ class Input(Protocol):
 
     Attributes:
         evaluated: number of validation examples.
+        on_host: whether batches are made on the host, so that the device may wait for one between two steps.
     """
 
     evaluated: int
+    on_host: bool
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -51,6 +53,8 @@ def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
 
 class DeviceInput:
     """Both splits on the device, images as uint8; a batch is a gather."""
+
+    on_host = False
 
     def __init__(
         self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
@@ -93,6 +97,8 @@ class HostInput:
 
     The time in which the training loop waits for the thread is charged to `input_wait`.
     """
+
+    on_host = True
 
     def __init__(
         self,
