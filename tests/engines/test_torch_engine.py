@@ -120,23 +120,24 @@ def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, au
             assert (getattr(read, name).numpy() == values).all()
 
 
-def test_augmentation_is_crop_then_flip_then_cutout():
-    split = pictures(20)
-    augmentation = Augmentation(crop=2, flip=True, cutout=3)
+@pytest.mark.parametrize("augmentation", [Augmentation(2, True, 3), Augmentation(2), Augmentation(flip=True)], ids=str)
+def test_augmentation_is_crop_then_flip_then_cutout(augmentation):
+    split, border = pictures(20), augmentation.crop
     order = BatchSampler(20, 20, None, (8, 8), augmentation, seed=0).epoch()
     made = ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
     drawn = next(steps_of(AugmentationDraws.on(order, HERE)))
-    source = torch.from_numpy(reflect(split.inputs, 2))
+    source = torch.from_numpy(reflect(split.inputs, border))
     batch = made.finish(made.gather(source, drawn.index, drawn), drawn)
     for place, example in enumerate(order.index[0]):
-        top, left = order.top[0, place], order.left[0, place]
-        bordered = np.pad(split.inputs[example], ((2, 2), (2, 2), (0, 0)), mode="reflect")
+        top, left = (order.top[0, place], order.left[0, place]) if border else (0, 0)
+        bordered = np.pad(split.inputs[example], ((border, border), (border, border), (0, 0)), mode="reflect")
         window = bordered[top : top + 8, left : left + 8]
-        if order.flip[0, place]:
+        if augmentation.flip and order.flip[0, place]:
             window = window[:, ::-1]
         expected = normalised(window[None].copy())[0]
-        row, column = order.cut_top[0, place], order.cut_left[0, place]
-        expected[:, row : row + 3, column : column + 3] = 0.0
+        if augmentation.cutout:
+            row, column = order.cut_top[0, place], order.cut_left[0, place]
+            expected[:, row : row + 3, column : column + 3] = 0.0
         assert torch.allclose(batch[place], expected, atol=1e-6)
     assert batch.is_contiguous(memory_format=torch.channels_last)
 
