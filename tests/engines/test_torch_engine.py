@@ -17,6 +17,7 @@ from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
+from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
@@ -242,6 +243,23 @@ def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
         engine.train_epoch(epoch)
         engine.evaluate()
     assert device.peak_memory() == peak
+
+
+@pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])
+def test_the_next_epoch_is_drawn_before_the_host_waits_for_the_device(monkeypatch, synchronous, expected):
+    class Waited(Cpu):
+        pass
+
+    calls = []
+    take, means = BatchSampler.take, MetricSums.means
+    monkeypatch.setattr(BatchSampler, "take", lambda *args: calls.append("d") or take(*args))
+    monkeypatch.setattr(MetricSums, "means", lambda *args: calls.append("m") or means(*args))
+    Waited.synchronous = synchronous
+    engine, _ = make_engine(device=Waited(Assignment([], [], 1)), epochs=3)
+    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
+    assert "".join(calls) == expected
+    plain, _ = make_engine(epochs=3)
+    assert losses == [plain.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
 
 
 def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):

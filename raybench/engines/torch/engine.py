@@ -278,6 +278,8 @@ class TorchEngine:
                     check = False
                     if self._step < self._order.total:
                         self._device.end_search()
+            if not self._device.synchronous:
+                self._order.prepare()  # while the device works
             means = sums.means(order.index.size)
             self._synchronize()
             steps.over()
