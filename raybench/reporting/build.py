@@ -16,7 +16,7 @@ from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
-from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.grid_results import GridResults, has_percent, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
@@ -107,7 +107,7 @@ def from_history(
             text=request.text if request else "",
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             drifts=drifts,
-            notes=list(map(plain, [*_in_percent(results, shown_results), *_left_out(request, all_cells)])),
+            notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
             published=reported_numbers(shown_results),
             made=now(),
         ),
@@ -178,8 +178,8 @@ def _everything(results: GridResults, request: GridRequest | None) -> GridResult
     return replace(results, cells=cells, baseline=baseline or results.baseline, target=target)
 
 
-def _in_percent(recorded_results: GridResults, shown_results: GridResults) -> list[Fact]:
-    return [] if shown_results is recorded_results else [PercentFact()]
+def _in_percent(recorded_results: GridResults) -> list[Fact]:
+    return [PercentFact()] if has_percent(recorded_results) else []
 
 
 def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
@@ -410,7 +410,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
     results = replace(results, findings=diagnose_all(runs, ()), file=redact(source))
     shown_results = in_fractions(results)
-    facts = [*_in_percent(results, shown_results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
+    facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
         shown_results,
         ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),

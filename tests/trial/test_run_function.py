@@ -9,6 +9,7 @@ from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
+from raybench.devices.host import Host, total_memory
 from raybench.execution.inline import InlineExecutor
 from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
@@ -84,6 +85,14 @@ def test_a_function_runs_with_the_grid_s_values(project):
     assert set(ended["ledger"]) <= set(SECTIONS)
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], rel=0.01, abs=0.005)
     assert all(ended["ledger"][name] > 0 for name in ("setup", "data", "build", "train", "input_wait", "evaluate"))
+
+
+def test_the_hardware_is_described_once_in_a_trial(project, monkeypatch):
+    kinds, describe = [], Host.describe
+    monkeypatch.setattr(Host, "describe", lambda self: kinds.append(self.kind) or describe(self))
+    attempt = project.one()
+    assert (attempt.status, kinds) == ("completed", ["cpu"])
+    assert attempt.hardware["memory_bytes"] == total_memory()
 
 
 def test_params_are_axes_and_can_be_included_excluded_and_overridden(project):
