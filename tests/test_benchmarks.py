@@ -20,6 +20,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
 SHORT = {
     "before_after": "--pairs 1 --repeats 2",
     "davidnet_forms": "--batch 4 --examples 8 --val-examples 8 --epochs 2 --rounds 2 --kind cpu",
+    "dispatch_counts": "--only davidnet pytorch_loop",
     "findings": "--grids 2",
     "fresh_process": "--rounds 1",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",

@@ -65,6 +65,7 @@ class Cuda(Nvidia, TorchHost):
     synchronous, own_clock = False, True
     torch_name = "cuda"
     backend = "nccl"
+    _peak = 0  # before the last search
 
     def open(self, precision: str) -> None:
         """Set the host's threads, TF32 and cuDNN's algorithm search.
@@ -106,10 +107,20 @@ class Cuda(Nvidia, TorchHost):
         return int(start.elapsed_time(end) * 1e6)
 
     def peak_memory(self) -> int:
-        """Peak bytes allocated by the caching allocator."""
+        """Peak bytes allocated by the caching allocator, without cuDNN's search."""
         import torch
 
-        return int(torch.cuda.max_memory_allocated())
+        return max(self._peak, int(torch.cuda.max_memory_allocated()))
+
+    def begin_search(self) -> None:
+        """Keep the peak before cuDNN's search, which tries algorithms that need more memory than the fastest."""
+        self._peak = self.peak_memory()
+
+    def end_search(self) -> None:
+        """Forget the peak since `begin_search`."""
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
 
     def describe(self) -> Hardware:
         """The model of the first visible GPU, and the number of visible GPUs."""

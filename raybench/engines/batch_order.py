@@ -110,6 +110,7 @@ class BatchSampler:
         self._augmentation = augmentation
         self._random = np.random.default_rng(seed)
         self._batches = self._stream()
+        self._prepared: EpochPlan | None = None
 
     def _stream(self) -> Iterator[Array]:
         """Yield each batch."""
@@ -120,6 +121,8 @@ class BatchSampler:
     @property
     def next_steps(self) -> int:
         """Number of steps of the next epoch."""
+        if self._prepared:
+            return len(self._prepared.index)
         remaining = self.total - self._drawn
         return remaining if 0 < remaining < self.steps else self.steps
 
@@ -129,8 +132,14 @@ class BatchSampler:
             self.epoch()
 
     def epoch(self) -> EpochPlan:
-        """Draw the next epoch."""
-        return self.take(self.next_steps)
+        """Draw the next epoch, unless it is prepared."""
+        plan, self._prepared = self._prepared or self.take(self.next_steps), None
+        return plan
+
+    def prepare(self) -> None:
+        """Draw the next epoch already, if the run has one: while a device works, for example."""
+        if not self._prepared and self._drawn < self.total:
+            self._prepared = self.take(self.next_steps)
 
     def take(self, steps: int) -> EpochPlan:
         """Draw the next steps."""

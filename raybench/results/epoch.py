@@ -223,9 +223,9 @@ class Epoch:
     )
     step_s: tuple[float, ...] = measured(
         Kind.SEQUENCE,
-        "mean seconds of a step (forward, backward and update) in each of at most 64 consecutive blocks of steps of "
-        "equal length, the last of which may be shorter, without the first step of a new shape; empty if single steps "
-        "are not timed",
+        "mean seconds of a step (forward, backward and update, and its batch if the device makes it) in each of at "
+        "most 64 consecutive blocks of steps of equal length, the last of which may be shorter, without the first step "
+        "of a new shape; empty if single steps are not timed",
     )
 
     optimizer_steps: int = measured(

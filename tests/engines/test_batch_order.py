@@ -64,6 +64,22 @@ def test_only_the_last_epoch_of_a_run_is_shorter():
     assert [len(stream.epoch().index) for _ in range(3)] == [3, 2, 3], "and one more would be whole"
 
 
+@pytest.mark.parametrize("steps", [None, 2, 5])
+def test_an_epoch_that_is_prepared_is_the_one_that_would_be_drawn(steps):
+    plain, ahead = (
+        BatchSampler(100, 32, steps, (8, 8), Augmentation(1, True, 2), 0, epochs=2.5) for _ in ("plain", "ahead")
+    )
+    for _ in range(3):
+        ahead.prepare()
+        ahead.prepare()
+        assert ahead.next_steps == plain.next_steps
+        wanted, drawn = plain.epoch(), ahead.epoch()
+        for name, values in vars(wanted).items():
+            assert np.array_equal(getattr(drawn, name), values)
+    ahead.prepare()  # nothing: the run has no other epoch
+    assert np.array_equal(ahead.take(1).index, plain.take(1).index)
+
+
 def test_an_epoch_is_filled_with_its_last_step():
     drawn = order(augmentation=["flip"]).epoch()
     filled = drawn.filled(5)

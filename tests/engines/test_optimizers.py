@@ -1,6 +1,7 @@
 """Weight decay means one thing: ten steps without a loss gradient, against the closed form of the declared rule."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -37,6 +38,38 @@ def test_frozen_weights_are_left_alone():
     optimizer.step()
     assert (frozen == 1).all()
     assert (moving < 1).all()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize(("name", "decay"), CLOSED)
+def test_weights_do_not_decay_in_a_step_that_the_scaler_skips(name, decay, fused):
+    weight = torch.nn.Parameter(torch.ones(3))
+    settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
+    optimizer = build_optimizer([weight], settings, DECAY, decay, fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    for gradient, moves in ((0.0, True), (math.inf, False), (0.0, True), (math.nan, False)):
+        before = weight.detach().clone()
+        scaler.scale(torch.zeros(()))  # creates the scale
+        weight.grad = torch.full_like(weight, gradient)
+        scaler.step(optimizer)
+        scaler.update()
+        assert bool((weight < before).all()) == moves
+        assert moves or torch.equal(weight, before)
+
+
+def test_the_fused_rule_is_the_plain_one_under_a_scaler():
+    ends = []
+    for fused in (True, False):
+        weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        optimizer = build_optimizer([weight], SGD, DECAY, "decoupled", fused)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        for _ in range(3):
+            scaler.scale(torch.zeros(()))
+            weight.grad = torch.full_like(weight, 0.5)
+            scaler.step(optimizer)
+            scaler.update()
+        ends.append(weight.detach())
+    torch.testing.assert_close(*ends)
 
 
 def test_an_unknown_optimizer():

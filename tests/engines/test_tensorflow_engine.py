@@ -46,6 +46,12 @@ def test_evaluation_counts_every_example_once_whatever_its_batch(batch):
     assert padded["epochs"][-1]["val"] == pytest.approx(whole["epochs"][-1]["val"], rel=1e-4)
 
 
+def test_the_first_evaluation_of_one_batch_is_compiled_before_it():
+    first, second = (epoch["ledger"] for epoch in train()["epochs"])
+    assert first["compile_evaluate"] > first["evaluate"]
+    assert "compile_evaluate" not in second
+
+
 AUGMENTED = ["flip", {"crop": 2}, {"cutout": 3}]
 
 

@@ -11,10 +11,13 @@ from raybench.core.job import Recipe
 from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
+from raybench.devices.cpu import Cpu
+from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
+from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
@@ -33,9 +36,9 @@ def network():
 WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
 
 
-def make_engine(workload=WORKLOAD, data=None, **changes):
+def make_engine(workload=WORKLOAD, data=None, device=None, **changes):
     recipe = Recipe(**(RECIPE | changes))
-    device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
+    device = device or open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
     ledger = Ledger()
     engine = open_engine("torch", EngineParts(recipe, workload, device, ledger, seed=3))
     engine.load(data or Data(pictures(), pictures(70, seed=1)))
@@ -103,23 +106,39 @@ def test_an_error_in_the_input_thread_reaches_the_loop(monkeypatch):
         engine.train_epoch(1)
 
 
-def test_augmentation_is_crop_then_flip_then_cutout():
-    split = pictures(20)
-    augmentation = Augmentation(crop=2, flip=True, cutout=3)
+@pytest.mark.parametrize("augmentation", [Augmentation(), Augmentation(flip=True), Augmentation(4, True, 8)])
+def test_draws_that_are_copied_at_once_are_those_that_were_drawn(monkeypatch, augmentation):
+    order = BatchSampler(300, 32, None, (32, 32), augmentation, seed=3).epoch()
+    copied = AugmentationDraws.on(order, torch.device("meta"))
+    to = torch.Tensor.to
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device, **_: to(tensor, "cpu"))
+    read = AugmentationDraws.on(order, torch.device("meta"))
+    for name, values in vars(order).items():
+        assert (getattr(read, name) is None) == (values is None)
+        if values is not None:
+            assert getattr(copied, name).shape == values.shape
+            assert getattr(read, name).dtype == torch.int64
+            assert (getattr(read, name).numpy() == values).all()
+
+
+@pytest.mark.parametrize("augmentation", [Augmentation(2, True, 3), Augmentation(2), Augmentation(flip=True)], ids=str)
+def test_augmentation_is_crop_then_flip_then_cutout(augmentation):
+    split, border = pictures(20), augmentation.crop
     order = BatchSampler(20, 20, None, (8, 8), augmentation, seed=0).epoch()
     made = ImageAugmenter(WORKLOAD.mean, WORKLOAD.std, (8, 8), augmentation, HERE, channels_last=True)
     drawn = next(steps_of(AugmentationDraws.on(order, HERE)))
-    source = torch.from_numpy(reflect(split.inputs, 2))
+    source = torch.from_numpy(reflect(split.inputs, border))
     batch = made.finish(made.gather(source, drawn.index, drawn), drawn)
     for place, example in enumerate(order.index[0]):
-        top, left = order.top[0, place], order.left[0, place]
-        bordered = np.pad(split.inputs[example], ((2, 2), (2, 2), (0, 0)), mode="reflect")
+        top, left = (order.top[0, place], order.left[0, place]) if border else (0, 0)
+        bordered = np.pad(split.inputs[example], ((border, border), (border, border), (0, 0)), mode="reflect")
         window = bordered[top : top + 8, left : left + 8]
-        if order.flip[0, place]:
+        if augmentation.flip and order.flip[0, place]:
             window = window[:, ::-1]
         expected = normalised(window[None].copy())[0]
-        row, column = order.cut_top[0, place], order.cut_left[0, place]
-        expected[:, row : row + 3, column : column + 3] = 0.0
+        if augmentation.cutout:
+            row, column = order.cut_top[0, place], order.cut_left[0, place]
+            expected[:, row : row + 3, column : column + 3] = 0.0
         assert torch.allclose(batch[place], expected, atol=1e-6)
     assert batch.is_contiguous(memory_format=torch.channels_last)
 
@@ -163,6 +182,84 @@ def test_a_slow_first_step_is_compile_not_train():
     wall, spent = time.perf_counter() - begun, ledger.epoch()
     assert spent["compile"] > 0.2
     assert spent["train"] < wall - 0.2
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_the_first_evaluation_of_one_batch_is_compiled_before_it(where):
+    class Slow(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.first = network(), True
+
+        def forward(self, inputs):
+            if self.first and not self.training:
+                time.sleep(0.4)
+                self.first = False
+            return self.inner(inputs)
+
+    engine, ledger = make_engine(workload=Workload(model=Slow, dataset="digits", name="slow"), input=where)
+    engine.train_epoch(1)
+    spent, means = [], []
+    for _ in range(2):
+        ledger.begin_epoch()
+        means.append(engine.evaluate())
+        spent.append(ledger.epoch())
+    assert spent[0]["compile_evaluate"] > 0.4
+    assert spent[0]["evaluate"] < 0.2
+    assert "compile_evaluate" not in spent[1]
+    assert means[0][0] == means[1][0]
+    assert [shapes for _, shapes in means] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "batches", "peak"),
+    [(6, 2, 3, 300), (6, 1, 1, 300), (1, 2, 1, 300), (1, 2, 3, 300), (1, 1, 3, 1000)],
+)
+def test_peak_memory_is_without_the_search_for_algorithms_if_more_steps_follow(
+    monkeypatch, steps, epochs, batches, peak
+):
+    class Searching(Cpu):
+        _peak = 0
+        peak_memory, begin_search, end_search = Cuda.peak_memory, Cuda.begin_search, Cuda.end_search
+
+    class Allocating(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.known = network(), set()
+
+        def forward(self, inputs):
+            needed = (300 if self.training else 200) if self.training in self.known else 1000
+            self.known.add(self.training)
+            memory["peak"] = max(memory["peak"], needed)
+            return self.inner(inputs)
+
+    memory = {"peak": 0}
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: memory["peak"])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: memory.update(peak=100))
+    workload, device = Workload(model=Allocating, dataset="digits", name="allocating"), Searching(Assignment([], [], 1))
+    engine, _ = make_engine(workload=workload, device=device, steps_per_epoch=steps, epochs=epochs)
+    engine.evaluation_batch = -(-70 // batches)
+    for epoch in range(1, epochs + 1):
+        engine.train_epoch(epoch)
+        engine.evaluate()
+    assert device.peak_memory() == peak
+
+
+@pytest.mark.parametrize(("synchronous", "expected"), [(True, "dmdmdm"), (False, "ddmdmm")])
+def test_the_next_epoch_is_drawn_before_the_host_waits_for_the_device(monkeypatch, synchronous, expected):
+    class Waited(Cpu):
+        pass
+
+    calls = []
+    take, means = BatchSampler.take, MetricSums.means
+    monkeypatch.setattr(BatchSampler, "take", lambda *args: calls.append("d") or take(*args))
+    monkeypatch.setattr(MetricSums, "means", lambda *args: calls.append("m") or means(*args))
+    Waited.synchronous = synchronous
+    engine, _ = make_engine(device=Waited(Assignment([], [], 1)), epochs=3)
+    losses = [engine.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
+    assert "".join(calls) == expected
+    plain, _ = make_engine(epochs=3)
+    assert losses == [plain.train_epoch(epoch).metrics["loss"] for epoch in (1, 2, 3)]
 
 
 def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeypatch):

@@ -97,12 +97,13 @@ def compare(reference: SideMeasurement, other: SideMeasurement, tolerance: Mappi
 
 
 def _gradients(reference: SideMeasurement, other: SideMeasurement, tolerance: float) -> ParityRow:
-    """The row of the group of examples with the median gradient difference."""
+    """The row of the group of examples with the median gradient difference, or of one that is not finite."""
     groups = takewhile(bool, (reference.under(f"gradient {number}") for number in count()))
     lines = [
         _line("gradients", group, other.under(f"gradient {number}"), tolerance) for number, group in enumerate(groups)
     ]
-    return sorted(lines, key=lambda line: math.inf if line.difference is None else line.difference)[len(lines) // 2]
+    median = sorted(lines, key=lambda line: line.difference or 0.0)[len(lines) // 2]
+    return next((line for line in lines if line.difference is None), median)
 
 
 def _losses(

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from raybench.core.job import GROUPED
+from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.tensorflow import TensorFlowHost
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
@@ -298,8 +299,14 @@ class TensorFlowEngine:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
         traces, sums = self._traces, tf.zeros([len(self._names)])
         batch = self._judged_batch()
-        calls = StepTimer(self._device, first=batch != self._judged)
+        is_new = batch != self._judged
+        calls = StepTimer(self._device, first=is_new)
         self._device.synchronize()
+        if is_new and batch >= self._examples:  # there is no median of other batches to compare the only one with
+            with self._ledger.section(COMPILATION["evaluate"]):
+                for fed, counts in self._input.validation(batch):
+                    self._evaluate(fed, tf.constant(counts))
+                self._device.synchronize()
         with self._ledger.section("evaluate"):
             if self._several:
                 average_running_statistics(self.model, self._strategy)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from raybench.core.job import DEVICES
+from raybench.core.ledger import COMPILATION
 from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import TorchDevice
 from raybench.engines.base import EngineParts, EpochResult, check_per_example
@@ -42,8 +43,8 @@ class TorchEngine:
 
     def __init__(self, parts: EngineParts) -> None:
         self._recipe, self._workload = parts.recipe, parts.workload
-        self._device, self._ledger, self._seed = parts.device, parts.ledger, parts.seed
-        self._on = torch.device(cast(TorchDevice, parts.device).torch_name)
+        self._device, self._ledger, self._seed = cast(TorchDevice, parts.device), parts.ledger, parts.seed
+        self._on = torch.device(self._device.torch_name)
         self._rank = parts.rank
         self._together = self._meet()
         self._enter: Callable[[str], object] = untimed
@@ -148,7 +149,7 @@ class TorchEngine:
         return types
 
     def _meet(self) -> ProcessGroup:
-        return ProcessGroup(self._rank, cast(TorchDevice, self._device).backend, self._on)
+        return ProcessGroup(self._rank, self._device.backend, self._on)
 
     def _part(self, split: Split) -> Split:
         """This rank's share of a validation split; the shares cover all examples."""
@@ -265,13 +266,20 @@ class TorchEngine:
         steps = StepTimer(self._device, check, self._graphs)
         self._model.train()
         self._synchronize()
+        if check:
+            self._device.begin_search()
         with self._ledger.section("train"):
             order = self._order.epoch()
             for inputs, targets in self._input.train(order.part(self._rank)):
-                steps.begin()
+                steps.begin(at_last_end=not self._input.on_host)
                 self._train_step(inputs, targets, sums, check)
                 steps.end(wait=True)
-                check = False
+                if check:
+                    check = False
+                    if self._step < self._order.total:
+                        self._device.end_search()
+            if not self._device.synchronous:
+                self._order.prepare()  # while the device works
             means = sums.means(order.index.size)
             self._synchronize()
             steps.over()
@@ -304,18 +312,35 @@ class TorchEngine:
 
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
-        sums = MetricSums(self._on, self._together)
-        steps = StepTimer(self._device, self._is_new("evaluate", self.evaluation_batch), self._graphs)
+        sums, is_new = MetricSums(self._on, self._together), self._is_new("evaluate", self.evaluation_batch)
+        steps = StepTimer(self._device, is_new, self._graphs)
         self._model.eval()
+        if is_new:
+            self._device.begin_search()
+        if is_new and self.evaluation_batch >= self._input.evaluated:
+            self._compile_evaluation()
+            is_new = False
         self._synchronize()
         with self._ledger.section("evaluate"), self._without_gradients():
             self._together.average_buffers(self._model)
             for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                steps.begin()
+                steps.begin(at_last_end=not self._input.on_host)
                 self._evaluation_step(inputs, targets, counts, sums)
                 steps.end()
+                if is_new:
+                    is_new = False
+                    self._device.end_search()
             means = sums.means(self._examples)
             self._synchronize()
             steps.over()
         self._charge(steps, "evaluate")
         return means, steps.compilations
+
+    def _compile_evaluation(self) -> None:
+        """Evaluate the only batch once before, as `compile_evaluate`: there is no median of others to compare with."""
+        self._synchronize()
+        with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
+            for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
+                self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
+            self._synchronize()
+        self._device.end_search()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import cast
 
+import numpy as np
 import torch
 
 from raybench.datasets.splits import Array
@@ -38,16 +39,20 @@ class AugmentationDraws:
 
     @classmethod
     def on(cls, order: EpochPlan, device: torch.device) -> AugmentationDraws:
-        """Move a drawn epoch to a device in one copy.
+        """Copy a drawn epoch to a device, so that no step waits for a copy.
 
-        So no step waits for a copy.
+        It is one copy of 32-bit numbers from pinned memory, for which the host does not wait. On a CPU nothing is
+        copied, and XLA needs a tensor for each input of its graph.
         """
-
-        def move(values: Array) -> torch.Tensor:
-            return torch.from_numpy(values).to(device)
-
-        draws = (order.top, order.left, order.flip, order.cut_top, order.cut_left)
-        return cls(move(order.index), *(None if values is None else move(values) for values in draws))
+        draws = (order.index, order.top, order.left, order.flip, order.cut_top, order.cut_left)
+        given = [values for values in draws if values is not None]
+        if device.type in ("cpu", "xla"):
+            moved = iter([torch.from_numpy(values).to(device) for values in given])
+        else:
+            packed = torch.from_numpy(np.stack(given, dtype=np.int32, casting="same_kind"))
+            packed = packed.pin_memory() if device.type == "cuda" else packed
+            moved = iter(packed.to(device, non_blocking=True).long().unbind())
+        return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
 
     def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
@@ -68,6 +73,10 @@ class ImageAugmenter:
         mean, std: per channel (or one for all), in units of the stored 0 to 255.
         size: height and width of a batch's images, without the border for crops.
         channels_last: whether the output has that memory format.
+
+    Attributes:
+        _pixels: for an image and its mirror image, the distance of each pixel from the corner of the window in a stored
+            image [2, height · width].
     """
 
     def __init__(
@@ -86,6 +95,9 @@ class ImageAugmenter:
         self._rows = torch.arange(size[0]).to(device)
         self._columns = torch.arange(size[1]).to(device)
         self._channels_last = channels_last
+        self._size = size
+        rows, columns = torch.arange(size[0])[:, None] * (size[1] + 2 * augmentation.crop), torch.arange(size[1])
+        self._pixels = torch.stack([rows + columns, rows + columns.flip(0)]).flatten(1).to(device)
 
     def gather(self, source: torch.Tensor, index: torch.Tensor, draws: AugmentationDraws) -> torch.Tensor:
         """Read a step's images as uint8 [batch, height, width, channels], cropped and flipped.
@@ -94,13 +106,16 @@ class ImageAugmenter:
         """
         if draws.top is None and draws.flip is None:
             return source.index_select(0, index)
-        rows, columns = self._rows.expand(len(index), -1), self._columns.expand(len(index), -1)
-        if draws.flip is not None:
-            mirrored = draws.flip.bool()[:, None]
-            columns = torch.where(mirrored, self._columns[-1] - columns, columns)
-        if draws.top is not None and draws.left is not None:
-            rows, columns = rows + draws.top[:, None], columns + draws.left[:, None]
-        return source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+        _, height, width, channels = source.shape
+        if draws.top is None or draws.left is None:
+            corners = index * (height * width)
+        else:
+            corners = torch.add(draws.left, draws.top, alpha=width).add_(index, alpha=height * width)
+        if draws.flip is None:
+            pixels = self._pixels[:1] + corners[:, None]
+        else:
+            pixels = self._pixels.index_select(0, draws.flip).add_(corners[:, None])
+        return source.view(-1, channels).index_select(0, pixels.view(-1)).view(len(index), *self._size, channels)
 
     def finish(self, pictures: torch.Tensor, draws: AugmentationDraws | None = None) -> torch.Tensor:
         """Normalise uint8 images to floats in the model's layout.

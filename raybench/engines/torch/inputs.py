@@ -23,7 +23,15 @@ Steps = Callable[[AugmentationDraws], Iterator[AugmentationDraws]]
 
 
 class Input(Protocol):
-    """Batches of model inputs and targets, on the device."""
+    """Batches of model inputs and targets, on the device.
+
+    Attributes:
+        evaluated: number of validation examples.
+        on_host: whether batches are made on the host, so that the device may wait for one between two steps.
+    """
+
+    evaluated: int
+    on_host: bool
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -46,12 +54,16 @@ def _padded(start: int, batch: int, examples: int) -> tuple[torch.Tensor, int]:
 class DeviceInput:
     """Both splits on the device, images as uint8; a batch is a gather."""
 
+    on_host = False
+
     def __init__(
         self, train: Split, val: Split, pictures: ImageAugmenter | None, device: torch.device, steps: Steps = steps_of
     ) -> None:
         self._device, self._pictures, self._steps = device, pictures, steps
         self._train = as_tensor(train.inputs).to(device), as_tensor(train.targets).to(device)
         self._val = as_tensor(val.inputs).to(device), as_tensor(val.targets).to(device)
+        self.evaluated = len(val)
+        self._batches: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
     def train(self, order: EpochPlan) -> Iterator[Batch]:
         """Yield one epoch in the given order."""
@@ -66,9 +78,10 @@ class DeviceInput:
     def evaluate(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         """Yield the validation set, padded to whole batches."""
         inputs, targets = self._val
-        for start in range(0, len(targets), batch):
-            index, counts = _padded(start, batch, len(targets))
-            index = index.to(self._device)
+        if batch not in self._batches:
+            padded = (_padded(start, batch, len(targets)) for start in range(0, len(targets), batch))
+            self._batches[batch] = [(index.to(self._device), counts) for index, counts in padded]
+        for index, counts in self._batches[batch]:
             values = inputs.index_select(0, index)
             yield self._pictures.finish(values) if self._pictures else values, targets.index_select(0, index), counts
 
@@ -85,6 +98,8 @@ class HostInput:
     The time in which the training loop waits for the thread is charged to `input_wait`.
     """
 
+    on_host = True
+
     def __init__(
         self,
         train: Split,
@@ -97,6 +112,7 @@ class HostInput:
         self._device, self._pictures, self._ledger, self._steps = device, pictures, ledger, steps
         self._train = as_read(train.inputs), as_read(train.targets)
         self._val = as_read(val.inputs), as_read(val.targets)
+        self.evaluated = len(val)
         self._pin = device.type == "cuda"
 
     def _take(self, source: tuple[Array, Array], index: torch.Tensor) -> Batch:

@@ -20,11 +20,16 @@ class MetricSums:
         """Add the values of examples, [batch]; the names must be the same each time."""
         if not self._names:
             self._names = list(values)
-            self._sums = torch.zeros(len(values)).to(self._device)
+            self._sums = self._zeros(len(values))
         totals = [values[name].detach().to(torch.float32).sum() for name in self._names]
-        self._sums = self._sums + torch.stack(totals)
+        self._sums = self._sums + torch.stack(totals)  # in place, it would be another graph for XLA on several devices
 
     def means(self, examples: int) -> dict[str, float]:
         """Means over the examples of all ranks, on the host; waits for the device."""
         values = self._together.add_up(self._sums).tolist()  # the only copy to the host
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
+
+    def _zeros(self, count: int) -> torch.Tensor:
+        if self._device.type == "xla":  # made there, they would be constants, and the first step another graph
+            return torch.zeros(count).to(self._device)
+        return torch.zeros(count, device=self._device)

@@ -21,11 +21,16 @@ class SGDW(torch.optim.SGD):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Decay the weights, then take the step."""
+        """Decay the weights, then take the step.
+
+        With the fused kernel a gradient scaler skips a step inside the kernel; then the weights do not decay either.
+        """
+        skipped = getattr(self, "found_inf", None)  # set by the scaler, 0 or 1 on the device
         for group in self.param_groups:
             moving = [p for p in group["params"] if p.grad is not None]
             if group["decoupled"] and moving:
-                torch._foreach_mul_(moving, 1.0 - group["lr"] * group["decoupled"])
+                shrunk = group["lr"] * group["decoupled"]
+                torch._foreach_mul_(moving, 1.0 - shrunk if skipped is None else 1.0 - shrunk * (1.0 - skipped))
         return super().step(closure)
 
 

@@ -147,6 +147,9 @@ class XlaEngine(TorchEngine):
     def _charge(self, steps: StepTimer, section: str) -> None:
         """Do nothing, because XLA counts compilations itself."""
 
+    def _compile_evaluation(self) -> None:
+        """Do nothing, for the same reason."""
+
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         if self._mesh:
             for tensor in (inputs, targets):

@@ -91,6 +91,12 @@ def test_what_is_not_finite_differs() -> None:
     assert not found["first 3 losses"].same and not found["outputs"].same
 
 
+def test_a_gradient_that_is_not_finite_is_not_hidden_by_the_median() -> None:
+    assert len([name for name in ARRAYS if name.endswith("b.weight") and name.startswith("gradient")]) > 2
+    broken = lines(**{"gradient 1/b.weight": np.full_like(ARRAYS["gradient 1/b.weight"], np.nan)})["gradients"]
+    assert (broken.difference, broken.note, broken.same) == (None, "b.weight: not finite", False)
+
+
 def test_outputs_of_another_shape_and_parameters_that_only_one_trains() -> None:
     found = lines(outputs__=np.zeros((4, 5)), **{"gradient 0/c.bias": np.zeros(2)})
     assert (found["outputs"].note, found["outputs"].same) == ("4×3 and 4×5", False)

@@ -53,6 +53,18 @@ def keep_the_engine(monkeypatch):
     torch.set_num_threads(threads)
 
 
+def test_weights_that_become_nan_fail_with_a_message(monkeypatch):
+    class Broken(torch.optim.SGD):
+        @torch.no_grad()
+        def step(self, closure=None):
+            for parameter in self.param_groups[0]["params"]:
+                parameter.fill_(float("nan"))
+
+    monkeypatch.setattr(engine, "build_optimizer", lambda parameters, *_: Broken(parameters, lr=1.0))
+    with pytest.raises(ArithmeticError, match="after 1 steps without a gradient the weights are not finite"):
+        prove_all("torch", [{"optimizer": "sgd"}])
+
+
 def prove_each(framework, cases):
     """The same, each in a process of its own: how many devices a process has cannot be changed."""
     return [pair for case in cases for pair in prove_all(framework, [case])]

@@ -13,10 +13,19 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
 from raybench.engines import EngineParts, open_engine
+from raybench.engines.torch import ghost_batch_norm
 from raybench.engines.torch.ghost_batch_norm import GhostBatchNorm, use_ghost_batch_norm
 from raybench.workloads.base import Workload
 
 GROUPS, FEATURES = 4, 5
+
+
+@pytest.fixture(params=["as on a CPU", "as on a GPU"])
+def way(request, monkeypatch):
+    """Each way in which groups are normalised without a compiler."""
+    monkeypatch.setattr(ghost_batch_norm, "is_batched", lambda inputs: request.param == "as on a GPU")
+
+
 KINDS = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}
 SHAPES = [(24, FEATURES), (24, FEATURES, 9), (24, FEATURES, 6, 7), (24, FEATURES, 3, 4, 5)]
 LAYOUTS = {4: [torch.contiguous_format, torch.channels_last], 5: [torch.contiguous_format, torch.channels_last_3d]}
@@ -46,7 +55,7 @@ def error(found, wanted):
 @pytest.mark.parametrize(
     "settings", [{}, {"affine": False}, {"track_running_stats": False}, {"momentum": None}], ids=str
 )
-def test_groups_are_separate_forward_passes(settings, dtype, within):
+def test_groups_are_separate_forward_passes(settings, dtype, within, way):
     for shape, layout in CASES:
         compare_with_separate_passes(shape, layout, dtype, within, settings)
 
@@ -73,7 +82,7 @@ def compare_with_separate_passes(shape, layout, dtype, within, settings):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[4])
-def test_sixteen_bits_are_as_near_as_torchs_own(layout):
+def test_sixteen_bits_are_as_near_as_torchs_own(layout, way):
     """To what double precision makes of the same 16-bit numbers; torch's own is measured on each part."""
     shape = (64, FEATURES, 8, 8)
     plain = batch_norm(4, torch.float32)
@@ -99,7 +108,7 @@ def test_sixteen_bits_are_as_near_as_torchs_own(layout):
     assert grouped.weight.grad.dtype == grouped.running_mean.dtype == torch.float32
 
 
-def test_a_mean_far_from_zero_costs_no_precision():
+def test_a_mean_far_from_zero_costs_no_precision(way):
     plain = batch_norm(4, torch.float64)
     grouped = use_ghost_batch_norm(copy.deepcopy(plain).float(), GROUPS)
     inputs = 1000 + numbers((32, FEATURES, 6, 6), torch.channels_last, torch.float32, 1)
@@ -126,7 +135,7 @@ def test_compiled_and_eager_agree(training):
         assert error(found, wanted) < 1e-5
 
 
-def test_evaluation_is_the_plain_one():
+def test_evaluation_is_the_plain_one(way):
     plain = batch_norm(4, torch.float32)
     grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
     grouped(numbers((8, FEATURES, 2, 2), torch.contiguous_format, torch.float32, 1))
@@ -152,7 +161,7 @@ def test_the_model_stays_the_same_but_for_its_batch_norms():
     assert use_ghost_batch_norm(nn.BatchNorm1d(2), 1).__class__ is nn.BatchNorm1d
 
 
-def test_a_frozen_scale_and_an_input_without_a_gradient():
+def test_a_frozen_scale_and_an_input_without_a_gradient(way):
     plain = batch_norm(2, torch.float64)
     plain.weight.requires_grad_(False)
     grouped = use_ghost_batch_norm(copy.deepcopy(plain), GROUPS)
@@ -168,7 +177,7 @@ class Own(nn.BatchNorm2d):
         return super().forward(inputs) + 1
 
 
-def test_what_cannot_be_grouped_says_so():
+def test_what_cannot_be_grouped_says_so(way):
     grouped = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(FEATURES)), GROUPS)
     with pytest.raises(ValueError, match="a batch of 30 does not divide into 4 replicas"):
         grouped(torch.randn(30, FEATURES, 2, 2))
@@ -213,7 +222,7 @@ def test_without_batch_norm_eight_replicas_of_16_are_one_of_128():
     assert one[1] == eight[1]
 
 
-def test_with_batch_norm_they_are_not():
+def test_with_batch_norm_they_are_not(way):
     one, eight = trained(with_batch_norm), trained(with_batch_norm, replicas=8, replication="grouped")
     assert error(eight[0]["0.weight"], one[0]["0.weight"]) > 1e-4
 
