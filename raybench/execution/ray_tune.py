@@ -467,7 +467,14 @@ class RayTuneExecutor:
                 trial_name_creator=lambda trial: trial.config["job"]["trial"],
                 trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
             ),
-            run_config=tune.RunConfig(name="grid", storage_path=str(storage.path), verbose=0, callbacks=[listener]),
+            run_config=tune.RunConfig(
+                name="grid",
+                storage_path=str(storage.path),
+                verbose=0,
+                callbacks=[listener],
+                # Silent at this verbosity. By default Tune's reporter for notebooks clears the output of the cell.
+                progress_reporter=tune.CLIReporter(),
+            ),
         )
         try:
             tuner.fit()
