@@ -18,6 +18,7 @@ BENCHMARKS = {path.stem: path for path in sorted((Path(__file__).parent.parent /
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(\.\d+)?")
 
 SHORT = {
+    "before_after": "--pairs 1 --repeats 2",
     "davidnet_forms": "--batch 4 --examples 8 --val-examples 8 --epochs 2 --rounds 2 --kind cpu",
     "findings": "--grids 2",
     "fresh_process": "--rounds 1",

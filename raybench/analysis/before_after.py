@@ -1,21 +1,23 @@
-"""Two results of one grid: which cells have become slower, and what has changed in between."""
+"""Two versions of one grid: which cells have become slower, and what has changed in between."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from raybench.analysis.comparison import PlannedCell, speedup_of, steady_seconds_by_repeat
+from raybench.analysis.comparison import PlannedCell, interleaved_speedup, speedup_of, steady_seconds_by_repeat
 from raybench.analysis.grid_results import GridResults
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.checks.canary.judge import QUIET
+from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.events import Event
 from raybench.core.identity import canonical
 from raybench.planning.plan import format_value
+from raybench.planning.versions import cell_pairs
 from raybench.results.attempt import Attempt
 
 NORMAL = 1.96
@@ -64,7 +66,7 @@ class CellChange:
         base_s, new_s: steady seconds per epoch; None without a completed run.
         ratio: new ÷ base, with its interval.
         machine_ratio: by how much the machine's speed may differ between the sessions, from canaries on the same
-            kind of device: at least 1; None if the sessions have no canary in common.
+            kind of device: at least 1; None if the sessions have no canary in common. 1 if the runs alternated.
         verdict, reason: what follows; the reason of one that is inconclusive.
     """
 
@@ -93,16 +95,18 @@ class ChangedValue:
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """A comparison of two sessions.
+    """A comparison of two sessions, or of two versions that one grid ran.
 
     Attributes:
         max_slowdown: the accepted increase of the time, as a fraction.
+        interleaved: whether the runs of the two alternated in one grid.
         cells: the cells that both have.
         only_in_base, only_in_new: labels of the other cells.
         differences: what changed between them.
     """
 
     max_slowdown: float
+    interleaved: bool
     cells: Sequence[CellChange]
     only_in_base: Sequence[str]
     only_in_new: Sequence[str]
@@ -114,7 +118,38 @@ class BeforeAfter:
         return [cell for cell in self.cells if cell.verdict is ChangeVerdict.SLOWER]
 
 
-def before_after(base: Session, new: Session, max_slowdown: float) -> BeforeAfter:
+def interleaved(
+    results: GridResults, max_slowdown: float, files: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+) -> BeforeAfter:
+    """Compare the two versions of a grid that ran both (`raybench.planning.versions`).
+
+    A cell is slower if the whole 95% interval of its ratio of times is above the limit. The runs of each repeat ran one
+    after the other, so they are paired by repeat, and no canary is needed.
+
+    Args:
+        results: of the grid.
+        max_slowdown: the accepted increase of the time, as a fraction.
+        files: the digests of the user's files in the base and in the new version, by name.
+    """
+    base, new = (_version(results, version) for version in (BASE, NEW))
+    compared = before_after(base, new, max_slowdown, is_interleaved=True)
+    names = sorted({name for side in files for name in side if files[0].get(name) != files[1].get(name)})
+    changed_files = [ChangedValue(name, *(tuple(filter(None, [side.get(name)])) for side in files)) for name in names]
+    # The digest of all files says nothing more.
+    others = [each for each in compared.differences if not (names and each.name == "workload.digest")]
+    return replace(compared, differences=[*changed_files, *others])
+
+
+def _version(results: GridResults, version: str) -> Session:
+    cells = [
+        replace(cell, axes={axis: value for axis, value in cell.axes.items() if axis != VERSION_AXIS})
+        for cell in results.cells
+        if cell.axes.get(VERSION_AXIS) == version
+    ]
+    return Session(version, replace(results, cells=cells, baseline={}), ())
+
+
+def before_after(base: Session, new: Session, max_slowdown: float, is_interleaved: bool = False) -> BeforeAfter:
     """Compare two sessions of one grid.
 
     Cells are the same if the grid file asks for the same (`request_id`) or, if another version of the user's code
@@ -125,34 +160,27 @@ def before_after(base: Session, new: Session, max_slowdown: float) -> BeforeAfte
     Args:
         base, new: the sessions.
         max_slowdown: the accepted increase of the time, as a fraction.
+        is_interleaved: whether the runs of each repeat ran one after the other.
     """
     base_cells, new_cells = ([cell for cell in session.results.cells if not cell.aa_of] for session in (base, new))
-    pairs = list(_pairs(base_cells, new_cells))
+    pairs = list(cell_pairs(base_cells, new_cells))
     in_pairs = {id(cell) for pair in pairs for cell in pair}
     return BeforeAfter(
         max_slowdown,
-        [_change(base, new, pair, max_slowdown) for pair in pairs],
+        is_interleaved,
+        [_change(base, new, pair, max_slowdown, is_interleaved) for pair in pairs],
         [base.results.label(cell) for cell in base_cells if id(cell) not in in_pairs],
         [new.results.label(cell) for cell in new_cells if id(cell) not in in_pairs],
         list(_differences(base, new, pairs)),
     )
 
 
-def _pairs(base: Sequence[PlannedCell], new: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, PlannedCell]]:
-    """Yield the cells of the same request, or with the same values on the axes."""
-    rest = list(new)
-    for cell in base:
-        match = next((other for other in rest if cell.request_id and other.request_id == cell.request_id), None)
-        match = match or next((other for other in rest if dict(other.axes) == dict(cell.axes)), None)
-        if match:
-            rest.remove(match)
-            yield cell, match
-
-
-def _change(base: Session, new: Session, pair: tuple[PlannedCell, PlannedCell], max_slowdown: float) -> CellChange:
+def _change(
+    base: Session, new: Session, pair: tuple[PlannedCell, PlannedCell], max_slowdown: float, is_interleaved: bool
+) -> CellChange:
     base_runs, new_runs = base.results.completed(pair[0]), new.results.completed(pair[1])
-    ratio = speedup_of(new_runs, base_runs)
-    machine_ratio = _machine_ratio(base, new, base_runs, new_runs)
+    ratio = (interleaved_speedup if is_interleaved else speedup_of)(new_runs, base_runs)
+    machine_ratio = 1.0 if is_interleaved else _machine_ratio(base, new, base_runs, new_runs)
     verdict, reason = _verdict(ratio, machine_ratio, 1 + max_slowdown)
     base_s, new_s = (_mean_seconds(runs) for runs in (base_runs, new_runs))
     return CellChange(base.results.label(pair[0]), base_s, new_s, ratio, machine_ratio, verdict, reason)
@@ -229,5 +257,6 @@ def _values(results: GridResults, cells: Sequence[PlannedCell]) -> dict[str, set
             for name in ("name", "kernel", "boot"):
                 add(f"host.{name}", run.host.get(name))
             for name, value in run.cell.leaves().items():
-                add(name, value)
+                if not name.startswith("compared."):
+                    add(name, value)
     return values

@@ -14,7 +14,7 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
 from raybench.analysis.run_counts import RunCounts, count_runs
-from raybench.analysis.statistics.speedup import Speedup, paired_or_welch
+from raybench.analysis.statistics.speedup import Speedup, paired_or_welch, paired_speedup
 from raybench.analysis.step_breakdown import step_profile
 from raybench.checks.roofline.judge import roofline
 from raybench.core.cell import UNKNOWN_CELL, Cell
@@ -229,12 +229,27 @@ def speedup_of(
         baseline, other: the runs of each.
         neighbours: times of other cells by repeat (`CoLocatedCells`).
     """
-    sides = [samples_of(runs) for runs in (baseline, other)]
-    if not are_even(baseline, other):
-        for side, runs in zip(sides, (baseline, other), strict=True):
-            for sample in side:
-                side[sample] /= examples_of(runs) or 1
+    sides = _scaled([samples_of(runs) for runs in (baseline, other)], baseline, other)
     return paired_or_welch(sides[0], sides[1], neighbours)
+
+
+def interleaved_speedup(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> Speedup | None:
+    """Return the speed-up of a cell over its baseline if the runs of each repeat ran one after the other.
+
+    They are always paired by repeat, since that is how they were run. As for `speedup_of`, None without times.
+    """
+    sides = _scaled([steady_seconds_by_repeat(runs) for runs in (baseline, other)], baseline, other)
+    return paired_speedup(sides[0], sides[1])
+
+
+def _scaled(sides: list[dict[Any, float]], *runs_of_sides: Sequence[Attempt]) -> list[dict[Any, float]]:
+    """The times of both sides, per example if the epochs differ in their number of examples."""
+    if are_even(*runs_of_sides):
+        return sides
+    return [
+        {sample: seconds / (examples_of(runs) or 1) for sample, seconds in side.items()}
+        for side, runs in zip(sides, runs_of_sides, strict=True)
+    ]
 
 
 def are_even(baseline: Sequence[Attempt], other: Sequence[Attempt]) -> bool:

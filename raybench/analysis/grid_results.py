@@ -19,6 +19,7 @@ from raybench.analysis.comparison import (
 )
 from raybench.analysis.diagnostics.diagnose import Finding
 from raybench.analysis.run_counts import RunCounts, count_runs
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import canonical, is_smoke, trial_id
 from raybench.core.job import Target
 from raybench.core.settings import PARAM, short_name
@@ -30,6 +31,8 @@ from raybench.results.attempt import Attempt, Key, main_metric
 from raybench.results.timing import steady_epochs
 
 PERCENT = 100.0
+
+ACCURACIES = ("val/accuracy", "train/accuracy")
 
 SKIPPED, NOT_RUN = TrialStatus.SKIPPED, "not run"
 
@@ -61,6 +64,7 @@ _AXES: Mapping[str, str] = {
     "workload.version": "workload_version",
     "data.digest": "data",
     "warmup_epochs": "warmup_epochs",
+    "compared.version": VERSION_AXIS,
 }
 """Axes other than settings.
 
@@ -285,23 +289,28 @@ class GridResults:
         return sum(run.repeat >= repeats.get(run.cell_id, run.repeat + 1) for run in self.latest.values())
 
 
-def in_fractions(results: GridResults) -> GridResults:
-    """Convert accuracies and targets in percent to fractions.
-
-    Returns:
-        The same object if the accuracies are not percentages.
-    """
-    metric_names = ("val/accuracy", "train/accuracy")
+def has_percent(results: GridResults) -> bool:
+    """Return whether the accuracies are percentages."""
     values = [
         epoch.metrics[name]
         for run in results.latest.values()
         for epoch in run.epochs
-        for name in metric_names
+        for name in ACCURACIES
         if name in epoch.metrics
     ]
-    if not values or max(values) <= 1 or min(values) < 0 or max(values) > PERCENT:
-        return results
+    return bool(values) and max(values) > 1 and min(values) >= 0 and max(values) <= PERCENT
+
+
+def in_fractions(results: GridResults) -> GridResults:
+    """Convert accuracies and targets in percent to fractions.
+
+    Returns:
+        The same object if neither the accuracies nor a target are percentages.
+    """
     target, run_targets = results.target, {run.target for run in results.latest.values()}
+    in_percent = has_percent(results)
+    if not in_percent and not any(each and each.in_percent for each in (target, *run_targets)):
+        return results
     scaled_targets = {each: _scaled(each) for each in {target, *run_targets}}
     latest = {}
     for trial, run in results.latest.items():
@@ -309,7 +318,8 @@ def in_fractions(results: GridResults) -> GridResults:
             epoch.epoch: replace(
                 epoch,
                 metrics={
-                    name: value / PERCENT if name in metric_names else value for name, value in epoch.metrics.items()
+                    name: value / PERCENT if in_percent and name in ACCURACIES else value
+                    for name, value in epoch.metrics.items()
                 },
             )
             for epoch in run.epochs
@@ -320,7 +330,7 @@ def in_fractions(results: GridResults) -> GridResults:
 
 def _scaled(target: Target | None) -> Target | None:
     """Convert a target on an accuracy from percent to a fraction."""
-    if target is None or not target.metric.endswith("/accuracy"):
+    if target is None or not target.in_percent:
         return target
     bounds = (None if bound is None else bound / PERCENT for bound in (target.at_least, target.at_most))
     return Target(target.metric, *bounds)
@@ -339,7 +349,7 @@ def varies_within(axis: str, points: Iterable[Mapping[str, Any]]) -> bool:
 
 def axis_label(axis: str, value: Any) -> str:
     """Format an axis value for run names: `gpu`, `b512`, `wd5e-4`, `precision=bf16`."""
-    if axis in ("device", "framework"):
+    if axis in ("device", "framework", VERSION_AXIS):
         return str(value)
     prefixes = {"batch_size": "b", "weight_decay": "wd"}
     return f"{prefixes[axis]}{format_value(value)}" if axis in prefixes else f"{short_name(axis)}={format_value(value)}"

@@ -33,9 +33,11 @@ class NoVerdictFact(Fact):
 
     Attributes:
         completed: whether any run completed: then none has the time of an epoch.
+        remedy: how to get the times, if a program's output was buffered.
     """
 
     completed: bool
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,17 @@ def summarize(
     else:
         facts = _without_comparison(results, pairs)
     facts = [_with_cautions(fact, results, pairs) for fact in facts[:FEW]]
-    return [[fact] for fact in facts] or [[NoVerdictFact(any(map(results.completed, results.cells)))]]
+    if facts:
+        return [[fact] for fact in facts]
+    buffered = {
+        finding.remedy
+        for row in results.rows
+        for findings in row.findings.values()
+        for finding in findings
+        if finding.code == "output_buffered"
+    }
+    completed = any(map(results.completed, results.cells))
+    return [[NoVerdictFact(completed, min(buffered, default=""))]]
 
 
 def _with_cautions(fact: Fact, results: GridResults, pairs: Sequence[Comparison]) -> Fact:
@@ -356,10 +368,28 @@ def _settings(results: GridResults, pairs: Sequence[Comparison], contrasts: Cont
     name = speed.baseline if speed.baseline in found else speed.other
     facts: list[Fact | None] = [speed, _accuracy(name, baseline, found[name])]
     if results.target:
-        numbers = {name: [number for _, number in by_name[name]], baseline: [origin for origin, _ in by_name[name]]}
         sides = [pair.other for pair in pairs]
-        facts.append(_best_to_target(results.target, numbers, sides) or _target(results.target, numbers, sides))
+        name = _first_to_target(by_name, sides) or name
+        numbers = {name: [number for _, number in by_name[name]], baseline: [origin for origin, _ in by_name[name]]}
+        best = _best_to_target(results.target, numbers, sides, len(by_name))
+        facts.append(best or _target(results.target, numbers, sides))
     return [fact for fact in facts if fact]
+
+
+def _first_to_target(by_name: Mapping[str, CellPairs], sides: Sequence[CellSummary]) -> str | None:
+    """Return the name of the cells with the shortest expected time to the target; None if none has reached it."""
+    seconds = {
+        name: min(times)
+        for name, cell_pairs in by_name.items()
+        if (
+            times := [
+                each.seconds
+                for _, number in cell_pairs
+                if (each := expected(sides[number].target_attempts)) and each.seconds is not None
+            ]
+        )
+    }
+    return min(seconds, key=seconds.__getitem__, default=None)
 
 
 def _fastest(
@@ -443,11 +473,14 @@ def _target(
 
 
 def _best_to_target(
-    target: Target, numbers: Mapping[str, Sequence[int]], sides: Sequence[CellSummary]
+    target: Target, numbers: Mapping[str, Sequence[int]], sides: Sequence[CellSummary], groups: int
 ) -> BestToTargetFact | None:
     """Return the comparison of two groups of cells, each represented by the cell that reaches the target first.
 
     None if a run missed the target, because success rates matter more then, and without an interval.
+
+    Args:
+        groups: number of groups of which the one that is compared with the baseline was selected.
     """
     best = []
     for name, own_numbers in numbers.items():
@@ -462,7 +495,7 @@ def _best_to_target(
     ratio = compare_targets(baseline_attempts, attempts, learn_differently=True).seconds
     if ratio is None or ratio.differs is None:
         return None
-    ratio = selected(ratio, candidates * baseline_candidates)
+    ratio = selected(ratio, candidates * baseline_candidates * groups)
     return BestToTargetFact(
         other=name,
         baseline=baseline,

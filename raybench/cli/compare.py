@@ -8,25 +8,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
+from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.analysis.before_after import BeforeAfter, CellChange, ChangedValue, Reason
+    from raybench.planning.plan import Plan
 
 EPILOG = """\b
 Examples:
   raybench compare before after
   raybench compare before after --grid digits --json -
   raybench compare torch-2.12.zip torch-2.13.zip --max-slowdown 3%
+  raybench compare --interleave ../base/grid.yaml grid.yaml
 
 \b
-Exit status: 4 if a cell is slower by more than the limit, otherwise 0.
+Exit status: 4 if a cell is slower by more than the limit; otherwise 0 or,
+with --interleave, that of `raybench grid` (1 if a trial failed).
 """
 
 SLOWER_STATUS = 4
 """Exit status if a cell has become slower."""
+
+STANDARD_OUTPUT = Path("-")
+"""The file of `--json` that is standard output."""
+
+INTERLEAVE_OPTIONS = frozenset(
+    {"--set", "--where", "--repeats", "--rerun", "--retry", "--tracking-uri", "--no-tracking", "--no-checks"}
+    | {"--address"}
+)
+"""Options that apply only with `--interleave`."""
 
 SHOWN_VALUES = 3
 """Most values of one side of a difference that are printed."""
@@ -62,7 +76,30 @@ class Percentage(click.ParamType):  # type: ignore[type-arg]
     help="The accepted increase of a cell's time.",
 )
 @click.option("--json", "data", type=OutputFile, metavar="FILE", help="Write it as JSON; - writes to the terminal.")
-def command(base: str, new: str, results: Path, grid: str | None, max_slowdown: float, data: Path | None) -> int:
+@click.option(
+    "--interleave",
+    is_flag=True,
+    help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their trials alternate.",
+)
+@opt.changes
+@opt.where
+@opt.repeats
+@opt.rerun
+@opt.retry
+@opt.tracking_uri
+@opt.no_tracking
+@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
+@opt.address
+def command(
+    base: str,
+    new: str,
+    results: Path,
+    grid: str | None,
+    max_slowdown: float,
+    data: Path | None,
+    interleave: bool,
+    **options: Any,
+) -> int:
     """Compare the times of one grid in BASE with those in NEW, measured after a change.
 
     BASE and NEW are results folders, grid folders, journals, bundles of `raybench export`, MLflow stores, or names of
@@ -72,16 +109,128 @@ def command(base: str, new: str, results: Path, grid: str | None, max_slowdown: 
     A cell is slower if the whole 95% interval of its ratio of times is above the limit, and the ratio is above the
     change of the machine's own speed between the two sessions, which canaries measure. As the sessions are not
     interleaved, a smaller difference is inconclusive.
-    """
-    from raybench.analysis.before_after import before_after
-    from raybench.reporting import build
 
-    comparison = before_after(build.session_of(base, results, grid), build.session_of(new, results, grid), max_slowdown)
-    if data:
-        write_file(data, build.text(asdict(comparison)))
-    if data != Path("-"):
+    With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. The
+    trials of both run now, alternating, so that a change of the machine affects both alike and the interval alone
+    decides. The options after --interleave apply only then.
+    """
+    _check_options(interleave)
+    if interleave:
+        return _run_both(base, new, results, max_slowdown, data, **options)
+    comparison = _read_both(base, new, results, grid, max_slowdown)
+    _write(comparison, data)
+    if data != STANDARD_OUTPUT:
         _show(comparison)
     return SLOWER_STATUS if comparison.slower else 0
+
+
+def _check_options(interleave: bool) -> None:
+    """Refuse options that only apply with `--interleave`, or only without it."""
+    context = click.get_current_context()
+    given = [
+        each.opts[0]
+        for each in context.command.params
+        if each.name and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    ]
+    if interleave and "--grid" in given:
+        raise UsageError("--grid chooses from results, and --interleave runs grid files; leave one of them out")
+    only_then = [name for name in given if name in INTERLEAVE_OPTIONS]
+    if only_then and not interleave:
+        raise UsageError(f"{only_then[0]} is for trials, and without --interleave none run; add --interleave")
+
+
+def _read_both(base: str, new: str, results: Path, grid: str | None, max_slowdown: float) -> BeforeAfter:
+    from raybench.analysis.before_after import before_after
+    from raybench.reporting.build import session_of
+
+    return before_after(session_of(base, results, grid), session_of(new, results, grid), max_slowdown)
+
+
+def _run_both(
+    base: str,
+    new: str,
+    results: Path,
+    max_slowdown: float,
+    data: Path | None,
+    *,
+    changes: tuple[str, ...],
+    where: tuple[str, ...],
+    repeats: int | None,
+    rerun: bool,
+    retry: tuple[str, ...],
+    tracking_uri: str | None,
+    no_tracking: bool,
+    no_checks: bool,
+    address: str | None,
+) -> int:
+    """Run both versions in one grid and compare them; return the exit status."""
+    from raybench.execution.executors import make_executor
+    from raybench.planning.grid_options import read_grid, selection
+
+    if no_tracking and tracking_uri:
+        raise UsageError("--no-tracking and --tracking-uri exclude each other; use one of them")
+    specs = [read_grid(_grid_file(source), changes, repeats) for source in (base, new)]
+    executor = make_executor(address)  # measures the load of other programs during the slow imports
+    from raybench.analysis.before_after import interleaved
+    from raybench.cli.console import Terminal, page
+    from raybench.cli.end_view import can_run, show_ends, show_skipped
+    from raybench.cli.live import Display
+    from raybench.cli.notebook import progress_display
+    from raybench.run import DEFAULT_STORE, Options, run_versions
+
+    options = Options(
+        results,
+        tracking=None if no_tracking else tracking_uri or DEFAULT_STORE,
+        where=selection(where, specs[1]),
+        retry=frozenset(retry),
+        rerun=rerun,
+        checks=not no_checks,
+    )
+    quiet = data == STANDARD_OUTPUT
+    console = Terminal(stderr=True) if quiet else page()
+    display = Display(console) if quiet else progress_display(ray=True, mlflow=not no_tracking)
+    outcome = run_versions(specs[0], specs[1], executor, display, options)
+    comparison = interleaved(outcome.report.results, max_slowdown, _files(outcome.plan))
+    _write(comparison, data)
+    if not can_run(outcome):
+        show_skipped(outcome, console)
+    else:
+        console.print()
+        if not quiet:
+            _show(comparison)
+        show_ends(outcome, console)
+    return SLOWER_STATUS if comparison.slower and not outcome.interrupted else outcome.exit_status
+
+
+def _files(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
+    """The digests of the user's files in the base and in the new version, by name."""
+    base, new = plan.base_workload or plan.workload, plan.workload
+    return {**base.files, **base.elsewhere}, {**new.files, **new.elsewhere}
+
+
+def _write(comparison: BeforeAfter, data: Path | None) -> None:
+    if data:
+        from raybench.reporting.build import text
+
+        write_file(data, text(asdict(comparison)))
+
+
+def _grid_file(source: str) -> Path:
+    """The path of a grid file.
+
+    Raises:
+        UsageError: it is a source of results.
+    """
+    from raybench.datasets.paths import user_path
+    from raybench.results.bundle import is_bundle
+
+    path = user_path(source)
+    if path.is_dir() or is_bundle(path) or "://" in source or path.suffix in (".jsonl", ".db"):
+        raise UsageError(
+            f"{source}: --interleave runs both versions and needs two grid files, such as ../base/grid.yaml and "
+            "grid.yaml; to compare results that exist, leave --interleave out"
+        )
+    return path
 
 
 def _show(comparison: BeforeAfter) -> None:

@@ -32,17 +32,32 @@ MOST = 5
 def show_end(outcome: Outcome, console: Console | None = None) -> None:
     """Print the comparison of a grid."""
     console = console or page()
-    done = {attempt.status for attempt in outcome.latest.values()} - {None, TrialStatus.SKIPPED}
-    if not done and all(cell.skip for cell in outcome.plan.cells):
-        console.print(f"Nothing of {outcome.plan.spec.name} can run here.", soft_wrap=True)
-        for line in skip_lines(outcome.plan):
-            console.print(line, soft_wrap=True, markup=False)
+    if not can_run(outcome):
+        show_skipped(outcome, console)
         return
     console.print()
     show_verdict(outcome.report, console)
     console.print()
     show_table(outcome.report, console)
     show_remarks(outcome.report, console)
+    show_ends(outcome, console)
+
+
+def can_run(outcome: Outcome) -> bool:
+    """Return whether any trial of a grid has run or can run here."""
+    done = {attempt.status for attempt in outcome.latest.values()} - {None, TrialStatus.SKIPPED}
+    return bool(done) or not all(cell.skip for cell in outcome.plan.cells)
+
+
+def show_skipped(outcome: Outcome, console: Console) -> None:
+    """Print why no trial of a grid can run here."""
+    console.print(f"Nothing of {outcome.plan.spec.name} can run here.", soft_wrap=True)
+    for line in skip_lines(outcome.plan):
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def show_ends(outcome: Outcome, console: Console) -> None:
+    """Print the trials that did not complete, with their errors, and the next commands."""
     troubled = [
         a for a in outcome.latest.values() if a.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)
     ]

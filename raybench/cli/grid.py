@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybench.cli import options as opt
-from raybench.core.status import TrialStatus
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ Exit status:
   130  stopped by Ctrl-C
 """
 
-RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.SKIPPED]
-
 
 @click.command("grid", epilog=EPILOG)
 @opt.grid_file
@@ -42,18 +39,12 @@ RETRIED = [status.value for status in TrialStatus if status is not TrialStatus.S
 @opt.repeats
 @opt.smoke
 @opt.synthetic_data
-@click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
-@click.option(
-    "--retry",
-    multiple=True,
-    metavar="STATUS",
-    type=click.Choice(RETRIED, case_sensitive=False),
-    help="Run trials with this status again, such as failed. Repeatable.",
-)
+@opt.rerun
+@opt.retry
 @click.option("--strict", is_flag=True, help="Exit with status 3 if any cell cannot run here.")
 @opt.results
 @opt.tracking_uri
-@click.option("--no-tracking", is_flag=True, help="Write only the journal, nothing to MLflow.")
+@opt.no_tracking
 @click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed; not for results.")
 @opt.address
 @click.option(

@@ -93,6 +93,8 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
 def metric_text(name: str, value: float) -> str:
     """A metric as text: `accuracy 97.5%`, `loss 0.1234`; the validation set's without its name."""
     name = name.removeprefix("val/")
+    if name.endswith("accuracy") and 1 < value <= 100:
+        value /= 100  # logged in percent
     if name.endswith("accuracy") and 0 <= value <= 1:
         return f"{name} {value:.1%}"
     return f"{name} {value:.4g}"

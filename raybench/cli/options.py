@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from raybench.core.status import TrialStatus
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 grid_file: Decorator = click.argument("file", type=click.Path(path_type=Path))
@@ -48,6 +50,15 @@ synthetic_data: Decorator = click.option(
     is_flag=True,
     help="Train on generated data of the same shape, without a download. Times are real, accuracies are not.",
 )
+rerun: Decorator = click.option("--rerun", is_flag=True, help="Run all trials again, also finished ones.")
+retry: Decorator = click.option(
+    "--retry",
+    multiple=True,
+    metavar="STATUS",
+    type=click.Choice([each.value for each in TrialStatus if each is not TrialStatus.SKIPPED], case_sensitive=False),
+    help="Run trials with this status again, such as failed. Repeatable.",
+)
+no_tracking: Decorator = click.option("--no-tracking", is_flag=True, help="Write only the journal, nothing to MLflow.")
 address: Decorator = click.option(
     "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
 )

@@ -54,6 +54,9 @@ def _pattern(text: str) -> str:
 
 
 def _example(text: str) -> str:
+    number = re.search(r"(\\d|\[\\d\.\])[+*]?(\\\.\\d[+*]?)?", text)
+    if number:
+        return f"{text[: number.start()]}({number[0]}){text[number.end() :]}"
     return f"{text[:40]}([\\d.]+)"
 
 

@@ -12,7 +12,7 @@ from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
 from raybench.config.command import Workload
 from raybench.config.setting_types import Settings, Strict
-from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.environments import key_of
@@ -86,9 +86,8 @@ class Target(Strict):
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
-        if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 1:
-            example = f", such as {bound / 100:g}" if 1 < bound <= 100 else ""
-            raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1{example}")
+        if self.metric.endswith("/accuracy") and bound is not None and not 0 <= bound <= 100:
+            raise v.complaint(f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1")
         return self
 
 
@@ -265,6 +264,10 @@ class GridSpec(CellSettings):
     def as_inline(self) -> GridSpec:
         """The same grid for `--inline`, under another name, so that its results are kept apart."""
         return self.model_copy(update={"name": f"{self.name}{INLINE}"})
+
+    def as_comparison(self) -> GridSpec:
+        """The same grid, to run two versions of it: under another name, so that its results are kept apart."""
+        return self.model_copy(update={"name": f"{self.name}{COMPARE}"})
 
     def as_smoke(self) -> GridSpec:
         """The same grid, to be cut (`raybench.smoke`): under another name, so that its results are kept apart."""

@@ -18,6 +18,12 @@ PROCESS = "process"
 """Each trial in its own process: the default isolation."""
 
 
+BASE, NEW = "base", "new"
+"""The versions that a comparison runs in one grid."""
+
+VERSION_AXIS = "version"
+"""The axis of the versions in that grid."""
+
 FUNCTION, COMMAND = "function", "command"
 """The forms of a workload with a loop of the user: a training function, or a command."""
 
@@ -100,10 +106,13 @@ class Role:
     Attributes:
         smoke: for a smoke run, the values of the full cell that this one replaces.
         aa_of: for an A/A test, the cell that is run again under another name.
+        compared: for a comparison of two versions of the code or of an environment, its `version` (`BASE` or `NEW`) and
+            `pair`, a digest of both versions: if either changes, both run again.
     """
 
     smoke: Mapping[str, Any] | None = None
     aa_of: str | None = None
+    compared: Mapping[str, Any] | None = None
 
     @property
     def is_aa_test(self) -> bool:
@@ -114,6 +123,16 @@ class Role:
     def is_smoke(self) -> bool:
         """Return whether it was scaled down for a smoke run."""
         return self.smoke is not None
+
+    @property
+    def version(self) -> str | None:
+        """`BASE` or `NEW` in a comparison of two versions, else None."""
+        return self.compared.get("version") if self.compared else None
+
+    @property
+    def pair(self) -> str | None:
+        """The digest of the two versions that are compared, else None."""
+        return self.compared.get("pair") if self.compared else None
 
 
 TRIAL = Role()
@@ -167,8 +186,12 @@ class Cell:
 
         `raybench.results.parsing.cell_in` looks for damage.
         """
-        smoke, aa_of = tree.get("smoke"), tree.get("aa_of")
-        role = Role(smoke if isinstance(smoke, Mapping) else None, aa_of if isinstance(aa_of, str) else None)
+        smoke, aa_of, compared = tree.get("smoke"), tree.get("aa_of"), tree.get("compared")
+        role = Role(
+            smoke if isinstance(smoke, Mapping) else None,
+            aa_of if isinstance(aa_of, str) else None,
+            compared if isinstance(compared, Mapping) else None,
+        )
         values = {**_read(cls, tree), "role": role}
         return cls(**values, further=_rest(tree, cls(**values).to_json()), source=tree)
 

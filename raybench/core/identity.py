@@ -64,6 +64,10 @@ INLINE = "~inline"
 """Suffix of the name of a grid whose trials ran in the command's own process, before that of a smoke run."""
 
 
+COMPARE = "~compare"
+"""Suffix of the name of a grid that runs two versions of another one, to compare them."""
+
+
 def is_inline(grid: str | None) -> bool:
     """Return whether a grid name is that of trials in the command's own process.
 

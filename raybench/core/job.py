@@ -29,11 +29,25 @@ Each replica adds the decay, and the gradients are summed over the replicas."""
 
 @dataclass(frozen=True)
 class Target:
-    """A metric and the bound it must reach."""
+    """A metric and the bound it must reach.
+
+    A user's own training may log accuracy in percent: a bound from 0 to 1 is then compared with a hundredth of it.
+    """
 
     metric: str
     at_least: float | None = None
     at_most: float | None = None
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Return whether its metric is an accuracy."""
+        return self.metric.endswith("/accuracy")
+
+    @property
+    def in_percent(self) -> bool:
+        """Return whether its bound is one of an accuracy in percent."""
+        bounds = [bound for bound in (self.at_least, self.at_most) if bound is not None]
+        return self.is_accuracy and max(bounds, default=0) > 1
 
     def reached(self, metrics: Mapping[str, float]) -> bool:
         """Return whether an epoch's metrics reach the target; NaN does not.
@@ -46,6 +60,8 @@ class Target:
         value = metrics[self.metric]
         if math.isnan(value):
             return False
+        if self.is_accuracy and not self.in_percent and value > 1:
+            value /= 100
         if self.at_least is not None and value < self.at_least:
             return False
         return self.at_most is None or value <= self.at_most

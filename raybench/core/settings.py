@@ -422,14 +422,8 @@ class Settings:
     def optimizer_settings(self) -> dict[str, Any]:
         """The optimizer's `name` and its own settings, as plain values."""
         unknown = self.optimizer is MISSING
-        own_settings = (
-            setting
-            for setting in TRAINING.values()
-            if setting.optimizers and (unknown or setting.applies_to(self.optimizer))
-        )
-        values = {"name": self.optimizer} | {
-            setting.name: _plain(getattr(self, setting.name)) for setting in own_settings
-        }
+        own_settings = _of_optimizer(None if unknown else self.optimizer)
+        values = {"name": self.optimizer} | {name: _plain(getattr(self, name)) for name in own_settings}
         return {name: value for name, value in values.items() if value is not MISSING}
 
     def to_json(self) -> dict[str, Any]:
@@ -439,10 +433,10 @@ class Settings:
         """
         optimizer = self.optimizer_settings
         tree: dict[str, Any] = {"optimizer": optimizer} if optimizer else {}
-        for setting in TRAINING.values():
-            value = getattr(self, setting.name)
-            if len(setting.path) == 1 and value is not MISSING and not (setting.optional and value == setting.default):
-                tree[setting.name] = _plain(value)
+        for name, optional, default in _outside_optimizer():
+            value = getattr(self, name)
+            if value is not MISSING and not (optional and value == default):
+                tree[name] = _plain(value)
         return tree | dict(self.further)
 
     @classmethod
@@ -638,6 +632,19 @@ def _accepted(declared: Any) -> tuple[type, ...]:
 def _typed(value: Any) -> Any:
     """Convert a value from JSON to that of a field."""
     return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def _of_optimizer(optimizer: str | None) -> tuple[str, ...]:
+    """The names of the settings of an optimizer; if it is not known, those of all."""
+    settings = [setting for setting in TRAINING.values() if setting.optimizers]
+    return tuple(setting.name for setting in settings if optimizer is None or setting.applies_to(optimizer))
+
+
+@cache
+def _outside_optimizer() -> tuple[tuple[str, bool, Any], ...]:
+    """Name, optionality and default of each setting that all optimizers share, except the optimizer's name."""
+    return tuple((one.name, one.optional, one.default) for one in TRAINING.values() if len(one.path) == 1)
 
 
 def _plain(value: Any) -> Any:

@@ -57,10 +57,13 @@ class DeviceKind:
         hardware: for a virtual kind, the kind whose hardware it uses.
         ray_resource: Ray's name for its accelerators; empty if Ray does not count them.
         counts: how many accelerators a trial may take, as aligned blocks; empty if any number is allowed.
+        one_per_trial: returns whether a trial takes at most one accelerator of a given model.
         devices_per_accelerator: returns the number of devices that a framework sees in an accelerator of a given model.
         sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.accelerators`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.
+        visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
+        program_variables: environment variables by which JAX and PyTorch/XLA choose the kind in a program of the user.
     """
 
     name: str
@@ -73,10 +76,13 @@ class DeviceKind:
     hardware: str = ""
     ray_resource: str = ""
     counts: Sequence[int] = ()
+    one_per_trial: Callable[[str], bool] = lambda model: False
     devices_per_accelerator: Callable[[str], int] = lambda model: 1
     sensors: str = ""
     environments: Mapping[str, str] = field(default_factory=dict)
     aliases: Sequence[str] = ()
+    visible_variable: str = ""
+    program_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def virtual(self) -> bool:
@@ -97,12 +103,14 @@ class Device(Protocol):
 
     Attributes:
         kind: the name of its kind, set by `raybench.devices.open_device`.
+        hardware: what `describe` returned when a trial opened it, set by `raybench.trial.run.open_assigned`.
         synchronous: whether work is done when the call returns, so that the host's clock, which its marks read, times
             every step.
         own_clock: whether marks are events in the device's stream, timed by the device's clock instead of the host's.
     """
 
     kind: str
+    hardware: Hardware
     synchronous: bool
     own_clock: bool
 

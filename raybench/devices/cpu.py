@@ -22,6 +22,7 @@ KIND = DeviceKind(
     precisions=("fp32", "bf16", "fp16"),
     status="run by the tests",
     probe=probe,
+    program_variables={"JAX_PLATFORMS": "cpu"},
 )
 
 

@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import shutil
-import subprocess
 from typing import Any
 
+from raybench.devices import nvidia
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cpu import TorchHost
 from raybench.devices.host import Host
 
-MIB = 1024 * 1024
-
 
 def probe() -> list[Hardware]:
-    """The GPUs that the driver lists, grouped by model.
+    """The GPUs and MIG slices that the driver lists, one entry per model.
 
-    Empty if there is no driver. It needs no framework, and respects `CUDA_VISIBLE_DEVICES` if the user set it to
-    indices.
+    Empty if there is no driver. It needs no framework, and respects `CUDA_VISIBLE_DEVICES`.
     """
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    fields = "index,name,memory.total,driver_version"
-    command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    try:
-        completed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return parse_nvidia_smi(completed.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
-def parse_nvidia_smi(text: str, visible: str | None) -> list[Hardware]:
-    """Parse the GPUs in the driver's table, one entry per model.
-
-    Args:
-        text: lines of "index, name, memory in MiB, driver version".
-        visible: the value of CUDA_VISIBLE_DEVICES, None if unset.
-    """
-    visible_ids = None if visible is None else {part.strip() for part in visible.split(",") if part.strip()}
-    by_numbers = visible_ids is not None and all(part.isdigit() for part in visible_ids)
     by_model: dict[str, Hardware] = {}
-    for row in csv.reader(io.StringIO(text), skipinitialspace=True):
-        if len(row) != 4 or (by_numbers and visible_ids is not None and row[0] not in visible_ids):
-            continue
-        index, name, memory, driver = row
-        ids = (*(by_model[name].ids if name in by_model else ()), index)
-        size = int(memory) * MIB if memory.isdigit() else None
-        by_model[name] = Hardware("cuda", name, len(ids), size, driver, ids)
+    for name, gpu in nvidia.visible(os.environ.get("CUDA_VISIBLE_DEVICES")).items():
+        ids = (*(by_model[gpu.model].ids if gpu.model in by_model else ()), name)
+        by_model[gpu.model] = Hardware("cuda", gpu.model, len(ids), gpu.memory_bytes, gpu.driver, ids)
     return list(by_model.values())
 
 
@@ -63,8 +32,11 @@ KIND = DeviceKind(
     status="written from the vendor's documentation; has not run on a GPU yet",
     probe=probe,
     ray_resource="GPU",
+    one_per_trial=nvidia.is_slice,
     sensors="raybench.monitoring.nvidia:Nvidia",
     aliases=("gpu",),
+    visible_variable="CUDA_VISIBLE_DEVICES",
+    program_variables={"JAX_PLATFORMS": "cuda"},
 )
 
 
@@ -80,6 +52,11 @@ class Nvidia(Host):
             del os.environ["CUDA_VISIBLE_DEVICES"]
         else:
             os.environ["CUDA_VISIBLE_DEVICES"] = devices
+
+    def visible_hardware(self, name: str) -> Hardware:
+        """The visible GPU of that name according to the driver, which adds the profile of a MIG slice."""
+        entries = [entry for entry in probe() if entry.model == name or entry.model.startswith(f"{name} MIG ")]
+        return min(entries, key=lambda entry: len(entry.model), default=Hardware(self.kind, name, 0))
 
 
 class Cuda(Nvidia, TorchHost):
@@ -139,9 +116,8 @@ class Cuda(Nvidia, TorchHost):
         import torch
 
         properties = torch.cuda.get_device_properties(0)
-        drivers = {entry.driver for entry in probe()}
-        driver = drivers.pop() if len(drivers) == 1 else None
-        return Hardware(self.kind, properties.name, torch.cuda.device_count(), properties.total_memory, driver)
+        gpu = self.visible_hardware(properties.name)
+        return Hardware(self.kind, gpu.model, torch.cuda.device_count(), properties.total_memory, gpu.driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, uses of TF32, and versions of the compute libraries."""

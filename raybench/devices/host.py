@@ -127,6 +127,7 @@ class Host:
     """
 
     kind = "cpu"
+    hardware: Hardware
     synchronous = True
     own_clock = False
 
@@ -134,7 +135,7 @@ class Host:
         self.assignment = assignment
 
     def hide_others(self) -> None:
-        """Pin the process to its cores and hide NVIDIA GPUs.
+        """Pin the process to its cores and hide NVIDIA and AMD GPUs.
 
         An adapter then shows the trial's assigned devices of its kind.
         """
@@ -142,6 +143,7 @@ class Host:
             os.sched_setaffinity(0, self.assignment.cores)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ["HIP_VISIBLE_DEVICES"] = "-1"  # HIP ignores an empty value
 
     def open(self, precision: str) -> None:
         """Set the number of threads through the framework.
@@ -169,9 +171,8 @@ class Host:
     def synchronize(self) -> None:
         """Do nothing: work on a CPU is done when the call returns."""
 
-    def mark(self) -> Any:
-        """Read the host's clock."""
-        return time.perf_counter_ns()
+    mark = staticmethod(time.perf_counter_ns)
+    """Read the host's clock."""
 
     def elapsed(self, start: Any, end: Any) -> int:
         """Nanoseconds between two marks."""

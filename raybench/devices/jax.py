@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 from raybench.core.memory import looks_like_oom
@@ -72,6 +73,4 @@ class Cuda(cuda.Nvidia, Asynchronous):
         import jax
 
         gpus = jax.local_devices()
-        hardware = next((entry for entry in cuda.probe() if entry.model == gpus[0].device_kind), None)
-        memory, driver = (hardware.memory_bytes, hardware.driver) if hardware else (None, None)
-        return Hardware(self.kind, gpus[0].device_kind, len(gpus), memory, driver)
+        return replace(self.visible_hardware(gpus[0].device_kind), count=len(gpus), ids=())

@@ -5,19 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from raybench.devices import hosted, no_framework, probe
+from raybench.devices import KINDS, hosted, no_framework, probe
 from raybench.devices.base import Assignment, Hardware
-
-HIDDEN_BY = {"cuda": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}
-"""The environment variable by which a program sees only its accelerators."""
-
-CLIENTS = {
-    "cpu": {"JAX_PLATFORMS": "cpu"},
-    "cuda": {"JAX_PLATFORMS": "cuda"},
-    "xla_cpu": {"PJRT_DEVICE": "CPU"},
-    "tpu": {"PJRT_DEVICE": "TPU"},
-}
-"""Environment variables by which JAX and PyTorch/XLA choose the kind."""
 
 
 class ProgramDevice(no_framework.Cpu):
@@ -25,15 +14,16 @@ class ProgramDevice(no_framework.Cpu):
 
     def hide_others(self) -> None:
         """Pin the process to its cores and show programs that it starts only the assigned accelerators."""
-        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
+        declared = KINDS.get(self.kind)
+        variable = declared.visible_variable if declared else ""
+        inherited = os.environ.get(variable) if variable else None
         super().hide_others()
-        variable = HIDDEN_BY.get(self.kind)
-        visible = ",".join(self.assignment.visible) or (inherited if self.kind == "cuda" else None)
+        visible = ",".join(self.assignment.visible) or inherited
         if variable and visible is not None:
             os.environ[variable] = visible
         elif variable:
             os.environ.pop(variable, None)
-        os.environ.update(CLIENTS.get(self.kind, {}))
+        os.environ.update(declared.program_variables if declared else {})
 
     def set_threads(self, count: int) -> None:
         """Set the threads of libraries in programs that are started from now on."""

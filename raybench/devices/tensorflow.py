@@ -147,9 +147,7 @@ class Cuda(cuda.Nvidia, Asynchronous):
 
         gpu = tf.config.get_visible_devices("GPU")[0]
         name = tf.config.experimental.get_device_details(gpu).get("device_name", "")
-        hardware = next((entry for entry in cuda.probe() if entry.model == name), None)
-        memory, driver = (hardware.memory_bytes, hardware.driver) if hardware else (None, None)
-        return Hardware(self.kind, name, self.assignment.devices, memory, driver)
+        return replace(self.visible_hardware(name), count=self.assignment.devices, ids=())
 
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, TF32, and the CUDA versions of TensorFlow's build."""

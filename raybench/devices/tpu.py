@@ -119,6 +119,8 @@ KIND = DeviceKind(
     counts=(1, 2, 4, 8),
     devices_per_accelerator=cores,
     environments={"torch_xla": "tpu"},
+    visible_variable="TPU_VISIBLE_CHIPS",
+    program_variables={"PJRT_DEVICE": "TPU"},
 )
 
 

@@ -20,6 +20,7 @@ KIND = DeviceKind(
     status="run by the tests: the code of a TPU trial on the host's cores, which says nothing about a TPU's speed",
     hardware="cpu",
     environments={"torch_xla": "xla"},
+    program_variables={"PJRT_DEVICE": "CPU"},
 )
 
 

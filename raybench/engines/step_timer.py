@@ -35,7 +35,7 @@ class StepTimer:
     def __init__(
         self, device: Device, first: bool, compiled: Callable[[], int] | None = None, settling: int = 0
     ) -> None:
-        self._device, self.first, self._settling = device, first, settling
+        self._device, self._mark, self.first, self._settling = device, device.mark, first, settling
         self._compiled, self._before = compiled, compiled() if compiled else 0
         self._graphs = self._before
         self._new: set[int] = {0} if first else set()
@@ -56,7 +56,7 @@ class StepTimer:
             if self.first and not self._marks:
                 self._used.append(time.process_time_ns())
             directly = at_last_end and len(self._marks) > self._segments[-1]
-            self._begun = self._marks[-1][1] if directly else self._device.mark()
+            self._begun = self._marks[-1][1] if directly else self._mark()
 
     def pause(self) -> None:
         """Note that something else than steps takes place before the next one, such as an evaluation."""
@@ -70,7 +70,7 @@ class StepTimer:
             wait: whether to wait for the device after the first step of a new shape.
         """
         if self._wanted:
-            self._marks.append((self._begun, self._device.mark(), steps))
+            self._marks.append((self._begun, self._mark(), steps))
             if self.first and len(self._marks) == 1:
                 if wait:
                     self._device.synchronize()

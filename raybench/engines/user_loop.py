@@ -120,7 +120,9 @@ def available_kind(framework: str) -> str:
     """The kind of device that a framework computes on by default, in this process; it has been imported."""
     module = sys.modules.get(framework)
     if framework == "torch" and module:
-        return "cuda" if module.cuda.is_available() else "mps" if module.backends.mps.is_available() else "cpu"
+        if module.cuda.is_available():
+            return "rocm" if module.version.hip else "cuda"
+        return "mps" if module.backends.mps.is_available() else "cpu"
     if framework == "tensorflow" and module:
         return "cuda" if module.config.list_physical_devices("GPU") else "cpu"
     if framework == "jax" and module:

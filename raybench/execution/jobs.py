@@ -30,7 +30,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         root: the folder of the data sets.
     """
     trial, attempt = placement.work.trial, placement.work.attempt
-    spec, fit = plan.spec, trial.cell.fit
+    spec, fit, workload = plan.spec, trial.cell.fit, plan.workload_of(trial.cell)
     assert fit is not None, "a trial that fits nowhere is never dispatched"
     target = spec.target.model_dump() if spec.target else None
     return Job(
@@ -39,7 +39,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         repeat=trial.repeat,
         seed=trial.seed,
         cell=trial.cell.content,
-        workload=_located(plan.workload).to_json(),
+        workload=_located(workload).to_json(),
         data_root=placement.node.data_root or str(root.absolute()),
         folder=str(attempt_folder(folder, trial.trial_id, attempt)),
         cores=list(placement.cores),
@@ -51,7 +51,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         profile_steps=0 if trial.repeat else trial.cell.profile_steps,
         target=Target(**target) if target else None,
         python=placement.node.interpreter(fit.environment).python,
-        code=code_of(plan.workload, folder),
+        code=code_of(workload, folder),
         labels={
             "label": plan.label(trial),
             "grid": spec.name,

@@ -42,7 +42,7 @@ CLOSE_TIMEOUT = 10.0
 START = SPAWN if sys.platform == "darwin" else FORK
 """Start method of trials: Apple's frameworks do not work in a process that was forked after they were loaded."""
 
-NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+NOT_FOR_TEMPLATES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
 
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}

@@ -7,10 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from raybench.devices.nvidia import LIBRARY, visible
 from raybench.monitoring.accelerators import Unavailable
-
-LIBRARY = "pynvml"
-"""The module of the package `nvidia-ml-py`."""
 
 REASONS: Mapping[int, str] = {
     0x2: "applications_clocks",
@@ -38,13 +36,13 @@ class Nvidia:
     """The sensors of some NVIDIA GPUs.
 
     Args:
-        visible: their indices on the PCI bus, or their UUIDs; empty for all.
+        names: their indices on the PCI bus, or names in `CUDA_VISIBLE_DEVICES`; empty for all.
 
     Raises:
         Unavailable: no library, no driver, or no such GPU.
     """
 
-    def __init__(self, visible: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         try:
             self._nvml: Any = import_module(LIBRARY)
         except ImportError:
@@ -54,7 +52,7 @@ class Nvidia:
         except self._nvml.NVMLError as error:
             raise Unavailable(f"GPU sensors: {error}") from None
         try:
-            names = list(visible) or [str(index) for index in range(self._nvml.nvmlDeviceGetCount())]
+            names = names or [str(index) for index in range(self._nvml.nvmlDeviceGetCount())]
             self._gpus = {name: self._handle(name) for name in names}
         except self._nvml.NVMLError as error:
             self.close()
@@ -63,7 +61,13 @@ class Nvidia:
     def _handle(self, name: str) -> Any:
         if name.isdecimal():
             return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
-        return self._nvml.nvmlDeviceGetHandleByUUID(name)
+        try:
+            return self._nvml.nvmlDeviceGetHandleByUUID(name)
+        except self._nvml.NVMLError:  # an abbreviation, or a slice by its GPU and instances
+            gpu = visible(name).get(name)
+            if gpu is None:
+                raise
+            return self._nvml.nvmlDeviceGetHandleByUUID(gpu.full_name)
 
     def read(self) -> list[dict[str, Any]]:
         """The current values of each GPU; `throttled` lists the reasons for reduced clocks."""

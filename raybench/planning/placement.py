@@ -142,6 +142,11 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     if not entries:
         models = ", ".join(entry.model for entry in node.find(need.kind))
         return f"needs {need.accelerator_type}; {node.name} has {models}"
+    if need.count > 1:
+        models = join_words([entry.model for entry in entries])
+        entries = [entry for entry in entries if not KINDS[need.kind].one_per_trial(entry.model)]
+        if not entries:
+            return f"count {need.count} is not possible on {models}; use 1"
     largest = max(entries, key=lambda entry: entry.count)
     if not hosted(need.kind) and largest.count < need.count:
         return f"needs {need.count} x {name}; {node.name} has {largest.count}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from raybench import datasets
 from raybench.config import GridSpec, too_many_trials, unknown_metric, wrong_parameters
-from raybench.core.cell import PROCESS
+from raybench.core.cell import BASE, PROCESS, VERSION_AXIS
 from raybench.core.identity import digest, trial_id
 from raybench.core.settings import MISSING, short_name
 from raybench.core.text import join_words
@@ -39,6 +39,11 @@ class Trial:
     cell: ResolvedCell
     repeat: int
     seed: int
+
+    @property
+    def unit(self) -> tuple[str, int]:
+        """The same for both versions of a trial in a comparison, which run together; else its own."""
+        return self.cell.content.role.pair or self.cell.cell_id, self.repeat
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Plan:
     Attributes:
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
+        base_workload: in a comparison of two versions, the workload of the base version.
     """
 
     spec: GridSpec
@@ -80,6 +86,12 @@ class Plan:
     nodes: tuple[Node, ...]
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
+    base_workload: WorkloadInfo | None = None
+
+    def workload_of(self, cell: ResolvedCell) -> WorkloadInfo:
+        """The workload of a cell: in a comparison, that of its version."""
+        is_base = cell.content.role.version == BASE
+        return self.base_workload if is_base and self.base_workload else self.workload
 
     def label(self, trial: Trial) -> str:
         """Name of a trial: `b32 wd5e-4 r0 katnoria_cnn cpu torch`.
@@ -111,14 +123,15 @@ def notes(plan: Plan) -> Iterator[str]:
     substitutes = {
         (cell.content.framework, cell.fit.environment)
         for cell in plan.cells
-        if cell.fit and cell.fit.environment and not plan.spec.environment(plan.spec.profile(cell.profile))
+        if cell.fit and cell.fit.environment and cell.content.role.version != BASE
+        if not plan.spec.environment(plan.spec.profile(cell.profile))
     }
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     yield from profile_notes(plan.cells)
     if plan.workload.command:
-        names = join_words([*plan.workload.files]) or "No file"
-        yield (f"{names} and the command itself decide which trials are done; name other files under `workload.files`.")
+        names = " or ".join([*plan.workload.files, "the command"])
+        yield f"A change of {names} makes new trials; name other files that should count under `workload.files`."
     if plan.workload.is_function and not plan.workload.is_builtin and not plan.spec.files:
         count = len(plan.workload.files) + len(plan.workload.elsewhere) - 1
         modules = f" and {count} module{'s' if count > 1 else ''} that it imports decide" if count else " decides"
@@ -140,6 +153,7 @@ def _parts(cell: ResolvedCell) -> dict[str, str]:
         name: f"{short_name(name)}={format_value(value)}" for name, value in cell.axes.items() if name not in parts
     }
     role = cell.content.role
+    parts |= {VERSION_AXIS: role.version} if role.version else {}
     return parts | ({"aa_of": "A/A"} if role.is_aa_test else {}) | ({"smoke": "smoke"} if role.is_smoke else {})
 
 
@@ -173,6 +187,14 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (threads, cores), count in crowded.items():
         has = f"{cores} core{'s' if cores > 1 else ''}"
         yield (f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less")
+    base_modules = plan.base_workload.elsewhere.keys() if plan.base_workload else set()
+    shared = sorted({name.partition(".")[0] for name in base_modules & plan.workload.elsewhere.keys()})
+    if shared:
+        folder = f"the folder of {Path(str(plan.workload.file)).name}"
+        yield (
+            f"both versions use the same files of {join_words(shared)}, outside of {folder}; to compare versions of "
+            "these too, move them there"
+        )
 
 
 def skip_lines(plan: Plan, shown: Collection[str] = (), done: Collection[str] = ()) -> Iterator[str]:

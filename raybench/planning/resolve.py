@@ -11,7 +11,7 @@ from raybench import datasets, engines
 from raybench.config import CellSettings, DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.core.cell import Cell, CellData, CellDevice, CellEngine, Examples
-from raybench.core.identity import AFTERWARDS, digest
+from raybench.core.identity import AFTERWARDS, cell_id, digest
 from raybench.core.settings import DEFAULTS, PARAM, SETTINGS, Settings
 from raybench.devices import frameworks, hosted
 from raybench.environments import recipe_for
@@ -117,9 +117,10 @@ class Resolver:
         timeout = float(resolved.get("timeout") or 0.0)
         checkpoint_every = int(resolved.get("checkpoint_every") or 0)
         profiling = self._profiling(resolved, content)
+        tree = content.to_json()  # once: it takes much of the time of a large plan
         return ResolvedCell(
-            content.cell_id, point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
-            request_id=self._request_id(profile, resolved, content),
+            cell_id(tree), point, point["device"], content, best_fit, skip, timeout, price, limit, checkpoint_every,
+            request_id=self._request_id(profile, resolved, tree),
             repeats=min(self._spec.repeats, profile.repeats or self._spec.repeats), **profiling,
         )  # fmt: skip
 
@@ -130,9 +131,13 @@ class Resolver:
     def _default_framework(self, kind: str) -> str:
         return (*frameworks(kind), "torch")[0]
 
-    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> str:
-        """The digest of the request in the grid file: the cell without values that depend on the training machine."""
-        request = {name: value for name, value in content.to_json().items() if name not in ("engine", *AFTERWARDS)}
+    def _request_id(self, profile: DeviceProfile, resolved: Mapping[str, Any], tree: Mapping[str, Any]) -> str:
+        """The digest of the request in the grid file: the cell without values that depend on the training machine.
+
+        Args:
+            tree: the cell as JSON.
+        """
+        request = {name: value for name, value in tree.items() if name not in ("engine", *AFTERWARDS)}
         request["device"] = {
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
@@ -141,7 +146,7 @@ class Resolver:
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         request["data"] = {
-            "name": content.data.name,
+            "name": tree["data"]["name"],
             "examples": {**self._info.examples, **(resolved.get("examples") or {})},
         }
         return digest(request)
@@ -200,8 +205,10 @@ class Resolver:
         framework = resolved["framework"]
         if engines.MODELS[framework] not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
-        settings = Settings.of(resolved)
         missing = sorted(engines.WITHOUT[framework] - irrelevant_settings(resolved))
+        if not missing:
+            return None
+        settings = Settings.of(resolved)
         values = {name: value for name in missing if (value := getattr(settings, name)) != SETTINGS[name].default}
         lacks = [f"{name}: false" if value is False else name for name, value in values.items()]
         return f"raybench's {framework} engine has no {' and no '.join(lacks)}" if lacks else None

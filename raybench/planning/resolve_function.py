@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -123,7 +124,7 @@ class FunctionResolver(Resolver):
         """Versions of further libraries that the files import; unknown in another environment."""
         if best_fit is None or best_fit.environment:
             return {}
-        distributions = metadata.packages_distributions()
+        distributions = _distributions()
         packages = {name: distributions[name][0] for name in self._info.libraries if name in distributions}
         return {
             name: ".".join(metadata.version(package).split(".")[:2])
@@ -156,6 +157,12 @@ class FunctionResolver(Resolver):
             (each for each in options if isinstance(self._fit(self._need(each, small)), Placement)), options[0]
         )
         return chosen, small, smoke.original_values(name, (profile, resolved), (chosen, small), counts)
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The distributions of each installed module; looking them up takes half a second."""
+    return metadata.packages_distributions()
 
 
 def _settings(values: Mapping[str, Any], target: Mapping[str, Any] | None) -> Settings:

@@ -15,7 +15,8 @@ def missing_work(
 ) -> list[WorkItem]:
     """List the trials still to be run, with their next attempt's number.
 
-    They keep the plan's order.
+    They keep the plan's order. Of a comparison of two versions, both trials of a pair run again if one of them has to:
+    they belong together only if they ran one after the other.
 
     Args:
         records: every attempt in the journal.
@@ -24,16 +25,22 @@ def missing_work(
     """
     records = list(records)
     current = latest(records)
-    highest: dict[str, int] = {}
+    last: dict[str, Attempt] = {}
     for attempt in records:
-        highest[attempt.trial] = max(attempt.attempt, highest.get(attempt.trial, 0))
+        if attempt.trial not in last or attempt.attempt > last[attempt.trial].attempt:
+            last[attempt.trial] = attempt
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
-    work = []
+    missing = set()
     for trial in plan.trials:
-        previous = current.get(trial.trial_id)
+        # A result does not hide a later attempt at the pair that did not end.
+        previous = (last if trial.cell.content.role.pair else current).get(trial.trial_id)
         if not trial.cell.skip and (previous is None or previous.status in rerun_statuses or rerun):
-            work.append(WorkItem(trial, 1 + highest.get(trial.trial_id, 0)))
-    return work
+            missing.add(trial.unit)
+    return [
+        WorkItem(trial, 1 + (last[trial.trial_id].attempt if trial.trial_id in last else 0))
+        for trial in plan.trials
+        if trial.unit in missing
+    ]
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,10 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
+    bound = max(spec.target.at_least or 0, spec.target.at_most or 0) if spec.target else 0
+    if spec.target and spec.target.metric.endswith("/accuracy") and bound > 1:
+        message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
+        raise UsageError(f"{place(spec, 'target')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
         message = f"master_weights: false needs optimizer sgd, not {resolved['optimizer']}; remove it or use sgd"
         raise UsageError(f"{place(spec, 'master_weights')}{message}")

@@ -16,7 +16,7 @@ from raybench.analysis.diagnostics.other_machines import compare_machines
 from raybench.analysis.diagnostics.provenance import find_different_sessions
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_request import GridRequest, latest_request, same_cells
-from raybench.analysis.grid_results import GridResults, in_fractions, of_journal
+from raybench.analysis.grid_results import GridResults, has_percent, in_fractions, of_journal
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
@@ -39,7 +39,7 @@ from raybench.results.union import GridEvents, as_further_repeats, events_of
 from raybench.sources import mlflow_store, records
 from raybench.sources.journal import of_history
 from raybench.sources.result_tables import GridSource, Record
-from raybench.sources.union import grids_of, parts_of, union_journal
+from raybench.sources.union import grids_of, parts_of, several_grids, union_journal
 
 log = logging.getLogger("raybench")
 
@@ -107,7 +107,7 @@ def from_history(
             text=request.text if request else "",
             warnings=[*warnings, *proof_warnings, *run_warnings, *schedule.warnings(runs)],
             drifts=drifts,
-            notes=list(map(plain, [*_in_percent(results, shown_results), *_left_out(request, all_cells)])),
+            notes=list(map(plain, [*_in_percent(results), *_left_out(request, all_cells)])),
             published=reported_numbers(shown_results),
             made=now(),
         ),
@@ -178,8 +178,8 @@ def _everything(results: GridResults, request: GridRequest | None) -> GridResult
     return replace(results, cells=cells, baseline=baseline or results.baseline, target=target)
 
 
-def _in_percent(recorded_results: GridResults, shown_results: GridResults) -> list[Fact]:
-    return [] if shown_results is recorded_results else [PercentFact()]
+def _in_percent(recorded_results: GridResults) -> list[Fact]:
+    return [PercentFact()] if has_percent(recorded_results) else []
 
 
 def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
@@ -265,8 +265,7 @@ def from_source(
     if mlflow_store.is_store(source) and not path.is_dir():
         with mlflow_store.journals_of(mlflow_store.store_of(source, path), grid, progress) as journals:
             if len(journals) > 1:
-                names = ", ".join(sorted(each.grid for each in journals))
-                raise UsageError(f"{redact(source)}: results of {len(journals)} grids; say --grid, of {names}")
+                raise several_grids(redact(source), (each.grid for each in journals))
             (stored_journal,) = journals
             label = f"{redact(source)}: {stored_journal.grid}"
             return _of_journal(
@@ -402,7 +401,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     """
     grids = list(dict.fromkeys(record.attempt.grid or record.grid or "" for record in grid_records))
     if len(grids) > 1:
-        raise UsageError(f"{redact(source)}: results of {len(grids)} grids; say --grid, of {', '.join(sorted(grids))}")
+        raise several_grids(redact(source), grids)
     if not grid_records:
         raise UsageError(f"{redact(source)}: no results in it")
     runs = [_named(record) for record in grid_records]
@@ -411,7 +410,7 @@ def from_records(source: str, grid_records: Sequence[Record], baseline: Sequence
     results = _with_baseline(of_journal(grids[0], latest(runs), prices), baseline)
     results = replace(results, findings=diagnose_all(runs, ()), file=redact(source))
     shown_results = in_fractions(results)
-    facts = [*_in_percent(results, shown_results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
+    facts = [*_in_percent(results), *([] if any(run.ledger for run in runs) else [NoStartupFact()])]
     return make_report(
         shown_results,
         ReportContext(notes=list(map(plain, facts)), published=reported_numbers(shown_results), made=now()),
@@ -438,7 +437,7 @@ def journal_of(source: str, results: Path, smoke: bool = False, grid: str | None
     grids = [] if has_journal(path) else grids_in(path)
     if grids:
         if grid is None and len(grids) > 1:
-            raise UsageError(f"{source}: results of {len(grids)} grids; say --grid, of {', '.join(grids)}")
+            raise several_grids(source, grids)
         if grid is not None and grid not in grids:
             raise UsageError(f"{source}: no results of a grid {grid}; {nearest(grid, grids)}")
         return path / (grid or grids[0]) / JOURNAL

@@ -20,7 +20,7 @@ from typing import Any
 
 from raybench.core.events import ERROR, EVENTS, OUTPUT, Event, to_line
 from raybench.core.files import write_atomic
-from raybench.core.identity import INLINE, SMOKE
+from raybench.core.identity import COMPARE, INLINE, SMOKE
 from raybench.core.version import __version__
 from raybench.errors import UsageError
 from raybench.results.attempt import Key, key_of
@@ -42,7 +42,9 @@ MOST_BYTES = 2**30
 BOMB_BYTES, BOMB_RATIO = 2**24, 200
 """A larger bundle that shrank more than so many times is refused: journals shrink 10 to 30 times."""
 
-_GRID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}({re.escape(INLINE)})?({re.escape(SMOKE)})?")
+_GRID = re.compile(
+    rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,99}}({re.escape(COMPARE)}|({re.escape(INLINE)})?({re.escape(SMOKE)})?)"
+)
 _EXECUTION_FILE = re.compile(rf"{FOLDER}/([\w-]{{1,200}})/({'|'.join(map(re.escape, REQUEST))})")
 _RECORD = re.compile(rf"trials/(\w[\w.-]{{0,99}})/attempt-([1-9]\d{{0,8}})/({re.escape(OUTPUT)}|{re.escape(ERROR)})")
 

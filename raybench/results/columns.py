@@ -88,6 +88,7 @@ _CELL = [
     Column("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
     Column("seed", WHOLE, "", "the seed of this trial"),
     Column("aa_of", TEXT, "", "the cell that this one repeats under another name, for an A/A check", "aa_of"),
+    Column("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
 ]
 
 

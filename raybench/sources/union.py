@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,6 +86,17 @@ def grids_of(source: str, grid: str | None = None, progress: mlflow_store.Progre
     raise UsageError(f"{redact(source)}: {kind}")
 
 
+def several_grids(source: str, names: Iterable[str]) -> UsageError:
+    """The error for results of several grids of which none is named.
+
+    Args:
+        source: the origin of the results, redacted.
+        names: of the grids.
+    """
+    names = sorted(names)
+    return UsageError(f"{source}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
+
+
 def parts_of(grids: Sequence[Sequence[GridEvents]], grid: str | None, sources: Sequence[str]) -> list[GridEvents]:
     """Return the parts of one grid.
 
@@ -101,7 +112,9 @@ def parts_of(grids: Sequence[Sequence[GridEvents]], grid: str | None, sources: S
     candidates = sorted(set.intersection(*names) or set.union(*names))
     if grid is None and len(candidates) > 1:
         origins = ", ".join(map(redact, sources))
-        raise UsageError(f"{origins}: results of {len(candidates)} grids; say --grid, of {', '.join(candidates)}")
+        raise UsageError(
+            f"{origins}: results of {len(candidates)} grids; choose one with --grid: {', '.join(candidates)}"
+        )
     chosen = grid or candidates[0]
     for source, part in zip(sources, grids, strict=True):
         if chosen not in {each.grid for each in part}:

@@ -16,7 +16,7 @@ from typing import Any
 from raybench.analysis.diagnostics.diagnose import Finding, finding_codes, findings
 from raybench.analysis.diagnostics.finding import only_a_note
 from raybench.checks.roofline.judge import roofline
-from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke
+from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
 from raybench.results import timing
@@ -110,6 +110,11 @@ the grid {grid}.
 
 """
 
+COMPARE_NOTE = """**Comparison** of two versions of the grid {grid}, whose trials alternate: the parameter \
+`compared.version` of a run is `base` or `new`.
+
+"""
+
 VIEW = "raybench"
 SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
 VIEW_NAME = "Times and accuracy"
@@ -141,9 +146,15 @@ def experiment_tags(grid: str, now: int) -> dict[str, str]:
         "columnWidths": widths,
     }
     view = {"name": VIEW_NAME, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
-    full = grid.removesuffix(SMOKE).removesuffix(INLINE)
-    notes = (SMOKE_NOTE.format(grid=full) if is_smoke(grid) else "") + (
-        INLINE_NOTE.format(grid=full) if is_inline(grid) else ""
+    full = grid.removesuffix(SMOKE).removesuffix(INLINE).removesuffix(COMPARE)
+    notes = "".join(
+        note.format(grid=full)
+        for note, applies in (
+            (SMOKE_NOTE, is_smoke(grid)),
+            (INLINE_NOTE, is_inline(grid)),
+            (COMPARE_NOTE, grid.endswith(COMPARE)),
+        )
+        if applies
     )
     return smoke_tags(grid) | {
         DESCRIPTION: notes + NOTE.format(grid=grid, metrics=_metric_lines()),

@@ -30,6 +30,10 @@ class TrainingClock:
         device: open.
         loop: the facts of the framework.
         note_phase: receives the phase when it changes; its time is charged to `other`.
+
+    Attributes:
+        waited_ns: time of waits for batches in the open section; the loop adds to it, and it becomes `input_wait`. The
+            device is not synchronised.
     """
 
     def __init__(self, ledger: Ledger, device: Device, loop: UserLoop, note_phase: Callable[[str], None]) -> None:
@@ -39,7 +43,7 @@ class TrainingClock:
         self._is_first, self._in_step = True, False
         self._ends_steps = type(loop).after_step is not UserLoop.after_step
         self._compile_ns = self._compile_evaluate_ns = 0
-        self._waited_ns = 0
+        self.waited_ns = 0
         note_phase("build")
         ledger.enter("build")
 
@@ -125,20 +129,16 @@ class TrainingClock:
         sections = self.ledger.epoch()
         return round(sum(sections[name] for name in ("compile", "train", "input_wait")), 6)
 
-    def waited(self, nanoseconds: int) -> None:
-        """Charge a wait for a batch, that is just over, to `input_wait`; the device is not synchronised."""
-        self._waited_ns += nanoseconds
-
     def _charge_waits(self) -> None:
         """Move the time of all waits in the open section to `input_wait`.
 
         Their processor time is taken to be the same share of that of the section: reading that of all threads at each
         wait would take longer than some steps.
         """
-        if self._waited_ns:
+        if self.waited_ns:
             self.ledger.enter(self._section)
-            self.ledger.move(self._waited_ns, self._section, "input_wait")
-            self._waited_ns = 0
+            self.ledger.move(self.waited_ns, self._section, "input_wait")
+            self.waited_ns = 0
 
     def begin_step(self, on_host: bool) -> None:
         """Mark the beginning of a step.

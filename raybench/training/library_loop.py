@@ -100,8 +100,8 @@ class LibraryLoop:
         if epoch.number + 1 >= self._trial._numbers:
             return True
         target = self._trial._options.target
-        name = target.metric if target else ""
-        return name in epoch.metrics and self._trial._stops({name: number_of(epoch.metrics[name])})
+        known = {name: value for name, value in epoch.metrics.items() if target and name == target.metric}
+        return self._trial._stops(epoch.number + 1, {name: number_of(value) for name, value in known.items()})
 
     def end_epoch(self, more: bool = True) -> None:
         """End the epoch, if one has begun.
@@ -136,7 +136,7 @@ class LibraryLoop:
         start_ns = time.perf_counter_ns()
         yield
         if self.in_epoch:
-            self._clock.waited(time.perf_counter_ns() - start_ns)
+            self._clock.waited_ns += time.perf_counter_ns() - start_ns
 
     def begin_step(self, *batches: Any) -> None:
         """Begin a step on one batch, or on several whose gradients are added up."""

@@ -134,6 +134,7 @@ class Trial:
         self._steps_before: int | None = None
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
+        self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -414,19 +415,23 @@ class Trial:
         """Record the epoch; return whether training ends with it."""
         assert self._epoch
         fields = self._close(self._epoch)
-        reached = self._stops(fields["metrics"])
-        if self._options.stop_at_target and self.world_size > 1 and not self._diverged:
-            reached = self._recorder.decide(fields["epoch"], reached)
+        reached = self._stops(fields["epoch"], fields["metrics"])
         self._recorder.epoch_ended(fields, more and not reached and not self._diverged)
         if self._diverged:
             raise Diverged(self._diverged)
         return reached
 
-    def _stops(self, metrics: Mapping[str, float]) -> bool:
-        """Whether training ends after an epoch with these metrics, since it has reached its target."""
+    def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
+        """Whether training ends with an epoch (from 1), since it has reached its target: for all ranks alike."""
         target = self._options.target
-        stops = self._options.stop_at_target
-        return bool(stops and target and target.metric in metrics and target.reached(metrics))
+        if not self._options.stop_at_target or target is None:
+            return False
+        if self.world_size == 1 or self._diverged:
+            return target.metric in metrics and target.reached(metrics)
+        if self._decision[0] != epoch:  # rank 0 decides once, as others may have read it
+            stops = target.metric in metrics and target.reached(metrics)
+            self._decision = epoch, self._recorder.decide(epoch, stops)
+        return self._decision[1]
 
     def _finite(self, values: Mapping[str, float]) -> dict[str, float]:
         """The finite metrics, with a warning about others than losses."""
@@ -501,7 +506,7 @@ class Steps(Generic[T]):
             batch = next(self._iterator, _END) if self._iterator else _END
             if batch is _END:
                 batch = self._first_batch(restart and limit is not None)
-            clock.waited(time.perf_counter_ns() - start_ns)
+            clock.waited_ns += time.perf_counter_ns() - start_ns
             if batch is _END:
                 self._iterator = None
                 break
@@ -519,7 +524,7 @@ class Steps(Generic[T]):
         if not restart:
             start_ns = time.perf_counter_ns()
             self._iterator = None  # ends the processes of a loader
-            clock.waited(time.perf_counter_ns() - start_ns)
+            clock.waited_ns += time.perf_counter_ns() - start_ns
         if not epoch.taken:
             raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
         trial._in_steps = False

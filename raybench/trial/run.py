@@ -249,9 +249,9 @@ def open_assigned(job: Job) -> Device:
     device.hide_others()
     precision = job.cell.settings.precision
     device.open("" if own_loop and precision not in APPLIED else precision)
-    info = device.describe()
-    if info.model != planned.model:
-        raise RuntimeError(f"planned for {planned.model!r}, but this is {info.model!r}")
+    device.hardware = device.describe()
+    if device.hardware.model != planned.model:
+        raise RuntimeError(f"planned for {planned.model!r}, but this is {device.hardware.model!r}")
     return device
 
 
@@ -259,7 +259,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
     """What the first event of a trial says of its process."""
     package = LOOP_PACKAGES[job.cell.framework]
     libraries = [package, *BESIDE.get(package, ()), *_distributions(job.cell.engine.libraries or ())]
-    hardware = device.describe()
     return {
         "run": uuid4().hex,
         "seed": job.seed,
@@ -273,7 +272,7 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
             "raybench": __version__,
             **job.versions,
         },
-        "hardware": {"memory_bytes": hardware.memory_bytes, "driver": hardware.driver},
+        "hardware": {"memory_bytes": device.hardware.memory_bytes, "driver": device.hardware.driver},
         "runtime_conditions": {
             **device.runtime_conditions(),
             **_of_ranks(job, device),

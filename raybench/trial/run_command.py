@@ -38,7 +38,7 @@ from raybench.trial.phase import Phase
 from raybench.trial.program import PERIOD, SETTLE, TERMINATION_TIMEOUT, Program
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening
 from raybench.trial.run_function import OFFLINE, OUTPUT, Send, copy_files
-from raybench.workloads import WorkloadInfo
+from raybench.workloads import WorkloadInfo, own_files
 from raybench.workloads.static_command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.static_function import SETTINGS as PASSED
 
@@ -50,6 +50,9 @@ LAST = 20
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program and of a shell whose command was killed; torchrun reports it in its output."""
+
+_PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""The first bytes of scripts and of compiled programs on Linux and macOS."""
 
 _NO_INTERPRETER = "; begin the script with a line such as #!/bin/sh, or write its interpreter before it"
 _START_HINTS = {
@@ -80,7 +83,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     command = info.command
     assert command
     code = copy_files(info, job)
-    _make_scripts_executable(code, info.files)
+    _make_programs_executable(code, info.files)
     job = replace(job, code=str(code))
     status, error = TrialStatus.COMPLETED, None
     run: _Run | None = None
@@ -118,11 +121,12 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
     )
 
 
-def _make_scripts_executable(folder: Path, names: Mapping[str, str]) -> None:
+def _make_programs_executable(folder: Path, names: Mapping[str, str]) -> None:
+    """Give the copies of scripts and compiled programs the permission that the originals have."""
     for name in names:
         path = folder / name
         with path.open("rb") as file:
-            if file.read(2) == b"#!":
+            if file.read(4).startswith(_PROGRAMS):
                 path.chmod(0o755)
 
 
@@ -194,8 +198,11 @@ class _Run:
         try:
             program = self._start()
         except OSError as error:
-            name = Path(str(error.filename)).name if error.filename else self._command.arguments[0]
-            message = f"cannot start {name}: {error.strerror}{_START_HINTS.get(error.errno or 0, '')}"
+            name = self._command.arguments[0]
+            hint = _START_HINTS.get(error.errno or 0, "")
+            if error.errno == errno.ENOENT and os.sep in name:
+                hint = "; list it under `files`, if it is a file of the grid file's folder"
+            message = f"cannot start {name}: {error.strerror}{hint}"
             return TrialStatus.FAILED, {"type": "UsageError", "message": message}
         self._program = program
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
@@ -319,10 +326,7 @@ class _Run:
             name = word.removeprefix(f"{self._job.code_folder}{os.sep}").removeprefix("./")
             inside = name and not Path(name).is_absolute() and ".." not in Path(name).parts and len(name) < 200
             if inside and (root / name).exists() and not (self._job.code_folder / name).exists():
-                return (
-                    f"; {root / name} did not travel with the trial: add `files: [{name}]` or, for large data, "
-                    f"`links: [{Path(name).parts[0]}]` under `workload`"
-                )
+                return own_files.not_copied(root / name, Path(name), "`workload`")
         return ""
 
 
@@ -393,10 +397,12 @@ class _Printed(_Run):
         if self._number > 1 and self._most_together == self._number:
             self._warnings.append(
                 f"the lines of all {self._number} epochs arrived together, so that no time of an epoch is known: let "
-                "the program write its output after each line (fflush() in awk and C, `stdbuf -oL` before the command)"
+                "the program write its output after each line (fflush() in awk and C, $| = 1 in Perl, `stdbuf -oL` "
+                "before a program that uses C's stdio)"
             )
         epochs = self._job.cell.settings.epochs
-        if self._command.counts_epochs and epochs and self._number not in (epochs, math.ceil(epochs)):
+        cut = self._job.cell.role.is_smoke and self._command.smoke  # as its arguments for a smoke run say
+        if self._command.counts_epochs and epochs and not cut and self._number not in (epochs, math.ceil(epochs)):
             self._warnings.append(f"epochs in the output: {self._number}; the grid says epochs: {epochs:g}")
         try:
             if self._command.counts_epochs:

@@ -195,10 +195,7 @@ def _missing_file(exc: BaseException, info: WorkloadInfo) -> str:
     if not isinstance(name, str) or Path(name).is_absolute():
         return ""
     original = Path(str(info.file)).absolute().parent / name
-    if not original.exists():
-        return ""
-    top = Path(name).parts[0]
-    return f"; {original} did not travel with the trial: add `files: [{name}]` or, for large data, `links: [{top}]`"
+    return own_files.not_copied(original, Path(name)) if original.exists() else ""
 
 
 class TrialJournal:

@@ -414,5 +414,18 @@ def remedy(error: BaseException, file: str, code: Path) -> str:
         return ""
     if not names or not names[0].exists():
         return ""
-    name = names[0].relative_to(root).as_posix()
-    return f"; {names[0]} was not copied for the trial: add `files: [{name}]` to the grid file"
+    return not_copied(names[0], names[0].relative_to(root))
+
+
+def not_copied(path: Path, name: Path, field: str = "the grid file") -> str:
+    """The remedy for a file of the workload's folder that a trial's copy of the folder lacks.
+
+    Args:
+        path: the file.
+        name: its path in the workload's folder.
+        field: where the grid names further files.
+    """
+    return (
+        f"; {path} was not copied for the trial: add `files: [{name.as_posix()}]` or, for large data, "
+        f"`links: [{name.parts[0]}]` to {field}"
+    )

@@ -6,7 +6,7 @@ import random
 import pytest
 from support.made_up_grids import cell_of, told
 
-from raybench.analysis.before_after import ChangedValue, ChangeVerdict, Reason, Session, before_after
+from raybench.analysis.before_after import ChangedValue, ChangeVerdict, Reason, Session, before_after, interleaved
 from raybench.analysis.grid_results import of_journal
 from raybench.core.cell import Cell
 from raybench.results.attempt import attempts, latest
@@ -80,3 +80,61 @@ def test_cells_of_one_side_are_named():
     compared = before_after(session(batches=(64, 256)), session(batches=(256, 512)), 0.05)
     assert len(compared.cells) == 1
     assert (compared.only_in_base, compared.only_in_new) == (["b64"], ["b512"])
+
+
+def both(factor=1.0, drift=0.0, noise=0.01, repeats=4, seed=1, lost=(), batches=BATCHES):
+    """One grid with both versions, on a machine whose speed drifts from repeat to repeat."""
+    draw = random.Random(seed)
+    events = []
+    for repeat in range(repeats):
+        machine = math.exp(draw.gauss(0, drift))
+        for batch in batches:
+            for version, slower in (("base", 1.0), ("new", factor)):
+                cell = {**cell_of(batch_size=batch, epochs=3), "compared": {"version": version, "pair": "p"}}
+                seconds = 4.0 * slower * machine * math.exp(draw.gauss(0, noise))
+                if (batch, version, repeat) not in lost:
+                    events += told(cell, repeat, [seconds] * 3, [0.5] * 3)
+    return of_journal("made_up~compare", latest(attempts(events).values()))
+
+
+def judged(results):
+    return {(cell.verdict, cell.reason) for cell in interleaved(results, 0.05).cells}
+
+
+def test_versions_of_one_grid_are_compared_without_canaries():
+    compared = interleaved(both(1.1), 0.05)
+    assert [cell.label for cell in compared.slower] == ["b64", "b256"]
+    assert all(cell.ratio.paired and cell.machine_ratio == 1 for cell in compared.cells)
+    assert all(cell.new_s == pytest.approx(1.1 * cell.base_s, rel=0.02) for cell in compared.cells)
+    assert (compared.interleaved, compared.only_in_base, compared.only_in_new) == (True, [], [])
+    assert list(compared.differences) == [], "the name of the version is no difference"
+    assert judged(both()) == {(ChangeVerdict.WITHIN, None)}
+    assert len(interleaved(both(batches=[64]), 0.05).cells[0].label) > 0
+
+
+def test_a_drift_of_the_machine_cancels():
+    assert judged(both(1.1, drift=0.2)) == {(ChangeVerdict.SLOWER, None)}
+    assert judged(both(1.0, drift=0.2)) == {(ChangeVerdict.WITHIN, None)}
+
+
+def test_repeats_that_one_version_lacks_are_left_out():
+    (cell,) = interleaved(both(1.1, lost=[(64, "new", 1)], batches=[64]), 0.05).cells
+    assert cell.ratio.df == 2
+    (cell,) = interleaved(both(1.1, repeats=2, lost=[(64, "new", 1)], batches=[64]), 0.05).cells
+    assert (cell.verdict, cell.reason) == (ChangeVerdict.INCONCLUSIVE, Reason.ONE_RUN)
+    (cell,) = interleaved(both(repeats=2, lost=[(64, "new", 1), (64, "base", 0)], batches=[64]), 0.05).cells
+    assert (cell.verdict, cell.reason) == (ChangeVerdict.INCONCLUSIVE, Reason.NO_TIMES)
+
+
+def test_unchanged_versions_rarely_alarm():
+    alarms = sum(bool(interleaved(both(seed=n, drift=0.1, noise=0.03, repeats=3), 0.05).slower) for n in range(100))
+    assert alarms <= 1, "0.07% of pairs of two cells"
+
+
+def test_files_that_changed_are_listed_by_name():
+    files = ({"a.py": "1", "b.py": "2", "c.py": "3"}, {"a.py": "1", "b.py": "4", "d.py": "5"})
+    assert interleaved(both(), 0.05, files).differences == [
+        ChangedValue("b.py", ("2",), ("4",)),
+        ChangedValue("c.py", ("3",), ()),
+        ChangedValue("d.py", (), ("5",)),
+    ]

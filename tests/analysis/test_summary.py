@@ -122,6 +122,22 @@ def test_settings_have_their_times_to_the_target():
     assert [(side.successes, side.tries) for side in never.sides] == [(0, 3), (0, 3)]
 
 
+def test_the_target_is_compared_with_the_settings_that_reach_it_first_not_with_the_fastest():
+    results = replace(made_up(("cpu",), (64, 256, 512)), baseline={"batch_size": 64})
+    target = Target("val/accuracy", 0.5)
+    results = replace(results, target=target, latest={n: replace(r, target=target) for n, r in results.latest.items()})
+    fastest = of(make_report(results), OverallSpeedupFact)
+    late = {}
+    for name, run in results.latest.items():
+        epochs = {each.epoch: each for each in run.epochs}
+        if fastest.other == f"batch {run.cell.settings.batch_size}":
+            epochs = {n: replace(each, metrics=each.metrics | {"val/accuracy": 0.1}) for n, each in epochs.items()}
+        late[name] = replace(run, _epochs=epochs)
+    fact = of(make_report(replace(results, latest=late)), BestToTargetFact)
+    assert of(make_report(replace(results, latest=late)), OverallSpeedupFact).other == fastest.other
+    assert fastest.other not in (fact.other, fact.baseline)
+
+
 def test_every_run_reached_the_target_is_said_of_completed_runs_if_others_failed():
     target = Target("val/accuracy", 0.5)
     for ends, words in (({}, "Every run"), ({("gpu", 256, 5e-4, 0): "failed"}, "Every completed run")):

@@ -105,7 +105,7 @@ def test_a_csv_of_two_grids_wants_to_know_which(raybench, tmp_path):
     two = [f"{head},grid", *(f"{line},{grid}" for grid in ("one", "two") for line in lines)]
     (tmp_path / "two.csv").write_text("\n".join(two) + "\n")
     said = raybench("report", "two.csv")
-    assert (said.status, said.lines) == (2, ["two.csv: results of 2 grids; say --grid, of one, two"])
+    assert (said.status, said.lines) == (2, ["two.csv: results of 2 grids; choose one with --grid: one, two"])
     assert raybench("report", "two.csv", "--grid", "one").status == 0
     said = raybench("report", "two.csv", "--grid", "on")
     assert (said.status, said.lines) == (2, ["two.csv: no results of a grid on; did you mean one?"])
@@ -139,4 +139,4 @@ def test_a_results_folder(raybench, grid, digits):
     (stored / "other").mkdir()
     shutil.copy(stored / "digits" / "journal.jsonl", stored / "other")
     said = raybench("report", stored)
-    assert (said.status, said.lines) == (2, [f"{stored}: results of 2 grids; say --grid, of digits, other"])
+    assert (said.status, said.lines) == (2, [f"{stored}: results of 2 grids; choose one with --grid: digits, other"])

@@ -86,7 +86,7 @@ def test_an_error_in_one_line(error, words):
     [
         ("val/accuracy", 0.9753, "accuracy 97.5%"),
         ("val/top5_accuracy", 1.0, "top5_accuracy 100.0%"),
-        ("val/accuracy", 97.5, "accuracy 97.5"),
+        ("val/accuracy", 97.5, "accuracy 97.5%"),
         ("val/loss", 0.123456, "loss 0.1235"),
         ("train/accuracy", 0.5, "train/accuracy 50.0%"),
     ],

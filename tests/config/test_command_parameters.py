@@ -76,6 +76,9 @@ def test_what_fits(problems, workload, text):
         ("command: python train.py\nmetrics: {val/accuracy: 'acc='}", "",
          "grid.yaml:4:27: workload.metrics.val/accuracy: has no group for the value; put it in parentheses, such as "
          "acc=([\\d.]+)"),
+        ("command: python train.py\nmetrics: {epoch: '^Epoch \\d+'}", "",
+         "grid.yaml:4:20: workload.metrics.epoch: has no group for the value; put it in parentheses, such as "
+         "^Epoch (\\d+)"),
         ("command: python train.py\nmetrics: {loss: '(.)'}", "",
          "grid.yaml:4:19: workload.metrics.loss: name the data of 'loss', such as train/loss or val/loss"),
         ("command: \"python 'train.py\"", "",

@@ -81,7 +81,7 @@ FAULTS = {
         "label_smoothing: 1",
         "target: {metric: a}",
         "target: {metric: a, at_least: 1, at_most: 2}",
-        "target: {metric: val/accuracy, at_least: 94}",
+        "target: {metric: val/accuracy, at_least: 940}",
         "target: {metric: val/accuracy, at_least: -0.3}",
         "devices: {gpu: {kind: gpu}}",
         "description: [a, null, {b: 'two words'}]",

@@ -34,6 +34,7 @@ TREE = {
     "isolation": "inline",
     "smoke": {"device": "gpu", "batch_size": 512, "examples": {"train": None}},
     "aa_of": "e5728b716bd9",
+    "compared": {"version": "base", "pair": "7a1c2e5f0b3d"},
 }  # fmt: skip
 WRONG = (None, True, 0, -1.5, "", "text", [], [1], {}, {"name": 1}, {"optimizer": {"name": "novograd", "x": 1}})
 
@@ -76,8 +77,10 @@ def test_fields_have_the_values_of_the_json():
     assert (cell.engine.name, cell.framework, cell.schema, cell.warmup_epochs) == ("torch", "torch", 1, 1)
     assert (cell.settings.optimizer, cell.settings.betas, cell.settings.batch_size) == ("adam", (0.9, 0.999), 256)
     assert (cell.seed, cell.isolation) == (3, "inline")
-    assert cell.role == Role(aa_of="e5728b716bd9", smoke=TREE["smoke"])
+    assert cell.role == Role(aa_of="e5728b716bd9", smoke=TREE["smoke"], compared=TREE["compared"])
     assert cell.role.is_aa_test and cell.role.is_smoke
+    assert (cell.role.version, cell.role.pair) == ("base", "7a1c2e5f0b3d")
+    assert TRIAL.version is TRIAL.pair is None
     assert cell.stop_at_target == {"metric": "val/accuracy", "at_least": 0.9}
     assert not cell.further
 

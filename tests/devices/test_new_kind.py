@@ -105,7 +105,7 @@ def test_a_grid_file_may_name_it(abacus, grid):
     assert grid().profile("abacus").kind == "abacus"
     assert grid("mine", "devices: {mine: {kind: abacus, count: 2}}").profile("mine").kind == "abacus"
     for wrong in ("abacsu", "soroban", "Abacus"):
-        with pytest.raises(GridFileError, match="cpu, abacus, cuda, mps, tpu, xla_cpu; did you mean abacus\\?"):
+        with pytest.raises(GridFileError, match="cpu, abacus, cuda, mps, rocm, tpu, xla_cpu; did you mean abacus\\?"):
             grid("mine", f"devices: {{mine: {{kind: {wrong}}}}}")
     schema = json_schema()
     jsonschema.validate({"name": "a", "workload": "b", "devices": {"mine": {"kind": "abacus"}}}, schema)

@@ -6,6 +6,7 @@ import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from support.made_up_gpus import Nvml, install_nvml
 
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
@@ -101,6 +102,48 @@ def test_quantities_are_in_the_units_they_are_named_for(library):
 def test_only_the_assigned_gpus_are_read(library):
     assert [gpu["id"] for gpu in open_sensors("cuda", ["GPU-bbbb"]).read()] == ["GPU-bbbb"]
     assert [gpu["id"] for gpu in open_sensors("cuda", []).read()] == ["0", "1"], "none named: all there are"
+
+
+class PowerOfSlices(Nvml):
+    """A driver that reports the power of each slice, and nothing else of a slice."""
+
+    NVMLError_FunctionNotFound = FunctionNotFound
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    def nvmlDeviceGetPowerUsage(self, gpu):
+        return gpu["power"] * 1000
+
+    def __getattr__(self, name):
+        def fail(*_):
+            raise self.NVMLError("Not Supported")
+
+        if name.startswith("nvmlDeviceGet"):
+            return fail
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "power"), [("GPU-aa", 100), ("GPU-bbbb", 200), ("MIG-2222", 30), ("MIG-22", 30), ("MIG-GPU-bbbb/7/0", 40)]
+)
+def test_gpus_and_slices_are_read_by_every_name_that_cuda_accepts(monkeypatch, name, power):
+    parts = [
+        {"uuid": "MIG-2222", "name": "B MIG 3g.20gb", "mib": 1, "instances": (2, 0), "power": 30},
+        {"uuid": "MIG-7777", "name": "B MIG 1g.5gb", "mib": 1, "instances": (7, 0), "power": 40},
+    ]
+    gpus = [{"uuid": "GPU-aaaa", "name": "A", "mib": 1, "power": 100}]
+    gpus.append({"uuid": "GPU-bbbb", "name": "B", "mib": 1, "power": 200, "slices": parts})
+    install_nvml(monkeypatch, PowerOfSlices(gpus))
+    assert open_sensors("cuda", [name]).read() == [{"id": name, "power_w": power}]
+
+
+@pytest.mark.parametrize("name", ["GPU-cccc", "GPU-"])
+def test_a_name_of_no_gpu_or_of_two_is_reported_and_the_library_released(monkeypatch, name):
+    gpus = [{"uuid": "GPU-aaaa", "name": "A", "mib": 1}, {"uuid": "GPU-bbbb", "name": "A", "mib": 1}]
+    library = PowerOfSlices(gpus)
+    install_nvml(monkeypatch, library)
+    with pytest.raises(Unavailable, match="GPU sensors: Not Found"):
+        open_sensors("cuda", [name])
+    assert library.open == 0
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,27 @@ def test_a_tie_between_hardware_models_does_not_depend_on_the_order_of_nodes():
     assert find_placement(need, most).hardware.model == find_placement(need, most[::-1]).hardware.model == "T4"
 
 
+SLICES = Hardware("cuda", "A100 MIG 1g.5gb", 2, ids=("MIG-1", "MIG-2"))
+WHOLE = Hardware("cuda", "A100", 2, ids=("2", "3"))
+
+
+@pytest.mark.parametrize(
+    ("hardware", "accelerator_type", "count", "placed"),
+    [
+        ((SLICES,), "", 1, SLICES),
+        ((SLICES,), "", 2, "count 2 is not possible on A100 MIG 1g.5gb; use 1"),
+        ((SLICES, WHOLE), "", 2, WHOLE),
+        ((SLICES, WHOLE), "1g.5gb", 1, SLICES),
+        ((SLICES, WHOLE), "1g.5gb", 2, "count 2 is not possible on A100 MIG 1g.5gb; use 1"),
+        ((SLICES, WHOLE), "", 3, "needs 3 x CUDA GPU; a has 2"),
+    ],
+)
+def test_a_trial_takes_one_slice_of_a_gpu(hardware, accelerator_type, count, placed):
+    need = ResourceRequest("cuda", "torch", "fp32", count=count, replicas=count, accelerator_type=accelerator_type)
+    found = find_placement(need, [Node("a", (CPU, *hardware), {"torch": "2.13.0"})])
+    assert (found.hardware if isinstance(found, Placement) else found) == placed
+
+
 @pytest.mark.parametrize(
     ("kind", "free", "count", "chosen"),
     [

@@ -206,6 +206,13 @@ def test_where_selects(plan_of):
         plan_of(GRID, where=[("device", "tpu")])
 
 
+def test_a_target_in_percent_is_one_of_the_users_own_training(plan_of):
+    grid = "name: g\nworkload: {}\ntarget: {{metric: val/accuracy, at_least: 94}}\n"
+    with pytest.raises(UsageError, match=r"target: 94 is not allowed for accuracy; .* such as 0\.94"):
+        plan_of(grid.format("digits_cnn"))
+    assert plan_of(grid.format("{command: 'true', metrics: {val/accuracy: '(.*)'}}")).spec.target.at_least == 94
+
+
 def test_more_than_there_is(plan_of):
     with pytest.raises(UsageError, match="batch_size: 2048 is larger than the training set of 1437 examples"):
         plan_of(GRID.replace("32, 64", "2048"))

@@ -235,7 +235,7 @@ def test_every_grid_of_a_store_and_none_that_was_deleted(own_store, results):
     assert {"kept_a", "kept_b"} <= set(found.trials["grid"]) and "gone" not in set(found.trials["grid"])
     with pytest.raises(UsageError, match=r"no results of a grid gone; (there are .*kept_a|did you mean)"):
         raybench.load(own_store.path, grid="gone")
-    with pytest.raises(UsageError, match=r"results of \d+ grids; say --grid, of .*kept_a, kept_b"):
+    with pytest.raises(UsageError, match=r"results of \d+ grids; choose one with --grid: .*kept_a, kept_b"):
         from_source(own_store.uri, folder)
 
 

@@ -130,7 +130,7 @@ def test_the_only_grid_in_common_needs_no_name(machines, tmp_path):
 
 
 WRONG = {
-    "two grids": (["{}/a", "{}/other"], None, "say --grid, of other, quickstart"),
+    "two grids": (["{}/a", "{}/other"], None, "choose one with --grid: other, quickstart"),
     "not the grid": (["{}/a", "{}/other"], "quickstart", "other: no results of a grid quickstart"),
     "nothing there": (["{}/a", "{}/none"], None, "none"),
     "a table": (["{}/a", "epochs.csv"], None, "epochs.csv: has no journal"),

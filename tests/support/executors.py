@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from raybench.core.cell import PROCESS
+from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.process import ForkServer
@@ -14,7 +15,7 @@ from raybench.planning.node import Node, probe_node
 
 
 class ForkingExecutor:
-    """Runs one trial after another, each in a process forked from the fork server of its framework.
+    """Runs one trial after another, each in a process forked from the fork server of its framework and environment.
 
     Args:
         server: returns the fork server of a framework (the fixture `fork_server`).
@@ -25,6 +26,7 @@ class ForkingExecutor:
 
     def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load
+        self._environments: dict[tuple[str, str], ForkServer] = {}
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine."""
@@ -39,10 +41,20 @@ class ForkingExecutor:
         while placement := dispatcher.next():
             job = make_job(placement)
             status = None
-            for event in self._server(job.preloaded).run(job):
+            for event in self._server_of(job).run(job):
                 status = event.get("status", status)
                 sink(event)
             dispatcher.release(placement.work.name, placement.work.attempt, lost=status == TrialStatus.LOST)
 
+    def _server_of(self, job: Job) -> ForkServer:
+        if not job.python:
+            return self._server(job.preloaded)
+        key = job.preloaded, job.python
+        if key not in self._environments:
+            self._environments[key] = ForkServer(*key)
+        return self._environments[key]
+
     def close(self) -> None:
-        """Keep the fork servers."""
+        """Keep the fork servers of raybench's own Python."""
+        for server in self._environments.values():
+            server.close()

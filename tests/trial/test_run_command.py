@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import textwrap
 import time
@@ -299,13 +300,35 @@ def test_epochs_that_arrive_together_are_a_finding(project):
 def test_a_program_that_there_is_not(project):
     error = failed(project, "", "command: no_such_program")
     assert error["message"].startswith("cannot start no_such_program: No such file or directory; it is looked up in")
+    error = failed(project, "", "command: ./no_such_program")
+    assert error["message"].startswith("cannot start ./no_such_program: No such file or directory; list it under")
+
+
+def test_a_compiled_program_of_the_folder_runs(project):
+    shutil.copy(shutil.which("echo"), project.folder / "train")
+    attempt = project.one("", "command: [./train, epoch 1 loss=0.5]\nmetrics: {train/loss: 'loss=([\\d.]+)'}")
+    assert (attempt.status, attempt.epochs[0].metrics) == ("completed", {"train/loss": 0.5})
+
+
+@pytest.mark.parametrize(("bound", "reached_in"), [(0.9, 2), (90, 2), (0.95, 3), (95, 3)])
+def test_a_target_of_an_accuracy_in_percent(project, bound, reached_in):
+    script = "for epoch in (1, 2, 3):\n    print('acc', {1: 88, 2: 94, 3: 97}[epoch], 'epoch', epoch)"
+    workload = r"command: python script.py" "\n" r"metrics: {epoch: 'epoch (.)', val/accuracy: 'acc (\d+)'}"
+    outcome = project.run(script, workload, f"target: {{metric: val/accuracy, at_least: {bound}}}\n")
+    results = outcome.report.results
+    (run,) = results.latest.values()
+    assert [epoch.metrics["val/accuracy"] for epoch in run.epochs] == [0.88, 0.94, 0.97]
+    assert next(epoch.epoch for epoch in run.epochs if results.target.reached(epoch.metrics)) == reached_in
+    assert results.target.at_least == (bound if bound <= 1 else bound / 100)
+    (recorded,) = outcome.latest.values()
+    assert next(epoch.epoch for epoch in recorded.epochs if recorded.target.reached(epoch.metrics)) == reached_in
 
 
 def test_a_file_that_did_not_travel_is_named(project):
     project.write("words/all.txt", "a")
     error = failed(project, "open('words/all.txt')")
     assert (
-        f"{project.folder / 'words/all.txt'} did not travel with the trial: add `files: [words/all.txt]`"
+        f"{project.folder / 'words/all.txt'} was not copied for the trial: add `files: [words/all.txt]`"
         in (error["message"])
     )
 

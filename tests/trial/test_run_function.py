@@ -9,6 +9,7 @@ from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
 from raybench.core.ledger import SECTIONS
+from raybench.devices.host import Host, total_memory
 from raybench.execution.inline import InlineExecutor
 from raybench.results.journal import JOURNAL
 from raybench.run import Options, run_grid
@@ -86,6 +87,14 @@ def test_a_function_runs_with_the_grid_s_values(project):
     assert all(ended["ledger"][name] > 0 for name in ("setup", "data", "build", "train", "input_wait", "evaluate"))
 
 
+def test_the_hardware_is_described_once_in_a_trial(project, monkeypatch):
+    kinds, describe = [], Host.describe
+    monkeypatch.setattr(Host, "describe", lambda self: kinds.append(self.kind) or describe(self))
+    attempt = project.one()
+    assert (attempt.status, kinds) == ("completed", ["cpu"])
+    assert attempt.hardware["memory_bytes"] == total_memory()
+
+
 def test_params_are_axes_and_can_be_included_excluded_and_overridden(project):
     grid = """
     epochs: 1
@@ -151,7 +160,7 @@ def test_a_missing_relative_path_is_an_error_that_names_both(project, relative, 
     attempt = project.one(train)
     assert attempt.status == "failed"
     place = Path.cwd() / project.folder / "data" / "words.txt"
-    assert f"{place} did not travel with the trial: add `files: [data/words.txt]`" in attempt.error["message"]
+    assert f"{place} was not copied for the trial: add `files: [data/words.txt]`" in attempt.error["message"]
     assert "`links: [data]`" in attempt.error["message"]
 
 

@@ -110,7 +110,7 @@ def test_an_import_that_reading_cannot_find_names_the_remedy(project):
     assert attempt.status == "failed"
     assert attempt.error["message"] == (
         f"No module named 'hidden'; {project / 'hidden.py'} was not copied for the trial: "
-        "add `files: [hidden.py]` to the grid file"
+        "add `files: [hidden.py]` or, for large data, `links: [hidden.py]` to the grid file"
     )
     (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [hidden.py]\n")
     assert only(run(project)).status == "completed"
@@ -128,7 +128,9 @@ def test_data_files_are_part_of_the_cell_and_links_are_not(project):
         "    return torch.nn.Sequential(torch.nn.Linear(4, count), torch.nn.Linear(count, 2))\n"
     )
     attempt = only(run(project))
-    assert attempt.error["message"].endswith("add `files: [tables/scale.txt]` to the grid file")
+    assert attempt.error["message"].endswith(
+        "add `files: [tables/scale.txt]` or, for large data, `links: [tables]` to the grid file"
+    )
     (project / "grid.yaml").write_text(FILES["grid.yaml"] + "files: [tables]\nlinks: [large]\n")
     first = only(run(project))
     assert first.status == "completed", first.error

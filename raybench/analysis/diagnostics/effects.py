@@ -125,8 +125,8 @@ def no_effect(attempt: Attempt, context: Context) -> Iterator[Observation]:
 @detects(
     "seed_unused",
     condition="all metrics are the same to the last digit in repeats, which have different seeds",
-    remedy="seed all random generators with `trial.seed`, such as torch.manual_seed(trial.seed): the repeats then show "
-    "how much results vary",
+    remedy="seed all random generators with `trial.seed`, or `{seed}` in a command: the repeats then show how much "
+    "results vary",
 )
 def seed_unused(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect repeats that do not depend on their seeds."""
@@ -182,7 +182,8 @@ def accelerator_unused(attempt: Attempt, context: Context) -> Iterator[Observati
     bias="not known: the first of them has the time of all",
     did="printed several epochs at once",
     measures="when its output arrived, not when its epochs ended",
-    remedy="let the program write its output after each line: `fflush()` in awk and C, `stdbuf -oL` before the command",
+    remedy="let the program write its output after each line: `fflush()` in awk and C, `$| = 1` in Perl, `stdbuf -oL` "
+    "before a program that uses C's stdio",
 )
 def output_buffered(attempt: Attempt, context: Context) -> Iterator[Observation]:
     """Detect a program whose output is buffered."""

@@ -101,8 +101,20 @@ def paired_or_welch(
     """
     if set(baseline) != set(other) or not repeats_are_correlated(neighbours, set(baseline)):
         return speedup(list(baseline.values()), list(other.values()))
-    order = sorted(baseline)
-    logs = _logs(*([cell[repeat] for repeat in order] for cell in (baseline, other)))
+    return paired_speedup(baseline, other)
+
+
+def paired_speedup(baseline: Mapping[int, float], other: Mapping[int, float]) -> Speedup | None:
+    """Compare two cells by the repeats that both have.
+
+    Args:
+        baseline, other: seconds by repeat.
+
+    Returns:
+        None if they have no repeat in common, or if a time is not positive.
+    """
+    common = sorted(set(baseline) & set(other))
+    logs = _logs(*([cell[repeat] for repeat in common] for cell in (baseline, other)))
     return as_speedup(paired(logs[0], logs[1]), is_paired=True) if logs else None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raybench.checks.canary import measure
 from raybench.checks.canary.judge import Drift, drifts
-from raybench.core.cell import Cell
+from raybench.core.cell import BASE, Cell
 from raybench.core.events import Event
 from raybench.core.identity import digest
 from raybench.core.job import Job
@@ -40,19 +40,22 @@ class Canaries:
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Insert canaries between the trials.
 
-        On each device a canary runs before the first trial, before each further repeat and after the last trial.
+        On each device a canary runs before the first trial, before each further repeat and after the last trial. In a
+        comparison of two versions all run in the environment of the base version, since that of the other may be
+        faster.
         """
         works: list[WorkItem] = []
         repeats: dict[str, int] = {}
         last_works: dict[str, WorkItem] = {}
+        base_works = {work.trial.unit: work for work in todo if work.trial.cell.content.role.version == BASE}
         number = len(self._told)
         for work in todo:
             if not work.check and work.trial.cell.content.framework in PROBED:
                 group = digest(measure.subject(work.trial.cell.content))
-                last_works[group] = work
+                last_works[group] = base_works.get(work.trial.unit, work)
                 if repeats.get(group) != work.trial.repeat:
                     repeats[group] = work.trial.repeat
-                    works.append(_canary(work, group, number := number + 1))
+                    works.append(_canary(last_works[group], group, number := number + 1))
                     work = replace(work, needs=work.needs | {works[-1].key})
             works.append(work)
         return works + [_canary(work, group, number + n) for n, (group, work) in enumerate(last_works.items(), 1)]

@@ -18,6 +18,7 @@ from raybench.analysis.statistics.speedup import (
     is_heterogeneous,
     mean_speedup,
     paired_or_welch,
+    paired_speedup,
     selected,
     speedup,
 )
@@ -135,6 +136,18 @@ def test_two_repeats_are_not_paired():
     beside = [{0: 1.0, 1: 2.0}, {0: 1.1, 1: 2.1}]
     found = paired_or_welch({0: 2.0, 1: 4.1}, {0: 1.0, 1: 2.0}, beside)
     assert (found.paired, round(found.df, 1)) == (False, 2.0)
+
+
+def test_pairs_by_design_are_the_repeats_that_both_have():
+    """Student's t on the three differences of logarithms: 0.1 ± 4.303 · 0.01 / √3."""
+    base = {0: 1.0, 1: 2.0, 2: 4.0, 3: 8.0}
+    other = {repeat: base[repeat] * math.exp(0.1 + noise) for repeat, noise in ((1, 0.01), (2, -0.01), (3, 0.0))}
+    found = paired_speedup(other, base)
+    assert (found.paired, found.df) == (True, 2)
+    half = 4.302653 * 0.01 / math.sqrt(3)
+    assert (math.log(found.low), math.log(found.high)) == pytest.approx((0.1 - half, 0.1 + half), rel=1e-6)
+    assert paired_speedup({0: 1.0}, {1: 1.0}) is None
+    assert paired_speedup({0: 1.0}, {0: 1.0}).low is None
 
 
 def test_as_fast_has_to_be_shown():

@@ -7,6 +7,7 @@ from support.checks import cell, work
 
 from raybench.checks.canary.schedule import Canaries
 from raybench.core import events
+from raybench.core.cell import Role
 from raybench.core.job import Job
 from raybench.planning.plan import WorkItem
 
@@ -30,6 +31,15 @@ def test_each_device_and_framework_has_its_own_whatever_the_precision():
     made = Canaries().with_checks(todo)
     assert shown(made) == ["*", "a-r0", "*", "b-r0", "c-r0", "*", "*"]
     assert len({one.key for one in made if one.check}) == 4
+
+
+def test_all_canaries_of_a_comparison_run_in_one_environment():
+    role = {version: Role(compared={"version": version, "pair": "p"}) for version in ("base", "new")}
+    order = ["new", "base", "base", "new"]
+    todo = [work(version, replace(cell(), role=role[version]), number // 2) for number, version in enumerate(order)]
+    made = Canaries().with_checks(todo)
+    assert shown(made) == ["*", "new-r0", "base-r0", "*", "base-r1", "new-r1", "*"]
+    assert {one.trial.trial_id.partition("-")[0] for one in made if one.check} == {"base"}
 
 
 def test_what_checks_ask_for_stays_where_it_was():

@@ -1,0 +1,146 @@
+"""AMD GPUs through ROCm, whose builds of PyTorch have the interface of CUDA.
+
+Written to the documentation, and not run on an AMD GPU yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from raybench.devices.base import DeviceKind, Hardware
+from raybench.devices.cuda import Cuda
+from raybench.devices.host import Host
+from raybench.devices.visible import selected
+
+BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
+"""Bytes of a unit in the output of `amd-smi`."""
+
+
+def probe() -> list[Hardware]:
+    """The GPUs that `amd-smi` lists, one entry per model; empty if it is missing or fails.
+
+    `ROCR_VISIBLE_DEVICES` is respected, and after it `HIP_VISIBLE_DEVICES` or `CUDA_VISIBLE_DEVICES`, which count the
+    GPUs that it leaves (https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html).
+    """
+    program = shutil.which("amd-smi") or shutil.which("/opt/rocm/bin/amd-smi")
+    if program is None:
+        return []
+    try:
+        gpus = _read(program, "static", "--asic", "--vram", "--driver")
+        identities = _read(program, "list", "-e")
+        return parse_amd_smi(gpus, identities, os.environ)
+    except (OSError, subprocess.SubprocessError, LookupError, TypeError, ValueError):
+        return []
+
+
+def _read(program: str, *arguments: str) -> list[dict[str, Any]]:
+    command = [program, *arguments, "--json"]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    entries = json.loads(text)
+    return list(entries["gpu_data"] if isinstance(entries, dict) else entries)
+
+
+def parse_amd_smi(
+    gpus: Iterable[Mapping[str, Any]], identities: Iterable[Mapping[str, Any]], environ: Mapping[str, str]
+) -> list[Hardware]:
+    """Parse the GPUs in the output of `amd-smi` (ROCm 6.4 or later).
+
+    It numbers them in another order than ROCR and HIP do
+    (https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html).
+
+    Args:
+        gpus: entries of `amd-smi static --asic --vram --driver --json`.
+        identities: entries of `amd-smi list -e --json`.
+        environ: the environment variables.
+    """
+    by_number = {gpu["gpu"]: gpu for gpu in gpus}
+    rocr, hip = environ.get("ROCR_VISIBLE_DEVICES"), _visible_to_hip(environ)
+    ordered = sorted(identities, key=lambda entry: int(entry["hip_id" if rocr is None else "hsa_id"]))
+    if rocr is not None:
+        ordered = [ordered[position] for position in selected(rocr, _names(ordered))]
+    if hip is None:
+        names = {position: str(position) for position in range(len(ordered))}
+    else:
+        names = selected(hip, _names(ordered))
+    by_model: dict[str, Hardware] = {}
+    for position, name in names.items():
+        gpu = by_number[ordered[position]["gpu"]]
+        model, size = gpu["asic"]["market_name"], gpu["vram"]["size"]
+        memory = int(size["value"]) * BYTES[size["unit"]] if isinstance(size, dict) else None
+        ids = (*(by_model[model].ids if model in by_model else ()), name)
+        by_model[model] = Hardware("rocm", model, len(ids), memory, gpu["driver"]["version"], ids)
+    return list(by_model.values())
+
+
+def _names(identities: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [(str(position), str(entry["hip_uuid"])) for position, entry in enumerate(identities)]
+
+
+def _visible_to_hip(environ: Mapping[str, str]) -> str | None:
+    """The variable that HIP reads; None if both are unset."""
+    return environ.get("HIP_VISIBLE_DEVICES", environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+KIND = DeviceKind(
+    name="rocm",
+    label="AMD GPU",
+    adapters={"torch": "raybench.devices.rocm:Rocm"},
+    precisions=("fp32", "bf16", "fp16"),
+    status="written from the vendor's documentation; has not run on an AMD GPU yet",
+    probe=probe,
+    ray_resource="GPU",
+    aliases=("amd", "hip"),
+    visible_variable="HIP_VISIBLE_DEVICES",
+    program_variables={"JAX_PLATFORMS": "rocm"},
+)
+
+
+class Rocm(Cuda):
+    """One or more AMD GPUs; the trial uses the first visible one."""
+
+    def hide_others(self) -> None:
+        """Show only the assigned GPUs; if none is assigned, those visible to the caller."""
+        devices = ",".join(self.assignment.visible) or _visible_to_hip(os.environ)
+        Host.hide_others(self)
+        for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):  # HIP and torch read both
+            del os.environ[name]
+        if devices is not None:
+            os.environ["HIP_VISIBLE_DEVICES"] = devices
+
+    def open(self, precision: str) -> None:
+        """Set the host's threads and MIOpen's algorithm search.
+
+        Raises:
+            RuntimeError: this torch sees no AMD GPU.
+        """
+        import torch
+
+        if not torch.version.hip or not torch.cuda.is_available():
+            raise RuntimeError(f"torch {torch.__version__} sees no AMD GPU (a build without ROCm, or no driver)")
+        super().open(precision)
+
+    def describe(self) -> Hardware:
+        """The model of the visible GPUs according to the driver, as it was planned, and their number.
+
+        The name in torch is used if the driver lists several models or none.
+        """
+        import torch
+
+        properties = torch.cuda.get_device_properties(0)
+        entries = probe()
+        model, driver = (entries[0].model, entries[0].driver) if len(entries) == 1 else (properties.name, None)
+        return Hardware(self.kind, model, torch.cuda.device_count(), properties.total_memory, driver)
+
+    def runtime_conditions(self) -> dict[str, Any]:
+        """Conditions of the host, and versions of the compute libraries."""
+        import torch
+
+        conditions = super().runtime_conditions()
+        miopen = conditions.pop("cudnn")
+        del conditions["cuda"]
+        return conditions | {"rocm": torch.version.hip, "miopen": miopen}

@@ -1,0 +1,217 @@
+"""`raybench compare --interleave`: two versions of a grid in one grid."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support.executors import ForkingExecutor
+
+from raybench import load
+from raybench.analysis.before_after import interleaved
+from raybench.config import load_grid
+from raybench.execution.inline import InlineExecutor
+from raybench.execution.progress import RecordingListener
+from raybench.results.journal import JOURNAL
+from raybench.run import Options, run_versions
+
+GRID = """
+name: mine
+workload: train.py:train
+epochs: 3
+repeats: 3
+axes: {device: [cpu], batch_size: [4, 8]}
+"""
+TRAIN = """
+from helper import work
+
+def train(trial, *, batch_size: int):
+    for epoch in trial.epochs():
+        for step in trial.steps(range(3), examples=batch_size):
+            work()
+        trial.log({"val/accuracy": 0.5})
+"""
+HELPER = "import time\n\ndef work():\n    time.sleep({seconds})\n"
+
+
+def write(folder, seconds=0.005, grid=GRID, train=TRAIN):
+    folder.mkdir(exist_ok=True)
+    (folder / "grid.yaml").write_text(grid)
+    (folder / "train.py").write_text(train)
+    (folder / "helper.py").write_text(HELPER.format(seconds=seconds))
+
+
+@pytest.fixture
+def compare(raybench, in_process, tmp_path, monkeypatch):
+    """Compares the grids in two folders, without checks, MLflow and figures."""
+    monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda _: ([], {}))
+    write(tmp_path / "base")
+    write(tmp_path / "new")
+
+    def run(*arguments):
+        return raybench(
+            *("compare", "--interleave", "base/grid.yaml", "new/grid.yaml", "--no-checks", "--no-tracking"), *arguments
+        )
+
+    return run
+
+
+def test_the_slower_code_is_found(compare, tmp_path):
+    """Both folders have modules of the same name; each trial imports that of its version."""
+    write(tmp_path / "new", seconds=0.02)
+    said = compare("--json", "out.json")
+    assert said.status == 4, said.out
+    assert "2 of 2 cells slower by more than 5%." in said.out
+    assert "helper.py: sha256:" in said.out and "train.py:" not in said.out
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["interleaved"] is True
+    assert [(cell["label"], cell["verdict"]) for cell in written["cells"]] == [("b4", "slower"), ("b8", "slower")]
+    assert all(cell["ratio"]["paired"] and cell["ratio"]["low"] > 2 for cell in written["cells"])
+    assert [each["name"] for each in written["differences"]] == ["helper.py"]
+
+
+def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
+    def started():
+        lines = (tmp_path / "raybench-results" / "mine~compare" / JOURNAL).read_text().splitlines()
+        return [event["trial"] for event in map(json.loads, lines) if event["event"] == "trial_started"]
+
+    assert compare("--max-slowdown", "400%").status == 0
+    assert len(started()) == 12
+    said = compare("--max-slowdown", "400%")
+    assert (said.status, len(started())) == (0, 12)
+    assert "No cell is slower by more than 400%." in said.out and "Differences" not in said.out
+    write(tmp_path / "new", seconds=0.006)
+    compare()
+    assert len(started()) == len(set(started())) == 24, "the base version too, next to the new one"
+
+
+def test_the_report_distinguishes_the_versions(compare, raybench, tmp_path):
+    write(tmp_path / "new", seconds=0.02)
+    compare()
+    said = raybench("report", "mine~compare")
+    assert said.status == 0
+    assert said.out.startswith("version new takes ") and "x as long as version base" in said.lines[0]
+    assert load("raybench-results").trials["version"].value_counts().to_dict() == {"base": 6, "new": 6}
+    rows = [line.split()[:3] for line in said.lines if "3/3" in line]
+    assert rows == [[batch, version, "3/3"] for batch in ("4", "8") for version in ("base", "new")]
+    assert raybench("export", "mine~compare", "-o", "mine.zip").status == 0
+    exported = raybench("report", "mine.zip").lines
+    assert [line.split()[:3] for line in exported if "3/3" in line] == rows
+
+
+def test_a_failed_trial(compare, tmp_path):
+    write(tmp_path / "new", train=TRAIN.replace("work()", "raise ValueError('broken')"))
+    said = compare()
+    assert said.status == 1
+    assert "ValueError: broken" in said.out and "--retry failed" in said.out
+    assert "Inconclusive in 2 cells: no completed run on one side." in said.out
+
+
+def test_nothing_that_can_run(compare, tmp_path):
+    write(tmp_path / "new", grid=GRID + "devices: {cpu: {kind: cpu, environment: ./gone}}\n")
+    said = compare()
+    assert said.status == 3
+    assert said.lines[0] == "Nothing of mine~compare can run here."
+    assert "new version: --inline cannot use" in said.out
+
+
+def test_json_alone_on_standard_output(compare):
+    said = compare("--json", "-", "--repeats", "1", "--where", "batch_size=4")
+    (cell,) = json.loads(said.out)["cells"]
+    assert (cell["verdict"], cell["reason"]) == ("inconclusive", "one_run")
+    assert "mine~compare" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--interleave", "raybench-results", "new/grid.yaml"), "raybench-results: --interleave runs both versions"),
+        (("--interleave", "base/grid.yaml", "a.zip"), "a.zip: --interleave runs both versions and needs two grid fi"),
+        (("--interleave", "base/gird.yaml", "new/grid.yaml"), "base/gird.yaml: no such file; did you mean base/grid"),
+        (("--interleave", "base/grid.yaml", "new/grid.yaml", "--grid", "a"), "--grid chooses from results, and --in"),
+        (
+            ("--interleave", "base/grid.yaml", "new/grid.yaml", "--set", "epochs=x"),
+            "the text 'x' is not allowed",
+        ),
+        (("base/grid.yaml", "new/grid.yaml", "--repeats", "3"), "--repeats is for trials, and without --interleave"),
+    ],
+)
+def test_wrong_use(raybench, tmp_path, arguments, message):
+    write(tmp_path / "base")
+    write(tmp_path / "new")
+    (tmp_path / "raybench-results").mkdir()
+    (tmp_path / "a.zip").write_bytes(b"")
+    said = raybench("compare", *arguments)
+    assert said.status == 2
+    assert message in said.err
+    assert "Traceback" not in said.err
+
+
+class _Stopped(RecordingListener):
+    """Presses Ctrl-C after the second epoch of the second trial."""
+
+    def event(self, event):
+        super().event(event)
+        trials = {each["trial"] for each in self.events if each["event"] == "trial_started"}
+        if len(trials) == 2 and event.get("epoch") == 2:
+            raise KeyboardInterrupt
+
+
+def test_both_trials_of_a_pair_run_in_one_session(tmp_path):
+    """After an interrupt no checkpoint of the stopped trial is used, and its completed partner runs again."""
+    body = """
+import pathlib
+
+def train(trial, *, batch_size: int):
+    trial.checkpoint(lambda path: pathlib.Path(path).write_text("x"), lambda path: None)
+    for epoch in trial.epochs():
+        for step in trial.steps(range(3), examples=batch_size):
+            pass
+        trial.log({"val/accuracy": 0.5})
+"""
+    write(tmp_path, grid=GRID + "checkpoint_every: 1\n", train=body)
+    spec = load_grid(tmp_path / "grid.yaml")
+    options = Options(tmp_path / "results", **ALONE)
+    first = run_versions(spec, spec, InlineExecutor(), _Stopped(), options)
+    assert first.exit_status == 130
+    view = RecordingListener()
+    assert run_versions(spec, spec, InlineExecutor(), view, options).exit_status == 0
+    started = [event for event in view.events if event["event"] == "trial_started"]
+    assert sorted((event["repeat"], event["attempt"]) for event in started)[:4] == [(0, 1), (0, 1), (0, 2), (0, 2)]
+    assert [event["attempt"] for event in started[:2]] == [2, 2]
+    assert not any(event["event"] == "trial_resumed" for event in view.events)
+
+
+ALONE = {"checks": False, "tracking": None, "report": False}
+
+
+def compared(outcome):
+    return interleaved(outcome.report.results, 0.05).cells
+
+
+@pytest.mark.slow
+def test_modules_of_the_same_name_in_processes_of_their_own(tmp_path, fork_server):
+    write(tmp_path / "base")
+    write(tmp_path / "new", seconds=0.02)
+    specs = [load_grid(tmp_path / version / "grid.yaml") for version in ("base", "new")]
+    outcome = run_versions(*specs, ForkingExecutor(fork_server), options=Options(tmp_path / "results", **ALONE))
+    assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2
+    assert all(cell.base_s < 0.05 < cell.new_s for cell in compared(outcome))
+
+
+@pytest.mark.slow
+def test_two_environments(tmp_path, fork_server):
+    """The same code in both; a library is slower in one of the environments."""
+    write(tmp_path / "code", train=TRAIN.replace("from helper", "from library"))
+    specs = []
+    for version, seconds in (("base", 0.005), ("new", 0.02)):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / version], check=True)
+        site = next((tmp_path / version / "lib").glob("python3*/site-packages"))
+        (site / "here.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
+        (site / "library.py").write_text(HELPER.format(seconds=seconds))
+        file = tmp_path / "code" / f"{version}.yaml"
+        file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
+        specs.append(load_grid(file))
+    outcome = run_versions(*specs, ForkingExecutor(fork_server), options=Options(tmp_path / "results", **ALONE))
+    assert outcome.exit_status == 0
+    assert [cell.verdict for cell in compared(outcome)] == ["slower"] * 2

@@ -1,0 +1,239 @@
+"""NVIDIA GPUs as NVML and nvidia-smi list them, and what CUDA_VISIBLE_DEVICES leaves of them."""
+
+import importlib
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.made_up_gpus import Nvml, install_nvml, install_program
+
+from raybench.devices import Assignment, Hardware, cuda, open_device
+from raybench.devices.program import open_for_program
+
+MIB, GIB = 1024**2, 1024**3
+T4, T4_TOO = "GPU-74edc72b-204b-7996-59f6-bff24ec89c23", "GPU-74e1a0f0-7dd5-ab0d-0e2b-6b1b8e2c6a55"
+A100, OLD_A100 = "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f", "GPU-e109d8d9-923e-7235-0429-96b7fdbcbd30"
+HALF, SMALL = "MIG-c7384736-a75d-5afc-978f-d2f1294409fd", "MIG-a28ad590-3fda-56dd-84fc-0a0b96edc58d"
+A100_NAME, HALF_NAME, SMALL_NAME = (f"NVIDIA A100-SXM4-40GB{end}" for end in ("", " MIG 3g.20gb", " MIG 1g.5gb"))
+
+QUERY = "--query-gpu=index,uuid,name,memory.total,driver_version,mig.mode.current --format=csv,noheader,nounits"
+TABLE = f"""\
+0, {T4}, Tesla T4, 15360, 550.54.15, [N/A]
+1, {T4_TOO}, Tesla T4, 15360, 550.54.15, [N/A]
+2, {A100}, {A100_NAME}, 40960, 550.54.15, Enabled
+3, {OLD_A100}, {A100_NAME}, 40960, 550.54.15, Disabled
+"""
+LISTING = f"""\
+GPU 0: Tesla T4 (UUID: {T4})
+GPU 1: Tesla T4 (UUID: {T4_TOO})
+GPU 2: {A100_NAME} (UUID: {A100})
+  MIG 3g.20gb     Device  0: (UUID: {HALF})
+  MIG 1g.5gb      Device  1: (UUID: {SMALL})
+GPU 3: {A100_NAME} (UUID: {OLD_A100})
+"""
+GPUS = (
+    {"uuid": T4, "name": "Tesla T4", "mib": 15360},
+    {"uuid": T4_TOO, "name": "Tesla T4", "mib": 15360},
+    {
+        "uuid": A100,
+        "name": A100_NAME,
+        "mib": 40960,
+        "slices": [
+            {"uuid": HALF, "name": HALF_NAME, "mib": 19968, "instances": (2, 0)},
+            {"uuid": SMALL, "name": SMALL_NAME, "mib": 4864, "instances": (9, 0)},
+        ],
+    },
+    {"uuid": OLD_A100, "name": A100_NAME, "mib": 40960, "slices": None},
+)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """An empty folder of programs, and no NVML."""
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "JAX_PLATFORMS"):
+        monkeypatch.setenv(name, "restored after the test")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    install_nvml(monkeypatch, None)
+    return tmp_path
+
+
+@pytest.fixture
+def smi(programs):
+    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": LISTING})
+
+
+@pytest.fixture
+def nvml(programs, monkeypatch):
+    library = Nvml(list(GPUS))
+    install_nvml(monkeypatch, library)
+    return library
+
+
+@pytest.fixture(params=["smi", "nvml"])
+def listed(request):
+    """The same GPUs from either source."""
+    request.getfixturevalue(request.param)
+    return request.param
+
+
+def ids():
+    return {entry.model: entry.ids for entry in cuda.probe()}
+
+
+def test_gpus_are_grouped_by_model_and_slices_are_described_by_themselves(listed):
+    sizes = {"smi": (20 * GIB, 5 * GIB), "nvml": (19968 * MIB, 4864 * MIB)}[listed]
+    assert cuda.probe() == [
+        Hardware("cuda", "Tesla T4", 2, 15 * GIB, "550.54.15", ("0", "1")),
+        Hardware("cuda", HALF_NAME, 1, sizes[0], "550.54.15", (HALF,)),
+        Hardware("cuda", SMALL_NAME, 1, sizes[1], "550.54.15", (SMALL,)),
+        Hardware("cuda", A100_NAME, 1, 40 * GIB, "550.54.15", ("3",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("1", {"Tesla T4": ("1",)}),
+        ("3,0", {A100_NAME: ("3",), "Tesla T4": ("0",)}),
+        ("1, 0", {"Tesla T4": ("1", "0")}),
+        ("", {}),
+        ("NoDevFiles", {}),
+        ("0,-1,1", {"Tesla T4": ("0",)}),
+        ("0,7,1", {"Tesla T4": ("0",)}),
+        ("0,0", {"Tesla T4": ("0",)}),
+        (T4_TOO, {"Tesla T4": (T4_TOO,)}),
+        (f"{OLD_A100},{T4}", {A100_NAME: (OLD_A100,), "Tesla T4": (T4,)}),
+        ("GPU-74ed", {"Tesla T4": ("GPU-74ed",)}),
+        ("GPU-e1,GPU-74e1", {A100_NAME: ("GPU-e1",), "Tesla T4": ("GPU-74e1",)}),
+        ("GPU-74e", {}),
+        ("74ed", {}),
+        ("GPU-deadbeef", {}),
+        ("2", {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
+        (A100, {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
+        ("GPU-5c8", {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
+        (SMALL, {SMALL_NAME: (SMALL,)}),
+        (f"{SMALL},{HALF}", {SMALL_NAME: (SMALL,), HALF_NAME: (HALF,)}),
+        ("MIG-a28ad590", {SMALL_NAME: ("MIG-a28ad590",)}),
+    ],
+)
+def test_the_variable_selects_gpus_and_slices_by_any_name(listed, monkeypatch, setting, shown):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
+    assert ids() == shown
+
+
+@pytest.mark.parametrize("name", [f"MIG-{A100}/9/0", "MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/9"])
+def test_a_slice_may_be_named_by_its_gpu_and_instances(nvml, monkeypatch, name):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", name)
+    assert ids() == {SMALL_NAME: (name,)}
+
+
+def test_drivers_before_470_name_a_slice_by_its_gpu_and_instances(programs, monkeypatch):
+    older = LISTING.replace(HALF, f"MIG-{A100}/2/0").replace(SMALL, f"MIG-{A100}/9/0")
+    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": older})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"MIG-{A100}/9/0")
+    assert ids() == {SMALL_NAME: (f"MIG-{A100}/9/0",)}
+
+
+def test_a_compute_instance_has_the_memory_of_its_slice(programs):
+    install_program(programs, "nvidia-smi", {QUERY: TABLE, "-L": LISTING.replace("1g.5gb ", "1c.3g.20gb+me ")})
+    (entry,) = [entry for entry in cuda.probe() if entry.ids == (SMALL,)]
+    assert (entry.model, entry.memory_bytes) == (f"{A100_NAME} MIG 1c.3g.20gb+me", 20 * GIB)
+
+
+def test_a_gpu_in_mig_mode_without_slices_is_not_usable(programs, monkeypatch):
+    install_nvml(monkeypatch, Nvml([{**GPUS[2], "slices": []}, GPUS[0]]))
+    assert ids() == {"Tesla T4": ("1",)}
+
+
+def test_a_lost_gpu_does_not_hide_the_others(programs, monkeypatch):
+    install_nvml(monkeypatch, Nvml([GPUS[0], None, GPUS[1]]))
+    assert ids() == {"Tesla T4": ("0", "2")}
+
+
+def test_memory_that_is_the_hosts_is_unknown(programs, monkeypatch):
+    install_nvml(monkeypatch, Nvml([{**GPUS[0], "mib": None}]))
+    assert cuda.probe()[0].memory_bytes is None
+    install_nvml(monkeypatch, None)
+    install_program(programs, "nvidia-smi", {QUERY: f"0, {T4}, NVIDIA GB10, [N/A], 580.95.05, [N/A]"})
+    assert cuda.probe() == [Hardware("cuda", "NVIDIA GB10", 1, None, "580.95.05", ("0",))]
+
+
+def test_the_made_up_library_has_the_functions_of_the_real_one():
+    real = vars(importlib.import_module("pynvml"))
+    assert [name for name in vars(Nvml) if name.startswith(("nvml", "NVML")) and name not in real] == []
+
+
+def test_the_library_is_released(nvml):
+    cuda.probe()
+    assert nvml.open == 0
+
+
+def test_nvidia_smi_is_asked_if_the_library_does_not_load(smi, monkeypatch):
+    library = Nvml([])
+
+    def fail():
+        raise library.NVMLError("NVML Shared Library Not Found")
+
+    monkeypatch.setattr(library, "nvmlInit", fail)
+    install_nvml(monkeypatch, library)
+    assert ids()["Tesla T4"] == ("0", "1")
+
+
+@pytest.mark.parametrize("output", [None, "No devices were found\n"])
+def test_without_a_driver_there_is_no_gpu(programs, output):
+    if output:
+        install_program(programs, "nvidia-smi", {QUERY: output})
+    assert cuda.probe() == []
+
+
+def test_a_failing_nvidia_smi_is_no_gpu(programs):
+    install_program(programs, "nvidia-smi", {})
+    assert cuda.probe() == []
+
+
+@pytest.mark.parametrize(
+    ("assigned", "name_in_torch", "model", "driver"),
+    [
+        ("0", "Tesla T4", "Tesla T4", "550.54.15"),
+        (SMALL, SMALL_NAME, SMALL_NAME, "550.54.15"),
+        (SMALL, A100_NAME, SMALL_NAME, "550.54.15"),
+        (f"3,{SMALL}", A100_NAME, A100_NAME, "550.54.15"),
+        ("0", "Quadro", "Quadro", None),
+    ],
+)
+def test_a_trial_describes_the_gpu_that_it_computes_on(nvml, monkeypatch, assigned, name_in_torch, model, driver):
+    properties = SimpleNamespace(name=name_in_torch, total_memory=4750 * MIB)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    device = open_device("cuda", "torch", Assignment([], assigned.split(","), 1))
+    device.hide_others()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == assigned
+    assert device.describe() == Hardware("cuda", model, 1, 4750 * MIB, driver)
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+@pytest.mark.parametrize(("in_framework", "memory"), [(SMALL_NAME, 4864 * MIB), (A100_NAME, 4864 * MIB), ("?", None)])
+def test_other_frameworks_describe_a_slice_by_the_driver(nvml, monkeypatch, framework, in_framework, memory):
+    details = SimpleNamespace(
+        get_visible_devices=lambda _: ["GPU:0"],
+        experimental=SimpleNamespace(get_device_details=lambda _: {"device_name": in_framework}),
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=details))
+    monkeypatch.setitem(
+        sys.modules, "jax", SimpleNamespace(local_devices=lambda: [SimpleNamespace(device_kind=in_framework)])
+    )
+    device = open_device("cuda", framework, Assignment([], (SMALL,), 1))
+    device.hide_others()
+    model, driver = (SMALL_NAME, "550.54.15") if memory else ("?", None)
+    assert device.describe() == Hardware("cuda", model, 1, memory, driver)
+
+
+@pytest.mark.parametrize("name", ["1", T4_TOO, "GPU-74e1"])
+def test_a_program_is_described_by_any_name_of_its_gpu(listed, monkeypatch, name):
+    monkeypatch.setenv("RAYBENCH_ACCELERATORS", "cuda")
+    device = open_for_program("cuda", Assignment([], (name,), 1))
+    device.hide_others()
+    assert (device.describe().model, device.describe().count) == ("Tesla T4", 1)

@@ -1,0 +1,199 @@
+"""AMD GPUs as amd-smi lists them, and the adapter on a torch that says it was built for ROCm."""
+
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.made_up_gpus import install_program
+
+from raybench.devices import Assignment, Hardware, missing_precision, open_device, rocm
+from raybench.devices.program import open_for_program
+from raybench.engines.user_loop import available_kind
+
+MIB = 1024**2
+MI300X, MI210, MI210_TOO = "GPU-de8287300da37c72", "GPU-76a08c022586fed6", "GPU-76f9ddefa2d60f55"
+VARIABLES = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+def static(number, name, size):
+    asic = {"market_name": name, "vendor_id": "0x1002", "vendor_name": "Advanced Micro Devices Inc. [AMD/ATI]"}
+    vram = {"type": "HBM3", "vendor": "N/A", "size": size, "bit_width": 8192}
+    return {"gpu": number, "asic": asic, "driver": {"name": "amdgpu", "version": "6.10.5"}, "vram": vram}
+
+
+def identity(number, hsa, hip, uuid):
+    path = {"render": f"renderD{128 + number}", "card": f"card{number}"}
+    return {"gpu": number, "bdf": f"0000:{number + 1:02}:00.0", **path, "hsa_id": hsa, "hip_id": hip, "hip_uuid": uuid}
+
+
+STATIC = [
+    static(0, "AMD Instinct MI210", {"value": 65520, "unit": "MB"}),
+    static(1, "AMD Instinct MI300X", {"value": 196592, "unit": "MB"}),
+    static(2, "AMD Instinct MI210", {"value": 65520, "unit": "MB"}),
+]
+# HIP's order is MI300X, MI210, MI210_TOO; ROCR's is MI210, MI300X, MI210_TOO.
+IDENTITIES = [identity(0, 2, 1, MI210), identity(1, 3, 0, MI300X), identity(2, 4, 2, MI210_TOO)]
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    for name in (*VARIABLES, "CUDA_DEVICE_ORDER", "JAX_PLATFORMS"):
+        monkeypatch.setenv(name, "restored after the test")
+    for name in VARIABLES:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path
+
+
+def install(folder, static=STATIC, identities=IDENTITIES):
+    outputs = {"static --asic --vram --driver --json": static, "list -e --json": identities}
+    install_program(folder, "amd-smi", {arguments: json.dumps(output) for arguments, output in outputs.items()})
+
+
+@pytest.fixture
+def smi(programs):
+    install(programs)
+
+
+@pytest.fixture
+def build(monkeypatch):
+    """A torch that was built for ROCm and sees one GPU."""
+    monkeypatch.setattr(torch.version, "hip", "6.4.43482", raising=False)
+    properties = SimpleNamespace(name="AMD Radeon Graphics", total_memory=191 * 1024 * MIB)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_gpus_are_grouped_by_model_in_the_order_of_hip(programs, wrapped):
+    install(programs, {"gpu_data": STATIC} if wrapped else STATIC)
+    assert rocm.probe() == [
+        Hardware("rocm", "AMD Instinct MI300X", 1, 196592 * MIB, "6.10.5", ("0",)),
+        Hardware("rocm", "AMD Instinct MI210", 2, 65520 * MIB, "6.10.5", ("1", "2")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rocr", "hip", "cuda", "shown"),
+    [
+        (None, "0", None, {"MI300X": ("0",)}),
+        (None, "2,0", None, {"MI210": ("2",), "MI300X": ("0",)}),
+        (None, None, "1", {"MI210": ("1",)}),
+        (None, "0", "1", {"MI300X": ("0",)}),
+        (None, "-1", None, {}),
+        (None, "", None, {}),
+        (None, MI300X, None, {"MI300X": (MI300X,)}),
+        (None, "GPU-76f9,0", None, {"MI210": ("GPU-76f9",), "MI300X": ("0",)}),
+        (None, "GPU-76", None, {}),
+        ("0", None, None, {"MI210": ("0",)}),
+        ("1", None, None, {"MI300X": ("0",)}),
+        ("1,0", None, None, {"MI300X": ("0",), "MI210": ("1",)}),
+        (f"0,{MI300X}", "1", None, {"MI300X": ("1",)}),
+        (MI300X, "0", None, {"MI300X": ("0",)}),
+        ("GPU-de82", None, None, {"MI300X": ("0",)}),
+        ("0", "1", None, {}),
+        ("", None, None, {}),
+    ],
+)
+def test_hip_counts_what_rocr_leaves(smi, monkeypatch, rocr, hip, cuda, shown):
+    for name, value in zip(VARIABLES, (rocr, hip, cuda), strict=True):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert {entry.model.removeprefix("AMD Instinct "): entry.ids for entry in rocm.probe()} == shown
+
+
+def test_memory_that_is_not_reported_is_unknown(programs):
+    install(programs, [static(0, "AMD Radeon 780M", "N/A")], IDENTITIES[:1])
+    assert rocm.probe()[0].memory_bytes is None
+
+
+@pytest.mark.parametrize("identities", [[], [{"gpu": 0}], [identity(0, 2, "N/A", MI210)], "no list", None])
+def test_without_identities_there_is_no_gpu(programs, identities):
+    install(programs, identities=identities)
+    assert rocm.probe() == []
+
+
+def test_without_amd_smi_or_with_an_older_one_there_is_no_gpu(programs):
+    assert rocm.probe() == []
+    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": json.dumps(STATIC)})
+    assert rocm.probe() == [], "amd-smi list -e is of ROCm 6.4"
+    install_program(programs, "amd-smi", {"static --asic --vram --driver --json": "no JSON"})
+    assert rocm.probe() == []
+
+
+@pytest.mark.parametrize(
+    ("before", "assigned", "after"),
+    [
+        ({}, ["1", "2"], "1,2"),
+        ({"HIP_VISIBLE_DEVICES": "0"}, ["1"], "1"),
+        ({"HIP_VISIBLE_DEVICES": "0"}, [], "0"),
+        ({"CUDA_VISIBLE_DEVICES": "2"}, [], "2"),
+        ({}, [], None),
+    ],
+)
+def test_a_trial_sees_its_gpus_or_those_of_the_caller(programs, monkeypatch, before, assigned, after):
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0,1,2")
+    for name, value in before.items():
+        monkeypatch.setenv(name, value)
+    open_device("rocm", "torch", Assignment([], assigned, 1)).hide_others()
+    seen = {name: os.environ.get(name) for name in VARIABLES}
+    assert seen == {
+        "ROCR_VISIBLE_DEVICES": "0,1,2",
+        "HIP_VISIBLE_DEVICES": after,
+        "CUDA_VISIBLE_DEVICES": None,
+    }
+
+
+def test_a_trial_on_the_cpu_sees_no_amd_gpu(smi):
+    open_device("cpu", "torch", Assignment([], [], 1)).hide_others()
+    assert rocm.probe() == []
+
+
+def test_a_trial_is_described_by_the_model_that_was_planned(smi, build):
+    device = open_device("rocm", "torch", Assignment([], ["0"], 1))
+    device.hide_others()
+    assert device.describe() == Hardware("rocm", "AMD Instinct MI300X", 1, 191 * 1024 * MIB, "6.10.5")
+
+
+def test_a_gpu_that_the_driver_does_not_list_is_described_by_torch(programs, build):
+    described = open_device("rocm", "torch", Assignment([], ["0"], 1)).describe()
+    assert (described.model, described.driver) == ("AMD Radeon Graphics", None)
+
+
+def test_conditions_name_the_libraries_of_rocm(build):
+    conditions = open_device("rocm", "torch", Assignment([], ["1"], 1)).runtime_conditions()
+    assert conditions["rocm"] == "6.4.43482" and conditions["visible"] == ["1"]
+    assert "miopen" in conditions and not {"cuda", "cudnn"} & set(conditions)
+
+
+def test_a_build_without_rocm_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(RuntimeError, match="sees no AMD GPU \\(a build without ROCm, or no driver\\)"):
+        open_device("rocm", "torch", Assignment([], ["0"], 1)).open("fp32")
+
+
+def test_a_build_without_a_driver_is_refused(build, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="sees no AMD GPU"):
+        open_device("rocm", "torch", Assignment([], ["0"], 1)).open("fp32")
+
+
+def test_a_program_sees_its_gpu(smi, monkeypatch):
+    monkeypatch.setenv("RAYBENCH_ACCELERATORS", "rocm")
+    device = open_for_program("rocm", Assignment([], ("1",), 1))
+    device.hide_others()
+    assert (os.environ["HIP_VISIBLE_DEVICES"], os.environ["JAX_PLATFORMS"]) == ("1", "rocm")
+    assert device.describe() == Hardware("rocm", "AMD Instinct MI210", 1, 65520 * MIB, "6.10.5", ("1",))
+
+
+def test_tf32_is_not_available():
+    assert missing_precision("rocm", "tf32") == "precision tf32 is not available on rocm, only on cuda"
+
+
+def test_the_kind_of_a_loop_follows_from_the_build(build, monkeypatch):
+    assert available_kind("torch") == "rocm"
+    monkeypatch.setattr(torch.version, "hip", None)
+    assert available_kind("torch") == "cuda"

@@ -1,0 +1,193 @@
+"""The plan of a grid that runs two versions of another one."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from raybench.config import load_grid
+from raybench.core.cell import BASE, NEW
+from raybench.devices import Hardware
+from raybench.environments import Interpreter
+from raybench.errors import UsageError
+from raybench.planning.node import Node
+from raybench.planning.plan import AVAILABLE, plan_warnings
+from raybench.planning.resume import missing_work
+from raybench.planning.versions import make_version_plan
+from raybench.results.attempt import Attempt
+
+CPU = Hardware("cpu", "AMD EPYC", 2, 2**34, ids=("0", "1"))
+NODE = Node("here", (CPU,), {"torch": "2.13.0", "numpy": "2.4.0"}, "3.11.7")
+
+GRID = """
+name: mine
+workload: train.py:train
+epochs: 2
+repeats: 4
+axes:
+  device: [cpu]
+  batch_size: [8, 16, 32]
+"""
+TRAIN = """
+import helper
+
+def train(trial, *, batch_size: int, hidden: int = 4):
+    for epoch in trial.epochs():
+        for step in trial.steps(range(batch_size)):
+            helper.work(hidden)
+"""
+HELPER = "def work(hidden):\n    return 1\n"
+
+
+class Versions:
+    def __init__(self, folder):
+        self.folder = folder
+        for version in (BASE, NEW):
+            (folder / version).mkdir()
+            self.write(version)
+
+    def write(self, version, grid=GRID, train=TRAIN, helper=HELPER):
+        for name, text in {"grid.yaml": grid, "train.py": train, "helper.py": helper}.items():
+            (self.folder / version / name).write_text(text)
+
+    def plan(self, where=(), nodes=(NODE,)):
+        specs = [load_grid(self.folder / version / "grid.yaml") for version in (BASE, NEW)]
+        return make_version_plan(*specs, nodes, self.folder, where)
+
+
+@pytest.fixture
+def versions(tmp_path):
+    return Versions(tmp_path)
+
+
+def test_each_cell_twice_under_identities_of_their_own(versions):
+    plan = versions.plan()
+    assert plan.spec.name == "mine~compare"
+    assert [tuple(cell.axes.values()) for cell in plan.cells] == [
+        ("cpu", batch, version) for batch in (8, 16, 32) for version in (BASE, NEW)
+    ]
+    assert len({cell.cell_id for cell in plan.cells}) == len({cell.request_id for cell in plan.cells}) == 6
+    assert len({plan.label(trial) for trial in plan.trials}) == 24
+    first = plan.trials[0]
+    assert plan.label(first).startswith(f"b{first.cell.axes['batch_size']} {first.cell.axes['version']} r0 ")
+
+
+def test_both_versions_of_a_cell_are_neighbours_in_every_repeat(versions):
+    trials = versions.plan().trials
+    assert [trial.repeat for trial in trials] == [repeat for repeat in range(4) for _ in range(6)]
+    orders = set()
+    for repeat in range(4):
+        own = [trial for trial in trials if trial.repeat == repeat]
+        for first, second in zip(own[::2], own[1::2], strict=True):
+            assert first.cell.content.role.pair == second.cell.content.role.pair
+            assert {first.cell.content.role.version, second.cell.content.role.version} == {BASE, NEW}
+            assert first.seed == second.seed == repeat
+        orders.add(tuple(trial.cell.axes["batch_size"] for trial in own[::2]))
+    assert len(orders) > 1, "repeats are shuffled"
+    for batch in (8, 16, 32):
+        firsts = [a.cell.axes["version"] for a in trials[::2] if a.cell.axes["batch_size"] == batch]
+        assert all(one != other for one, other in pairwise(firsts)), "each version is first in every other repeat"
+
+
+def test_each_trial_has_the_files_of_its_version(versions):
+    versions.write(NEW, helper=HELPER + "# changed\n")
+    plan = versions.plan()
+    files = {cell.axes["version"]: plan.workload_of(cell) for cell in plan.cells}
+    assert {version: info.own_files.root.name for version, info in files.items()} == {BASE: BASE, NEW: NEW}
+    assert files[BASE].files["train.py"] == files[NEW].files["train.py"]
+    assert files[BASE].files["helper.py"] != files[NEW].files["helper.py"]
+
+
+def test_modules_that_both_versions_share_are_named(versions, monkeypatch):
+    """They are found on the path of this process, which knows nothing of versions."""
+    (versions.folder / "library").mkdir()
+    for name in ("shared", "common"):
+        (versions.folder / "library" / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(str(versions.folder / "library"))
+    assert list(plan_warnings(versions.plan())) == []
+    for version in (BASE, NEW):
+        versions.write(version, helper="import common, shared\n" + HELPER)
+    assert list(plan_warnings(versions.plan())) == [
+        "both versions use the same files of common and shared, outside of the folder of train.py; to compare versions "
+        "of these too, move them there"
+    ]
+
+
+def test_a_change_of_one_version_runs_both_again(versions):
+    before = {cell.cell_id for cell in versions.plan().cells}
+    assert {cell.cell_id for cell in versions.plan().cells} == before
+    versions.write(NEW, helper=HELPER + "# changed\n")
+    after = {cell.cell_id for cell in versions.plan().cells}
+    assert len(after) == 6 and before.isdisjoint(after)
+
+
+@pytest.mark.parametrize("package", ["torch", "environment"])
+def test_a_change_of_the_environment_runs_both_again(versions, package):
+    """The patch version and the place of an environment are no part of an ordinary cell."""
+    before = {cell.cell_id for cell in versions.plan().cells}
+    if package == "torch":
+        versions.write(BASE, train="import torch\n" + TRAIN)
+        versions.write(NEW, train="import torch\n" + TRAIN)
+        before = {cell.cell_id for cell in versions.plan().cells}
+        after = versions.plan(nodes=[replace(NODE, packages={**NODE.packages, "torch": "2.13.1"})])
+    else:
+        versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /other}}\n")
+        other = Interpreter(python="/other/bin/python", version="3.11.7", packages=NODE.packages)
+        after = versions.plan(nodes=[replace(NODE, environments={"/other": other})])
+        assert {cell.axes["version"]: cell.fit.environment for cell in after.cells} == {BASE: "", NEW: "/other"}
+    assert before.isdisjoint({cell.cell_id for cell in after.cells})
+
+
+def test_a_pair_of_which_one_trial_is_missing_runs_again(versions):
+    plan = versions.plan()
+    done = [Attempt(trial.trial_id, 1, status="completed") for trial in plan.trials]
+    assert missing_work(plan, done) == []
+    first, second = missing_work(plan, done[1:])
+    assert (first.trial, first.attempt) == (plan.trials[0], 1)
+    assert (second.trial, second.attempt) == (plan.trials[1], 2)
+    killed = Attempt(plan.trials[0].trial_id, 2, status="killed")
+    assert [work.attempt for work in missing_work(plan, [*done, killed])] == [3, 2]
+    assert missing_work(plan, [*done[1:], replace(done[0], status="failed")]) == [], "a failure is not run again"
+
+
+def test_a_default_of_the_code_may_differ(versions):
+    versions.write(NEW, train=TRAIN.replace("hidden: int = 4", "hidden: int = 8, n: int = 2") + "        n\n")
+    contents = {cell.axes["version"]: cell.content.params for cell in versions.plan().cells}
+    assert contents == {BASE: {"hidden": 4}, NEW: {"hidden": 8, "n": 2}}
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        (GRID.replace("epochs: 2", "epochs: 3"), "epochs is 2 in {base} and 3 in {new}; to compare them"),
+        (GRID.replace("repeats: 4", "repeats: 3"), "repeats is 4 in {base} and 3 in {new}; to compare them"),
+        (GRID + "params: {hidden: 9}\n", "params.hidden is 4 in {base} and 9 in {new}"),
+        (GRID + "steps_per_epoch: 5\n", "steps_per_epoch is not set in {base} and 5 in {new}"),
+        (GRID.replace("[8, 16, 32]", "[8, 16]"), "{base}: {new} does not have the cell device=cpu batch_size=32; to"),
+        (GRID.replace("[8, 16, 32]", "[8, 16, 32, 64]"), "{new}: {base} does not have the cell device=cpu batch_siz"),
+        (GRID.replace("[8, 16, 32]", "[4]"), "{base}: {new} does not have the cell device=cpu batch_size=8 and 2 mo"),
+    ],
+)
+def test_grids_of_other_cells_are_refused_by_the_difference(versions, grid, message):
+    versions.write(NEW, grid)
+    with pytest.raises(UsageError) as caught:
+        versions.plan()
+    files = {version: versions.folder / version / "grid.yaml" for version in (BASE, NEW)}
+    assert str(caught.value).startswith(message.format(**files))
+
+
+def test_a_version_that_cannot_run_skips_both(versions):
+    versions.write(NEW, GRID + "devices: {cpu: {kind: cpu, environment: /gone}}\n")
+    plan = versions.plan(nodes=[replace(NODE, environments={"/gone": Interpreter(problem="/gone: no such file")})])
+    assert {cell.skip for cell in plan.cells} == {"new version: /gone: no such file"}
+    assert not any(cell.fit for cell in plan.cells)
+
+
+def test_only_the_devices_at_hand(versions):
+    for version in (BASE, NEW):
+        versions.write(version, GRID.replace("[cpu]", "[cpu, cuda]"))
+    assert len(versions.plan().cells) == 12
+    plan = versions.plan(where=[AVAILABLE])
+    assert {cell.axes["device"] for cell in plan.cells} == {"cpu"}
+    assert (len(plan.cells), plan.left_out) == (6, 6)
+    assert len(versions.plan(where=[("device", "cpu"), ("batch_size", "8")]).cells) == 2
