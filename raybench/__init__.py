@@ -3,6 +3,7 @@
 - `run_grid`: run a grid and get its results.
 - `load`: results as tables, comparisons and figures, from a results folder, an MLflow store or elsewhere.
 - `report`: write the report of results as an HTML page.
+- `export`: write the results of a grid to one small file, for another machine.
 - `published`: the published results that come with raybench.
 - `Results`: what `run_grid` and `load` return.
 - `Trial`, `current_trial`: the run of a training loop of your own, which reports its epochs to it.
@@ -39,6 +40,7 @@ __all__ = [
     "Workload",
     "__version__",
     "current_trial",
+    "export",
     "load",
     "published",
     "report",
@@ -200,6 +202,49 @@ def report(
     from raybench.reporting.results import write_report
 
     return write_report(source, html, results, grid, baseline, smoke)
+
+
+def export(
+    grid: str | Path,
+    file: str | Path | None = None,
+    *,
+    results: str | Path = "raybench-results",
+    smoke: bool = False,
+    anonymous: bool = False,
+) -> Path:
+    """Write the results of a grid to one file, a bundle, for another machine.
+
+    `load`, `report` and `raybench import` read it. Trials that still run are left out, and so are checkpoints, data and
+    code.
+
+    Args:
+        grid: a grid file, or the name of a grid in the results folder.
+        file: the bundle to write; by default the grid's name with `.zip`.
+        results: the results folder.
+        smoke: export the grid's smoke run instead of the grid.
+        anonymous: replace the names of hosts and users by stable pseudonyms.
+
+    Returns:
+        The path of the bundle.
+
+    Raises:
+        RaybenchError: there is no such grid, none of its trials has ended, or the file cannot be written.
+
+    Example:
+        >>> import raybench
+        >>> raybench.export("quickstart", "colab.zip")
+        PosixPath('colab.zip')
+        >>> raybench.load("colab.zip")
+        Results(quickstart: 4 cells, 12 trials)
+    """
+    from raybench.reporting.build import journal_of
+    from raybench.results.bundle import SUFFIX, bundle_of, write_bundle
+    from raybench.results.pseudonyms import with_pseudonyms
+
+    bundle, _ = bundle_of(journal_of(str(grid), Path(results), smoke).parent)
+    path = Path(file or f"{bundle.events.grid}{SUFFIX}")
+    write_bundle(with_pseudonyms(bundle) if anonymous else bundle, path)
+    return path
 
 
 def published() -> dict[str, Publication]:

@@ -93,7 +93,8 @@ def test_dir_lists_the_public_names_alone():
 
 
 def test_everything_public_is_documented_with_an_example():
-    functions = [raybench.load, raybench.published, raybench.report, raybench.run_grid, raybench.Results]
+    functions = [raybench.export, raybench.load, raybench.published, raybench.report, raybench.run_grid]
+    functions += [raybench.Results]
     functions += [getattr(raybench.Results, name) for name in ("cells", "trials", "epochs", "columns", "comparison")]
     for each in functions:
         assert "Example:\n" in inspect.getdoc(each) and ">>> " in inspect.getdoc(each), each
@@ -124,6 +125,7 @@ results = raybench.run_grid("grid.yaml", where={"device": "cpu"}, set={"repeats"
 assert_type(results, raybench.Results)
 assert_type(raybench.load(Path("raybench-results"), attempts="all"), raybench.Results)
 assert_type(raybench.report(results), Path)
+assert_type(raybench.export("grid.yaml", anonymous=True), Path)
 results.comparison("device", baseline="cpu")
 results.plot.speedup().set_title("Speed-up")
 try:
@@ -232,6 +234,7 @@ def test_a_stopped_grid_stops_the_program(tmp_path, monkeypatch):
         (lambda: raybench.run_grid(GRID, repeats=0), "set repeats=…: repeats: "),
         (lambda: raybench.load("raybench-result"), "raybench-result: there is no such file or folder"),
         (lambda: raybench.report("quickstar"), "did you mean quickstart?"),
+        (lambda: raybench.export("quickstar"), "did you mean quickstart?"),
         (lambda: raybench.report("quickstart", "no/such/folder.html"), "cannot be written: No such file or directory"),
         (
             lambda: raybench.report("quickstart", baseline={"batch_size": 31}),

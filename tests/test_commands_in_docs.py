@@ -51,10 +51,11 @@ RUN = [block for block in blocks() if block.reason is None]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the shipped grids, recorded results, and the command `raybench`."""
+    """A folder with the shipped grids, recorded results, a bundle, and the command `raybench`."""
     folder = tmp_path_factory.mktemp("reader")
     shutil.copytree(ROOT / "grids", folder / "grids")
     shutil.copytree(ROOT / "notebooks" / "recorded", folder / "raybench-results")
+    shutil.copy(ROOT / "docs" / "tutorial" / "colab.zip", folder)
     command = folder / "bin" / "raybench"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m raybench "$@"\n')

@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 import shlex
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -128,6 +129,23 @@ def test_the_grid_of_the_tutorial_is_the_shipped_one():
     shown = block("## 2. Look at the grid file", "yaml", page("tutorial/first_verdict"))
     shipped = yaml.safe_load((ROOT / "grids" / "quickstart.yaml").read_text())
     assert yaml.safe_load(shown) == {key: value for key, value in shipped.items() if key != "description"}
+
+
+def test_the_grid_of_the_page_on_colab_is_the_shipped_one():
+    shown = block("## 1. The grid file", "yaml", page("tutorial/colab"))
+    shipped = yaml.safe_load((ROOT / "grids" / "machines.yaml").read_text())
+    assert yaml.safe_load(shown) == {key: value for key, value in shipped.items() if key != "description"}
+
+
+def test_the_supported_versions_of_python_are_the_same_everywhere():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, tools = settings["project"], settings["tool"]
+    lowest, *others = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert (project["requires-python"], tools["mypy"]["python_version"]) == (f">={lowest}", lowest)
+    assert tools["ruff"]["target-version"] == f"py{lowest.replace('.', '')}"
+    assert f"Python {lowest} or later" in README
+    others = " ".join(f"python{version}" for version in others)
+    assert f".ci/pythons {others}\n" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_shipped_grids_are_in_their_table():

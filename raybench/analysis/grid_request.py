@@ -216,6 +216,7 @@ _DIFFERENCES: Mapping[str, str] = {
 def _text(cell: PlannedCell, leaves: Sequence[str]) -> str:
     values = cell.content.leaves()
     texts = [_DIFFERENCES[leaf].format(str(values[leaf]).removeprefix("sha256:")) for leaf in leaves if leaf in values]
+    texts = ["1 thread" if text == "1 threads" else text for text in texts]
     return ", ".join([*texts, *([f"cell {cell.cell_id:.6}"] if _CELL in leaves else [])])
 
 

@@ -161,11 +161,13 @@ class Display:
     of a core.
 
     Args:
+        console: where to show it, by default standard output; downloads are then shown on standard error.
         services: programs that are started before the first trial, such as Ray; the trials' frameworks are added.
     """
 
     def __init__(self, console: Console | None = None, services: Sequence[str] = ()) -> None:
         self._console = console or Terminal()
+        self._fetch_console = console
         self._services = services
         self._live: Live | None = None
         self._labels: TrialLabels | None = None
@@ -190,7 +192,7 @@ class Display:
 
     def fetch(self, dataset: DataSet, root: Path) -> None:
         """Fetch with a progress bar."""
-        fetch_with_progress(dataset, root)
+        fetch_with_progress(dataset, root, self._fetch_console)
 
     def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
         """Print the headline, then show what is being started."""

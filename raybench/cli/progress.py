@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -20,15 +21,20 @@ from raybench.cli.console import Terminal
 from raybench.datasets import DataSet
 
 
-def fetch_with_progress(dataset: DataSet, root: Path) -> None:
+def fetch_with_progress(dataset: DataSet, root: Path, console: Console | None = None) -> None:
     """Fetch a data set, showing a progress bar or, without a terminal, one line.
+
+    Args:
+        dataset: the data set.
+        root: the folder of the data sets.
+        console: where to show it, by default standard error.
 
     Raises:
         DataError: it cannot be fetched.
     """
     from raybench.datasets.fetch import fetch
 
-    console = Terminal(stderr=True)
+    console = console or Terminal(stderr=True)
     if not console.is_terminal:
         console.print(f"Downloading {dataset.name} to {root} …", soft_wrap=True)
         fetch(dataset, root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ class DeferredRayExecutor:
         if self._made is None:
             if "ray" not in sys.modules:
                 check_settings()
+            # In a notebook Ray advises to install packages, on import.
+            logging.getLogger("ray.widgets").setLevel(logging.WARNING)
             from raybench.execution.ray_tune import RayTuneExecutor
 
             self._made = RayTuneExecutor(self._address)

@@ -360,7 +360,6 @@ class RayTuneExecutor:
             self._connected, self._started = True, RayTuneExecutor.own_is_up
             return
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # raybench's own display reports the same
-        logging.getLogger("ray.widgets").setLevel(logging.WARNING)  # no advice to install packages for a notebook
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
         quiet["job_config"] = _OwnPath()
         # A Ray that is not a cluster takes the address 127.0.0.1, and then its servers listen only there; otherwise
@@ -467,7 +466,14 @@ class RayTuneExecutor:
                 trial_name_creator=lambda trial: trial.config["job"]["trial"],
                 trial_dirname_creator=lambda trial: f"{trial.config['job']['trial']}-{trial.trial_id}",
             ),
-            run_config=tune.RunConfig(name="grid", storage_path=str(storage.path), verbose=0, callbacks=[listener]),
+            run_config=tune.RunConfig(
+                name="grid",
+                storage_path=str(storage.path),
+                verbose=0,
+                callbacks=[listener],
+                # Silent at this verbosity. By default Tune's reporter for notebooks clears the output of the cell.
+                progress_reporter=tune.CLIReporter(),
+            ),
         )
         try:
             tuner.fit()

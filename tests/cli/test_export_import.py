@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from support import ROOT
 from support.machines import GRID, TRIALS, every_file, journal_of, results_of
 
+import raybench
 from raybench.cli import group
 from raybench.results.bundle import bundle_of, read_bundle, write_bundle
 from raybench.results.pseudonyms import with_pseudonyms
@@ -55,6 +56,14 @@ def test_nothing_to_export_or_import(here):
     assert "text.zip: is not a bundle" in run("import", "text.zip")[1]
     assert "none.zip: cannot be read: No such file" in run("import", "none.zip")[1]
     assert not (here / "raybench-results").exists()
+
+
+def test_python_exports_the_same_bundle(here):
+    run("export", GRID, "--results", "b", "-o", "by_command.zip")
+    for source in (FILE, GRID, "b/quickstart"):
+        path = raybench.export(source, results="b")
+        assert str(path) == "quickstart.zip" and path.read_bytes() == (here / "by_command.zip").read_bytes()
+    assert "vm-b" not in str(read_bundle(raybench.export(GRID, "d.zip", results="b", anonymous=True)).events)
 
 
 def private_results(here):

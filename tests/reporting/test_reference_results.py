@@ -35,6 +35,7 @@ SEEDS = {
     "imdb_cnn": {"imdb_cnn"},
     "imdb_cpu_vs_gpu": {"imdb_lstm"},
     "katnoria_three_runtimes": {"katnoria_cnn"},
+    "machines": set(),
     "mnist": {"mnist_cnn"},
     "mnist_tpu_vs_gpu": {"mnist_cnn"},
     "quickstart": set(),

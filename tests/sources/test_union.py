@@ -54,6 +54,12 @@ def test_machines_of_one_model_are_hosts_of_one_cell(machines, form):
     assert {run.host["name"] for run in both.results.runs(both.results.cells[0])} == {"vm-a", "vm-b"}
 
 
+def test_machines_that_differ_in_threads_are_named_by_them(machines, tmp_path):
+    results_of(tmp_path / "one", "notebook", threads=1)
+    report = build.from_sources([str(machines / "a"), str(tmp_path / "one")], Path("raybench-results"))
+    assert list(report.results.axes["device"]) == ["cpu (2 threads)", "cpu (1 thread)"]
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_machines_of_other_models_are_other_devices(machines, form):
     report = report_of(machines, "ac", form)

@@ -14,7 +14,7 @@ TRIALS = 12
 
 
 def results_of(
-    folder, host="vm-a", model="AMD EPYC", slower=1.0, torch="2.13.0+cpu", digest=None, started="2026-11-23"
+    folder, host="vm-a", model="AMD EPYC", slower=1.0, torch="2.13.0+cpu", digest=None, started="2026-11-23", threads=2
 ):
     """A results folder with the quick start, as it ran on a host.
 
@@ -26,6 +26,7 @@ def results_of(
         torch: the version of the framework.
         digest: of the data; by default that of the recorded runs.
         started: the day of the runs.
+        threads: threads of each trial; another number has other cells.
     """
     shutil.copytree(RECORDED, folder)
     grid = Path(folder) / GRID
@@ -36,7 +37,7 @@ def results_of(
             event["host"] |= {"name": host, "boot": f"boot of {host}"}
             event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["run"] + host).hex
             event["versions"]["torch"] = torch
-            event["cell"]["device"]["model"] = model
+            event["cell"]["device"] |= {"model": model, "threads": threads}
             if digest:
                 event["cell"]["data"]["digest"] = digest
             ids[event["trial"].partition("-")[0]] = cell_id(event["cell"])
@@ -51,6 +52,7 @@ def results_of(
             event["folder"] = event["folder"].replace("-vm-", f"-{host}-").replace("2026-11-23T", f"{started}T")
             execution = execution.rename(grid / "executions" / event["folder"])
             plan = (execution / "plan.json").read_text().replace("AMD EPYC", model)
+            plan = plan.replace('"threads": 2', f'"threads": {threads}')
             plan = plan.replace("sha256:03d55907", digest or "sha256:03d55907")
             (execution / "plan.json").write_text(replaced(plan, ids))
     text = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
