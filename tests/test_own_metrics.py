@@ -45,10 +45,11 @@ def report(tmp_path):
     return of
 
 
-def test_accuracy_in_percent_is_shown_as_a_fraction(report):
-    found = report("percent", "{metric: val/accuracy, at_least: 1}")
+@pytest.mark.parametrize("bound", [90, 0.9])
+def test_accuracy_in_percent_is_shown_as_a_fraction(report, bound):
+    found = report("percent", f"{{metric: val/accuracy, at_least: {bound}}}")
     assert all(0.2 < row.metric.value <= 1 for row in found.results.rows)
-    assert found.results.target.at_least == 0.01
+    assert found.results.target.at_least == 0.9
     assert [remark.says for remark in found.remarks if "percent" in remark.says] == [plain(PercentFact())]
 
 

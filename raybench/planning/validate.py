@@ -40,7 +40,8 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
     bound = max(spec.target.at_least or 0, spec.target.at_most or 0) if spec.target else 0
-    if spec.target and spec.target.metric.endswith("/accuracy") and bound > 1:
+    own_accuracy = "accuracy" not in info.metric_names  # which may be in percent
+    if spec.target and spec.target.metric.endswith("/accuracy") and bound > 1 and not own_accuracy:
         message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
         raise UsageError(f"{place(spec, 'target')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":
