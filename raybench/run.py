@@ -337,10 +337,11 @@ class _Session:
                 if event.get("status") == TrialStatus.LOST:
                     # It may have completed when its worker, which passes events on, was gone.
                     unsent = self._history.unsent((event["trial"], event["attempt"]))
-                    if unsent and unsent[-1].get("status") not in (None, TrialStatus.LOST):
+                    end = next((each for each in unsent if each["event"] == "trial_ended"), {})  # the audit follows it
+                    if end.get("status") not in (None, TrialStatus.LOST):
                         for each in unsent:
                             record(each)
-                        return unsent[-1]
+                        return end
                 record(event)
                 return None
 

@@ -254,7 +254,8 @@ def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
     raise KeyboardInterrupt
 
 
-def test_a_trial_that_completed_after_its_worker_was_gone_is_not_lost(grid, monkeypatch):
+@pytest.mark.parametrize("audited", [False, True])
+def test_a_trial_that_completed_after_its_worker_was_gone_is_not_lost(grid, monkeypatch, audited):
     ends = []
 
     def run(self, dispatcher, make_job, sink, tell):
@@ -264,6 +265,9 @@ def test_a_trial_that_completed_after_its_worker_was_gone_is_not_lost(grid, monk
                 job = make_job(placement)
                 sink(events.trial_started(work.name, work.attempt, cell=job.cell.to_json()))
                 record(job, lambda event: None)  # it trains, and its events reach nobody
+                if audited:  # the monitoring process writes after the trial's end
+                    with (Path(job.folder) / events.EVENTS).open("a") as own_record:
+                        own_record.write(events.to_line(events.trial_audited(work.name, work.attempt, seconds=1.0)))
                 ends.append(sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST)))
             dispatcher.release(work.name, work.attempt, lost=work.check is None and not ends[-1])
 
