@@ -1,6 +1,7 @@
 """How often does `raybench compare` call unchanged code slower, and does it find code that does 10 % more work?
 
     python benchmarks/before_after.py [--pairs 20] [--repeats 5] [--folder WORK] [--json FILE]
+    python benchmarks/before_after.py --expected
 
 Each round runs a grid of two cells whose steps are matrix products, with `raybench grid`: as it is, again unchanged,
 and with 22 products for every 20. The second and the third are compared with the first, as two sessions each. Then
@@ -9,12 +10,16 @@ version before the unchanged one. Each command is a process of its own, as in a 
 
 Printed for each: in how many pairs the command ended with the exit status of a slow-down, the verdicts on the cells,
 and the median and the range of the ratios of times. A round with 5 repeats takes about three minutes on two cores.
+
+`--expected` runs nothing, and prints what theory expects of interleaved comparisons: a paired t of logarithms that are
+normal with a known standard deviation from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -23,6 +28,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from scipy.special import nctdtr, stdtrit
 
 GRID = """
 name: products
@@ -81,7 +88,11 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="repeats of each cell")
     parser.add_argument("--folder", type=Path, metavar="WORK", help="keep code and results here")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here as well")
+    parser.add_argument("--expected", action="store_true", help="print what theory expects, and run nothing")
     asked = parser.parse_args()
+    if asked.expected:
+        print_expected()
+        return 0
     with tempfile.TemporaryDirectory(prefix="before-after-") as scratch:
         outcomes = measure(asked.folder or Path(scratch), asked.pairs, asked.repeats)
     print(f"{asked.pairs} pairs of each kind, 2 cells, {asked.repeats} repeats; limit 5 %")
@@ -94,6 +105,22 @@ def main() -> int:
         rows = [{"change": change, "sessions": how, **asdict(found)} for (change, how), found in outcomes.items()]
         asked.json.write_text(json.dumps({"repeats": asked.repeats, "rows": rows}, indent=1))
     return 0
+
+
+def print_expected() -> None:
+    """Print the shares of false alarms and of slow-downs that are found, for a limit of 5 %."""
+    print("deviation  repeats  false alarm in any of 10 cells  10 % found  20 % found")
+    for deviation, repeats in ((0.01, 3), (0.01, 5), (0.02, 5), (0.02, 10), (0.05, 3), (0.05, 10)):
+        shares = [share_slower(deviation, repeats, slowdown) for slowdown in (0.0, 0.1, 0.2)]
+        shares[0] = 1 - (1 - shares[0]) ** 10
+        print("{:>9.0%}  {:>7}  {:>30.2%}  {:>10.1%}  {:>10.1%}".format(deviation, repeats, *shares))
+
+
+def share_slower(deviation: float, repeats: int, slowdown: float, limit: float = 0.05) -> float:
+    """The probability that the whole 95 % interval of a cell's ratio is above the limit."""
+    of_pair = math.sqrt(2) * deviation
+    shift = math.sqrt(repeats) * (math.log1p(slowdown) - math.log1p(limit)) / of_pair
+    return float(1 - nctdtr(repeats - 1, shift, stdtrit(repeats - 1, 0.975)))
 
 
 def measure(folder: Path, pairs: int, repeats: int) -> dict[tuple[str, str], Outcomes]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raybench.config import GridSpec, wrong_settings
+from raybench.core.job import Target
 from raybench.errors import UsageError, WorkloadError, nearest
 from raybench.workloads import WorkloadInfo
 
@@ -39,9 +40,10 @@ def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, An
     if resolved.get("label_smoothing") and info.own_loss:
         message = f"label_smoothing needs cross-entropy, but {info.name} has its own loss; remove it"
         raise UsageError(f"{place(spec, 'label_smoothing')}{message}")
-    bound = max(spec.target.at_least or 0, spec.target.at_most or 0) if spec.target else 0
-    own_accuracy = "accuracy" not in info.metric_names  # which may be in percent
-    if spec.target and spec.target.metric.endswith("/accuracy") and bound > 1 and not own_accuracy:
+    # An accuracy of the user's own may be in percent.
+    target = Target(**spec.target.model_dump()) if spec.target and "accuracy" in info.metric_names else None
+    if target and target.in_percent:
+        bound = max(target.at_least or 0, target.at_most or 0)
         message = f"target: {bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
         raise UsageError(f"{place(spec, 'target')}{message}")
     if not resolved.get("master_weights", True) and resolved["optimizer"] != "sgd":

@@ -122,7 +122,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None, template_imp
 
 
 def _make_programs_executable(folder: Path, names: Mapping[str, str]) -> None:
-    """Give the copies of scripts and compiled programs the permission that the originals have."""
+    """Make the copies of scripts and compiled programs executable: copies have lost that permission."""
     for name in names:
         path = folder / name
         with path.open("rb") as file:
