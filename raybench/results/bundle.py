@@ -340,6 +340,8 @@ def _events(text: str) -> Iterator[Event]:
     for number, line in enumerate(text.split("\n"), 1):
         if line:
             event = _json(line.encode(), f"line {number} of {JOURNAL}")
+            if not isinstance(event.get("event"), str):
+                raise _Refused(f"line {number} of {JOURNAL} is no event")
             # As the journal keeps it: finite numbers, and no half of a surrogate pair.
             written: Event = json.loads(to_line(event).encode("utf-8", errors="replace"))
             yield written

@@ -16,6 +16,7 @@ from typing import Self
 from raybench.core.events import Event, to_line
 from raybench.core.files import append
 from raybench.errors import JournalError
+from raybench.results.parsing import json_object
 
 log = logging.getLogger("raybench")
 
@@ -142,7 +143,7 @@ def read(path: Path, damaged: list[int] | None = None) -> Iterator[Event]:
     """Read the events of a journal, in order.
 
     A last line without a newline is being written, or its writer died: it is read if it is complete. Any other line
-    that is not a JSON object is skipped and reported. Nothing in a journal is ever executed.
+    that is not a JSON object with the name of an event is skipped and reported. Nothing in a journal is ever executed.
 
     Args:
         path: the journal.
@@ -176,9 +177,5 @@ def reported_damage(events: Iterable[Event]) -> set[int]:
 
 
 def _event(text: bytes) -> Event | None:
-    try:
-        value = json.loads(text)
-    # ValueError: not JSON, not UTF-8, or too long a number; RecursionError: nesting too deep.
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    value = json_object(text)
+    return value if value is not None and isinstance(value.get("event"), str) else None

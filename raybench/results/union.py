@@ -262,7 +262,7 @@ def _by_attempt(events: Iterable[Event]) -> dict[Key, list[Event]]:
 def _run(events: Sequence[Event]) -> str:
     """The run of an attempt's events; a digest of them if their start is damaged."""
     runs = (event["run"] for event in events if isinstance(event.get("run"), str))
-    return next(runs, None) or _digest("".join(map(_content, events)))
+    return next(runs, None) or _digest("".join(dict.fromkeys(map(_content, events))))  # an event may be there twice
 
 
 def _contents(events: Iterable[Event]) -> frozenset[str]:

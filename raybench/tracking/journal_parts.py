@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from raybench.results.journal import is_own
+from raybench.results.parsing import json_object
 
 FOLDER = "journal"
 """The folder of the parts among the artifacts of a run."""
@@ -146,7 +147,7 @@ def merged(journals: Sequence[bytes]) -> bytes:
         return journals[0]
     highest: dict[str, int] = {}
     lines: list[bytes] = []
-    event_lists = [[(line, _event(line)) for line in text.splitlines(keepends=True)] for text in journals]
+    event_lists = [[(line, json_object(line) or {}) for line in text.splitlines(keepends=True)] for text in journals]
     for journal in sorted(event_lists, key=lambda each: max((str(event.get("t")) for _, event in each), default="")):
         offsets = dict(highest)
         for line, event in journal:
@@ -162,14 +163,6 @@ def merged(journals: Sequence[bytes]) -> bytes:
 def _renumbered(event: Mapping[str, Any], offset: int) -> dict[str, Any]:
     numbers = {name: event[name] for name in ("attempt", "of_attempt") if isinstance(event.get(name), int)}
     return {**event, **{name: number + offset for name, number in numbers.items()}}
-
-
-def _event(line: bytes) -> Mapping[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):  # damaged: reported when the journal is read
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _gaps(ranges: Iterable[Range], size: int) -> list[Range]:

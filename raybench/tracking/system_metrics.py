@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raybench.monitoring import SAMPLES
-from raybench.results.journal import read
+from raybench.results.parsing import json_object
 from raybench.tracking.mapping import milliseconds
 
 MOST = 200
@@ -32,9 +32,10 @@ def points(folder: Path) -> list[Point]:
     prefix `system/` on a separate page.
     """
     try:
-        samples = [sample for sample in read(folder / SAMPLES, []) if _usable(sample)]
+        lines = (folder / SAMPLES).read_bytes().splitlines()
     except OSError:
         return []
+    samples = [sample for line in lines if (sample := json_object(line)) and _usable(sample)]
     size = -(-len(samples) // MOST) or 1
     series = []
     for start in range(0, len(samples), size):

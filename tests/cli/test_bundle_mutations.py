@@ -46,7 +46,8 @@ def packed(files):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name), data)
+            # An archive's names are UTF-8, which has no half of a surrogate pair.
+            archive.writestr(zipfile.ZipInfo(name.encode("utf-8", "replace").decode()), data)
     return made.getvalue()
 
 

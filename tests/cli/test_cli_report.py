@@ -190,7 +190,7 @@ def test_what_is_no_journal_or_cannot_be_written(raybench, digits, tmp_path):
     (tmp_path / "empty.jsonl").write_text("")
     assert raybench("report", "empty.jsonl").lines == ["empty.jsonl: no trial in it yet"]
     (tmp_path / "text.jsonl").write_text("{}\nno event\n")
-    assert raybench("report", "text.jsonl").lines == ["text.jsonl:2: no event of a journal"]
+    assert raybench("report", "text.jsonl").lines == ["text.jsonl:1: no event of a journal"]
     said = raybench("report", GOLDEN, "--json", tmp_path / "no" / "x.json")
     assert (
         said.status == 2

@@ -60,13 +60,15 @@ def test_appending_after_a_torn_tail_keeps_what_follows(golden_journal, golden_e
         b"not json",
         b"5",
         b'["trial_ended"]',
+        b"{}",
+        b'{"event":["trial_ended"]}',
         b"\xff\xfe\x00",
         b"[" * 100_000,
         b"1" * 10_000,
         b"\x80\x04K\x01.",
         b'{"v":1,"event"',
     ],
-    ids=["words", "number", "list", "bytes", "brackets", "digits", "pickle", "torn"],
+    ids=["words", "number", "list", "nameless", "name", "bytes", "brackets", "digits", "pickle", "torn"],
 )
 def test_a_damaged_line_in_the_middle_is_left_out_and_reported(tmp_path, line):
     path = tmp_path / "journal.jsonl"
