@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from raybench.checks.canary.judge import Drift
     from raybench.results.attempt import Attempt, Key
 
+LARGEST_DISTORTION = 1e6
+"""Limit of the fractions of a time by which a finding may explain it."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -156,11 +159,16 @@ class FindingKind:
                 observation.says,
                 observation.remedy or self.remedy,
                 observation.evidence,
-                observation.too_long,
-                observation.too_short,
+                _possible(observation.too_long),
+                _possible(observation.too_short),
             )
             for observation in self.detector(attempt, context)
         ]
+
+
+def _possible(fraction: float | None) -> float | None:
+    """A fraction of a time; None for one that only a damaged record gives, for example of a negative time."""
+    return fraction if fraction is not None and 0 <= fraction < LARGEST_DISTORTION else None
 
 
 _DECLARED: dict[str, FindingKind] = {}

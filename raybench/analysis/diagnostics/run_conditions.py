@@ -101,7 +101,7 @@ def few_threads(attempt: Attempt, context: Context) -> Iterator[Observation]:
     threads = number(attempt.runtime_conditions.get("threads")) or number(attempt.cell.device.threads)
     own_cores = number(attempt.cell.device.count) or 0.0
     cores = max(own_cores, number(attempt.machine.get("cores")) or 0.0)
-    if threads and threads < cores:
+    if threads and 0 < threads < cores:
         where = f"{cores:.0f} cores" if own_cores == cores else f"{own_cores:.0f} of its machine's {cores:.0f} cores"
         yield Observation(
             f"{threads:.0f} thread{'s' if threads > 1 else ''} on {where}",

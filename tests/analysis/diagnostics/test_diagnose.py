@@ -86,6 +86,7 @@ def test_the_contracts_own_journal_has_none(golden_events):
         ({"machine": {"cores": 64}}, "few_threads", "2 threads on 2 of its machine's 64 cores", 31.0),
         ({"runtime_conditions": {"niceness": 5}}, "niceness", "niceness 5", None),
         ({"audit": {"clock": {"seconds": 100.0, "drift_s": -0.5}}}, "clock_drift", "0.5 s behind the monotonic", 0.005),
+        ({"audit": {"clock": {"seconds": -100.0, "drift_s": 0.5}}}, "clock_drift", "ahead of the monotonic", None),
         ({"audit": {"missing": ["GPU sensors: no driver"]}}, "no_audit", "GPU sensors: no driver", None),
         ({"audit": {"gpus": [{"throttled": {"thermal": 0.5}}]}}, "throttled", "slowed down (thermal) during 50%", 0.5),
         ({"audit": {"gpus": [{"throttled": {"power_cap": 0.9}}]}}, "limited_clocks", "(power cap) during 90%", None),
