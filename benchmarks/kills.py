@@ -148,8 +148,10 @@ def find(target: str, driver: int) -> int | None:
     there = table()
     own = family(driver)
     if target in RAYS_OWN:
-        own -= {pid for pid in own if STAND_IN.search(there.get(pid, (0, "", b""))[2])}
-        programs = {pid: there.get(pid, (0, "", b""))[2].split(b"\0")[0].strip() for pid in own}
+        commands = {pid: there.get(pid, (0, "", b""))[2] for pid in own}
+        programs = {
+            pid: command.split(b"\0")[0].strip() for pid, command in commands.items() if not STAND_IN.search(command)
+        }
         return next((pid for pid, program in programs.items() if program.endswith(RAYS_OWN[target])), None)
     templates = {
         pid for pid in own if b"raybench.execution.fork_server" in there.get(pid, (0, "", b""))[2].split(b"\0")
