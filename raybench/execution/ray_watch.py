@@ -74,6 +74,8 @@ class RayWatch:
         self._commands: dict[str, list[str]] = {}
         self._pids: dict[str, int] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        # After a restart, the GCS that the last watch started may still run (`_start_another_gcs`); it is not Ray's.
+        self._earlier = {child.pid for child in psutil.Process().children()}
         self._gone = ""
         self._noted: set[str] = set()
         self._closing = threading.Event()
@@ -110,7 +112,7 @@ class RayWatch:
         running = set()
         for child in psutil.Process().children():
             with suppress(psutil.Error):  # it has just ended
-                if child.status() == psutil.STATUS_ZOMBIE:
+                if child.pid in self._earlier or child.status() == psutil.STATUS_ZOMBIE:
                     continue
                 running.add(child.pid)
                 command = child.cmdline()

@@ -1,12 +1,14 @@
 """A Ray whose own processes end in the middle of a grid: noticed, started again, given up at the third time."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import psutil
@@ -234,3 +236,29 @@ def test_a_ray_leaves_sigterm_to_this_process():
     done = subprocess.run([sys.executable, "-c", ASKED_TO_END], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.returncode) == ("interrupted\ninterrupted\n", 0), done.stderr
     assert "SIGTERM received" not in done.stderr
+
+
+def test_a_gcs_of_the_ray_before_is_not_that_of_the_ray_that_starts(tmp_path):
+    """The end of the new one is reported, although the one that was started for calls to the old one goes on."""
+    server = tmp_path / "gcs" / "gcs_server"
+    server.parent.mkdir()
+    shutil.copy("/bin/sleep", server)
+    of_before = subprocess.Popen([str(server), "60"])
+    messages = []
+    watch = RayWatch(tmp_path / "r", messages.append)
+    own = subprocess.Popen([str(server), "60"])
+    try:
+        deadline = time.monotonic() + 30
+        while "gcs_server" not in watch._pids and time.monotonic() < deadline:
+            time.sleep(0.02)
+        own.kill()
+        while not messages and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert "Ray's GCS server was ended while Ray started" in str(messages)
+    finally:
+        watch.close()
+        for child in psutil.Process().children():
+            with suppress(psutil.Error):
+                if child.pid == of_before.pid or child.cmdline()[:1] == [str(server)]:
+                    child.kill()
+        of_before.wait(), own.wait()
