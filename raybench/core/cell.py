@@ -203,7 +203,7 @@ class Cell:
     def _is_known(self) -> bool:
         return bool(self.to_json())
 
-    @property
+    @cached_property
     def cell_id(self) -> str:
         """The cell's id."""
         return identity.cell_id(self.to_json())
@@ -226,6 +226,10 @@ class Cell:
 
     def leaves(self) -> dict[str, Any]:
         """Every value by its dotted name in JSON, such as `settings.batch_size`."""
+        return dict(self._leaves)
+
+    @cached_property
+    def _leaves(self) -> dict[str, Any]:
         return dict(identity.leaves(self.to_json()))
 
 

@@ -161,20 +161,23 @@ def _mine(results: GridResults, quantity: ReportedNumber, source_cell: Mapping[s
     """
     names = (*PROTOCOL, WHOLE_RUN) if quantity.of_whole_run else PROTOCOL
     protocol = {name: source_cell[name] for name in names if source_cell.get(name) is not None}
+    if not protocol or not quantity.rule:
+        return None
     numbers = []
     for cell in results.cells:
         runs = results.completed(cell)
-        same_protocol = (
-            runs and protocol.items() <= {key: v for key, v in _protocol(runs[0]).items() if key in protocol}.items()
-        )
-        values = [value for run in runs if quantity.rule and (value := quantity.rule(run)) is not None]
-        if protocol and same_protocol and values and not cell.aa_of:
+        if cell.aa_of or not runs or not _has(runs[0], protocol):
+            continue
+        values = [value for run in runs if (value := quantity.rule(run)) is not None]
+        if values:
             numbers.append((median(values), results.label(cell)))
     best = max if quantity.more_is_better else min
     return best(numbers, key=lambda pair: pair[0]) if numbers else None
 
 
-def _protocol(run: Attempt) -> dict[str, Any]:
-    """Return a run's known protocol, with its actual steps per epoch."""
-    steps = {"settings.steps_per_epoch": run.epochs[0].steps} if run.epochs else {}
-    return run.cell.leaves() | steps
+def _has(run: Attempt, protocol: Mapping[str, Any]) -> bool:
+    """Return whether a run has a protocol's values, with its actual steps per epoch."""
+    own = run.cell.leaves()
+    if run.epochs:
+        own["settings.steps_per_epoch"] = run.epochs[0].steps
+    return all(name in own and own[name] == value for name, value in protocol.items())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.events import Event
@@ -25,6 +25,8 @@ from raybench.results.parsing import (
     valid_values_in,
     whole_in,
 )
+
+T = TypeVar("T")
 
 Key = tuple[str, int]
 """Key of an attempt: its trial's id and its number (from 1; 0 for a trial that was skipped)."""
@@ -106,6 +108,7 @@ class Attempt:
     profile_steps: int | None = None
     gaps: tuple[int, ...] = ()
     _epochs: dict[int, Epoch] = field(default_factory=dict, repr=False)
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -126,7 +129,17 @@ class Attempt:
     @property
     def epochs(self) -> list[Epoch]:
         """Its epochs, in order; of repeated events for one epoch, the last counts."""
-        return [self._epochs[number] for number in sorted(self._epochs)]
+        return self.computed("epochs", lambda: [self._epochs[number] for number in sorted(self._epochs)])
+
+    def computed(self, name: str, compute: Callable[[], T]) -> T:
+        """Return a value that is computed from its events, once until the next event.
+
+        A report asks for the same times of an attempt dozens of times.
+        """
+        value = self._computed.get(name, MISSING)
+        if value is MISSING:
+            value = self._computed[name] = compute()
+        return cast(T, value)
 
     @property
     def warmup_epochs(self) -> int:
@@ -136,6 +149,9 @@ class Attempt:
     @property
     def steady(self) -> list[Epoch]:
         """Its steady epochs: full ones after the warm-up, and after a new warm-up if another process resumed."""
+        return self.computed("steady", self._steady)
+
+    def _steady(self) -> list[Epoch]:
         warmup = self.warmup_epochs
         cold_epochs = max(1, warmup)
         return [
@@ -173,6 +189,7 @@ class Attempt:
 
     def take(self, event: Event) -> None:
         """Apply one of its events; unknown events are ignored."""
+        self._computed.clear()
         kind = event.get("event")
         if kind == "trial_started":
             self._start(event)

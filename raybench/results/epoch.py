@@ -276,7 +276,8 @@ _READERS = tuple((each.name, _PARSERS[each.kind]) for each in EPOCH_FIELDS)
 
 def epoch_of(number: int, event: Event) -> Epoch:
     """Build an epoch from its number and its event."""
-    return Epoch(number, text_in(event.get("t")), **{name: parse(event.get(name)) for name, parse in _READERS})
+    values = {name: parse(event[name]) for name, parse in _READERS if name in event}
+    return Epoch(number, text_in(event.get("t")), **values)
 
 
 def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:

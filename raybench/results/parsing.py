@@ -108,6 +108,8 @@ def time_in(value: Any) -> float | None:
 def numbers_in(value: Any) -> dict[str, float]:
     """A map of names to finite numbers, without other entries."""
     items = mapping_in(value).items()
+    if all(type(number) is float and -LARGEST_FLOAT < number < LARGEST_FLOAT for _, number in items):
+        return dict(items)  # the usual case, for speed
     return {str(name): number for name, text in items if (number := number_in(text)) is not None}
 
 

@@ -47,8 +47,7 @@ def steady(attempt: Attempt) -> float | None:
 
     If there is no epoch after the warm-up, the last epoch is used, and `steady_from_warmup` returns true.
     """
-    epochs_s = list(map(steady_seconds, steady_epochs(attempt)))
-    return _clean(median(epochs_s)) if epochs_s else None
+    return attempt.computed("steady_s", lambda: _median(map(steady_seconds, steady_epochs(attempt))))
 
 
 def mean_steady(attempt: Attempt) -> float | None:
@@ -70,7 +69,7 @@ def first(attempt: Attempt) -> float | None:
 
 def epochs(attempt: Attempt) -> float | None:
     """Training alone: compile + train + input_wait of every epoch."""
-    return _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None
+    return attempt.computed("epochs_s", lambda: _sum(map(epoch_seconds, attempt.epochs)) if attempt.epochs else None)
 
 
 def total(attempt: Attempt) -> float | None:
@@ -226,12 +225,24 @@ def time_to_target(attempt: Attempt, target: Target) -> float | None:
 
     Evaluation is excluded, because its frequency is not part of the training. None if the target is never reached.
     """
-    epochs_s: list[float] = []
-    for epoch in attempt.epochs:
-        epochs_s.append(epoch_seconds(epoch))
-        if target.metric in epoch.metrics and target.reached(epoch.metrics):
-            return _sum(epochs_s)
-    return None
+    last = first_reaching(attempt, target)
+    if last is None:
+        return None
+    return attempt.computed(
+        f"until epoch {last}", lambda: _sum(epoch_seconds(each) for each in attempt.epochs if each.epoch <= last)
+    )
+
+
+def first_reaching(attempt: Attempt, target: Target) -> int | None:
+    """The number of the first epoch that reaches a target."""
+    return attempt.computed(
+        f"first to reach {target}",
+        lambda: next((each.epoch for each in attempt.epochs if _reaches(each, target)), None),
+    )
+
+
+def _reaches(epoch: Epoch, target: Target) -> bool:
+    return target.metric in epoch.metrics and target.reached(epoch.metrics)
 
 
 def _sum(seconds: Iterable[float]) -> float:

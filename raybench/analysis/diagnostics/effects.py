@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from raybench.analysis.diagnostics.finding import Context, Observation, detects
-from raybench.core.identity import canonical, leaves
+from raybench.core.identity import canonical
 from raybench.core.settings import CONVERGENCE, PARAM, TRAINING, affecting, short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
@@ -66,7 +66,7 @@ def _groups(runs: Iterable[Attempt], axis: str) -> Iterator[tuple[list[Attempt],
     leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
 
     def rest(run: Attempt) -> str:
-        others = {name: value for name, value in leaves(run.cell.to_json()) if name != leaf}
+        others = {name: value for name, value in run.cell.leaves().items() if name != leaf}
         return canonical({"repeat": run.repeat, "cell": others})
 
     for group in _by(runs, rest).values():

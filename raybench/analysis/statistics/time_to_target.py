@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import fmean, geometric_mean
+from typing import Any
 
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import wilson
@@ -73,10 +76,9 @@ def target_attempt_of(attempt: Attempt, target: Target) -> TargetAttempt | None:
     """
     seconds = timing.time_to_target(attempt, target)
     if seconds is not None:
-        epochs = next(
-            epoch.epoch for epoch in attempt.epochs if target.metric in epoch.metrics and target.reached(epoch.metrics)
+        return TargetAttempt(
+            seconds, REACHED, timing.first_reaching(attempt, target), _whole(attempt), attempt.host.get("name")
         )
-        return TargetAttempt(seconds, REACHED, epochs, _whole(attempt), attempt.host.get("name"))
     if attempt.status not in ENDINGS:
         return None
     return TargetAttempt(timing.epochs(attempt) or 0.0, ENDINGS[attempt.status], len(attempt.epochs))
@@ -137,7 +139,7 @@ def expected(tries: Sequence[TargetAttempt]) -> Expected | None:
     hits = [each.seconds for each in tries if each.reached]
     misses = [each.seconds for each in tries if each.ending in (MISSED, NEVER)]
     censored = len(tries) - len(hits) - len(misses)
-    share = kaplan_meier(tries)[-1].share if hits else 0.0
+    share = _shares(tries)[-1][1] if hits else 0.0
     low, high = wilson(len(hits), len(tries))[0], wilson(len(hits) + censored, len(tries))[1]
     miss = fmean(misses) if misses else max(max(each.miss or 0.0, each.seconds) for each in tries)
     miss_low, miss_high = _ends(misses) or (miss, miss)
@@ -177,17 +179,17 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
     hits = [each.seconds for each in tries if each.reached]
     if not hits:
         return []
-    from scipy.stats import CensoredData, ecdf
-
-    end = max(each.seconds for each in tries) + 1
-    misses = [each.seconds if each.ending == CENSORED else end for each in tries if not each.reached]
-    survival = ecdf(CensoredData(uncensored=hits, right=misses)).sf
+    survival = _survival(tries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # at the last step, if no run is left at risk
         interval = survival.confidence_interval(method="log-log")
     steps: list[SurvivalStep] = []
+    curves = zip(
+        survival.quantiles, survival.probabilities, interval.low.probabilities, interval.high.probabilities, strict=True
+    )
+    by_time = {float(time): tuple(map(float, values)) for time, *values in curves}
     for moment in sorted(set(hits)):
-        share_left, low, high = (float(each.evaluate(moment)) for each in (survival, interval.low, interval.high))
+        share_left, low, high = by_time[moment]
         if share_left == 0:
             # Greenwood's formula is undefined here. The step before it, or Wilson's interval, gives the bound.
             share_low = steps[-1].low if steps else wilson(len(hits), len(hits))[0]
@@ -197,12 +199,33 @@ def kaplan_meier(tries: Sequence[TargetAttempt]) -> list[SurvivalStep]:
     return steps
 
 
+def _survival(tries: Sequence[TargetAttempt]) -> Any:
+    """The fraction of runs that have not reached the target, as a function of time; some run must have reached it."""
+    from scipy.stats import CensoredData, ecdf
+
+    hits = [each.seconds for each in tries if each.reached]
+    end = max(each.seconds for each in tries) + 1
+    misses = [each.seconds if each.ending == CENSORED else end for each in tries if not each.reached]
+    return ecdf(CensoredData(uncensored=hits, right=misses)).sf
+
+
+def _shares(tries: Sequence[TargetAttempt]) -> list[tuple[float, float]]:
+    """The steps of `kaplan_meier` without intervals: seconds, and the fraction of runs that reached the target."""
+    hits = Counter(each.seconds for each in tries if each.reached)
+    if any(each.ending == CENSORED for each in tries):
+        survival = _survival(tries) if hits else None
+        steps = zip(survival.quantiles.tolist(), survival.probabilities.tolist(), strict=True) if survival else ()
+        return [(seconds, 1 - share_left) for seconds, share_left in steps if seconds in hits]
+    counts = accumulate(hits[seconds] for seconds in sorted(hits))
+    return [(seconds, count / len(tries)) for seconds, count in zip(sorted(hits), counts, strict=True)]
+
+
 def median_time_to_target(tries: Sequence[TargetAttempt]) -> float | None:
     """Return the median time to the target in seconds.
 
     None if fewer than half of the runs are observed to reach it.
     """
-    return next((step.seconds for step in kaplan_meier(tries) if step.share >= 0.5), None)
+    return next((seconds for seconds, share in _shares(tries) if share >= 0.5), None)
 
 
 @dataclass(frozen=True)
