@@ -32,6 +32,25 @@ def opened(precision="fp32", threads=1, devices=1):
     }
 
 
+def opened_as_tpu(precision):
+    """The precision of products that the TPU adapter records and a compiled product has, with no TPU below it."""
+    from types import SimpleNamespace
+
+    from raybench.devices.tensorflow import Tpu
+
+    tf.distribute.cluster_resolver.TPUClusterResolver = lambda tpu: None
+    tf.tpu.experimental.initialize_tpu_system = lambda resolver: None
+    tf.tpu.experimental.DeviceAssignment = SimpleNamespace(build=lambda topology, num_replicas: None)
+    tf.distribute.TPUStrategy = lambda resolver, experimental_device_assignment: None
+    device = Tpu(Assignment([usable_cores()[0]], [], 1))
+    device.kind = "tpu"
+    device.open(precision)
+    matrix = tf.ones([4, 4])
+    compiled = tf.function(tf.linalg.matmul, jit_compile=True)
+    program = compiled.experimental_get_compiler_ir(matrix, matrix)(stage="hlo")
+    return device.runtime_conditions()["float32_products"], "operand_precision={highest,highest}" in program
+
+
 def busy_threads(threads):
     """How many threads of the process spend time in a large product."""
     device = open_device("cpu", "tensorflow", Assignment([], [], threads))
