@@ -40,7 +40,7 @@ def test_tf32_is_refused_where_there_is_none():
     assert "precision tf32 is not available on cpu, only on cuda" in said
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("fp32", ["highest", True]), ("bf16", ["default", False])])
+@pytest.mark.parametrize(("precision", "expected"), [("fp32", ["highest", 2]), ("bf16", ["default", 0])])
 def test_fp32_on_a_tpu_multiplies_in_float32(precision, expected):
     assert list(call("tensorflow", "tensorflow_devices_side:opened_as_tpu", precision=precision)) == expected
 
