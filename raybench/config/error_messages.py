@@ -123,7 +123,8 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
         case "missing":
             return f"missing; {_MISSING[str(path[-1])]}"
         case "literal_error":
-            return _no_choice(re.findall(r"'([^']*)'", context["expected"]), value)
+            choices = re.findall(r"'([^']*)'|(True|False)", context["expected"])
+            return _no_choice([text or boolean.lower() for text, boolean in choices], value)
         case "expected":
             expected = fallback
         case _ if kind in _EXPECTED:

@@ -43,6 +43,7 @@ _OWN_TYPES = {
     "model": v.ModelOptions,
     "optimizer": v.Optimizer,
     "betas": v.Betas,
+    "compile": v.CompileMode,
     "schedule": v.Schedule,
     "augmentation": a.Augmentations,
     "examples": v.Examples,

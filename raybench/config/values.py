@@ -104,6 +104,8 @@ def _one_word(value: Any) -> Any:
     return value
 
 
+CompileMode = Literal[False, True, "default", "reduce-overhead", "max-autotune"]
+
 Optimizer = Annotated[Literal["sgd", "adam", "adamw"], BeforeValidator(_one_word)]
 
 # Kind of device -----------------------------------------------------------------------------------------------------

@@ -103,6 +103,11 @@ class Setting:
         return tuple(kind for kind in get_args(self.type) if kind is not NoneType)
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The texts that its value may be; empty if it is no name of a fixed set."""
+        return tuple(name for kind in self.types if get_origin(kind) is Literal for name in get_args(kind))
+
+    @cached_property
     def path(self) -> tuple[str, ...]:
         """Path in the JSON of a cell's settings."""
         if self.name == "optimizer":
@@ -180,6 +185,10 @@ def _schedule(value: Any) -> Any:
         return {"name": value["name"], "points": points, "stretch": value.get("stretch", False)}
     floor = float(value.get("floor", 0.0))
     return {"name": value["name"], "decay_steps": float(value["decay_steps"]), "floor": floor}
+
+
+def _compile_mode(value: Any) -> Any:
+    return "default" if value is True else value
 
 
 def _numbers(values: Collection[Any]) -> tuple[float, ...]:
@@ -341,12 +350,15 @@ class Settings:
         ignored_by=("torch_xla", "tensorflow"),
         optional=True,
     )
-    compile: bool = setting(
+    compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = setting(
         False,
-        "Compile the model with the framework's compiler; its time is recorded.",
-        examples=[True],
+        "Compile the model with the framework's compiler; its time is recorded. default (or true) is the compiler's "
+        "own choice. For torch also reduce-overhead, which replays CUDA graphs on a GPU, and max-autotune, which also "
+        "measures alternatives of each kernel.",
+        examples=[False, "default", "reduce-overhead", "max-autotune"],
         affects=(SPEED, MEMORY),
         ignored_by=("torch_xla",),
+        canonical=_compile_mode,
     )
     input: Literal["device", "host"] = setting(
         "device",

@@ -183,9 +183,10 @@ class Tpu(Asynchronous):
             os.environ["TPU_VISIBLE_CHIPS"] = ",".join(self.assignment.visible)
 
     def open(self, precision: str) -> None:
-        """Set the host's threads and initialise the TPU system.
+        """Set the host's threads and the precision of float32 products, and initialise the TPU system.
 
-        The TPU system is initialised once per process, before any other operation.
+        A TPU multiplies float32 numbers as bfloat16, unless TensorFlow's setting for TF32 is off. The TPU system is
+        initialised once per process, before any other operation.
 
         Raises:
             ValueError: the device does not support that precision.
@@ -193,6 +194,8 @@ class Tpu(Asynchronous):
         import tensorflow as tf
 
         Host.open(self, precision)
+        if precision:
+            tf.config.experimental.enable_tensor_float_32_execution(precision != "fp32")
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
         topology = tf.tpu.experimental.initialize_tpu_system(resolver)
         cores = tf.tpu.experimental.DeviceAssignment.build(topology, num_replicas=self.assignment.devices)
@@ -208,3 +211,13 @@ class Tpu(Asynchronous):
 
         hardware = next(entry for entry in probe() if entry.kind == self.kind)
         return replace(hardware, count=self.assignment.devices)
+
+    def runtime_conditions(self) -> dict[str, Any]:
+        """Conditions of the host, and the precision of float32 products, named as by PyTorch/XLA.
+
+        `highest` is float32; `default` is bfloat16.
+        """
+        import tensorflow as tf
+
+        is_low = tf.config.experimental.tensor_float_32_execution_enabled()
+        return super().runtime_conditions() | {"float32_products": "default" if is_low else "highest"}

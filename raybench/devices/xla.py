@@ -6,6 +6,7 @@ it is done. So a clock measures work only between two `synchronize` calls.
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
@@ -51,15 +52,20 @@ class Xla(TorchHost):
         os.environ["PJRT_NPROC"] = os.environ["NPROC"] = str(count)
 
     def open(self, precision: str) -> None:
-        """Set threads and create the client by the first call.
+        """Set threads and the precision of float32 products, and create the client by the first call.
+
+        A TPU multiplies float32 numbers as bfloat16 by default, so that fp32 would be another precision than elsewhere.
 
         Raises:
             ValueError: the device does not support that precision.
             RuntimeError: there is no such device.
         """
-        from torch_xla import runtime
+        from torch_xla import backends, runtime
 
         super().open(precision)
+        if precision == "fp32":
+            backends.logger.setLevel(logging.ERROR)  # it warns at each call, also at the first
+            backends.set_mat_mul_precision("highest")
         runtime.addressable_runtime_device_count()  # asking for a device would fix that SPMD is off
 
     def synchronize(self) -> None:
@@ -73,7 +79,7 @@ class Xla(TorchHost):
     def runtime_conditions(self) -> dict[str, Any]:
         """Conditions of the host, and XLA's precision of float32 products.
 
-        `default` is bfloat16 on a TPU.
+        `highest` is float32; `default` is bfloat16 on a TPU.
         """
         from torch_xla import backends
 

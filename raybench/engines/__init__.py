@@ -38,6 +38,12 @@ PRECISIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Precisions that a framework's engine supports, on a device that supports them."""
 
+COMPILE_MODES: Mapping[str, tuple[bool | str, ...]] = {
+    "torch": (False, True, *SETTINGS["compile"].names),
+    "tensorflow": (False, True, "default"),
+}
+"""Values of the setting `compile` that a framework's engine supports, if it has an effect."""
+
 REPLICATIONS: Mapping[str, tuple[str, ...]] = {
     "torch": ("grouped", "devices"),
     "torch_xla": ("grouped", "devices", "spmd"),
@@ -146,6 +152,7 @@ __all__ = [
     "BESIDE",
     "CACHES",
     "CHANNELS_FIRST",
+    "COMPILE_MODES",
     "FRAMEWORKS",
     "MODELS",
     "ONE_GRAPH",

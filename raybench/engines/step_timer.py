@@ -17,6 +17,13 @@ BLOCKS = 64
 Enough to show when they change, and a short line in the journal."""
 
 
+SETTLING = 2
+"""Steps after a compiled one that count as compilation too: CUDA graphs are captured in them.
+
+A graph of a new shape is run once as it is and recorded in the next step; from then on the recording is replayed. A
+recording that depends on memory still in use, such as gradients of the step before, may take one more step."""
+
+
 class StepTimer:
     """Marks before and after each step, or each call that takes several steps.
 

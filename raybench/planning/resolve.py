@@ -205,7 +205,10 @@ class Resolver:
         framework = resolved["framework"]
         if engines.MODELS[framework] not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
-        missing = sorted(engines.WITHOUT[framework] - irrelevant_settings(resolved))
+        irrelevant, mode = irrelevant_settings(resolved), resolved["compile"]
+        if "compile" not in irrelevant and mode not in engines.COMPILE_MODES[framework]:
+            return f"raybench's {framework} engine has no compile: {mode}; use default"
+        missing = sorted(engines.WITHOUT[framework] - irrelevant)
         if not missing:
             return None
         settings = Settings.of(resolved)

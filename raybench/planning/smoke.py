@@ -62,7 +62,9 @@ def scaled_down(
     on_cpu = unbound | {"kind": "cpu", "count": 1}
     precision = ON_A_CPU.get(resolved["precision"], resolved["precision"])
     # Compiling for the CPU would not test the compilation for an accelerator, and takes a minute.
-    settings = settings | {"precision": precision, "compile": resolved["compile"] and hosted(profile.kind)}
+    settings = settings | {"precision": precision}
+    if not hosted(profile.kind):
+        settings["compile"] = False
     other_frameworks = [name for name in frameworks("cpu") if name != own_framework and MODELS[name] in set(models)]
     for framework, update in [
         (own_framework, on_cpu),

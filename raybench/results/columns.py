@@ -61,7 +61,7 @@ def _setting_column(setting: Setting) -> Column:
     A value that is not a number, a name or a boolean is JSON.
     """
     kinds = [TEXT if kind is None else kind for kind in map(_KINDS.get, setting.types)]
-    kind = NUMBER if NUMBER in kinds else kinds[0]
+    kind = next((kind for kind in (NUMBER, TEXT) if kind in kinds), kinds[0])
     return Column(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))
 
 

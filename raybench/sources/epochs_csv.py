@@ -26,14 +26,16 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest
 from raybench.core.job import Target
+from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
+from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
 from raybench.results.attempt import Attempt
 from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
@@ -330,12 +332,12 @@ def _value(name: str, text: str, decimal: str) -> Any:
         return None
     if name == "status":
         return _status(text)
+    if name in SETTINGS and bool in SETTINGS[name].types:
+        return _boolean(text, SETTINGS[name].names)
     if dtype in (TEXT, TIME):
         return text
     if dtype == YES_NO:
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{quoted} is neither true nor false")
-        return text.lower() == "true"
+        return _boolean(text)
     try:
         number = float(text.replace(decimal, "."))
     except ValueError:
@@ -349,6 +351,16 @@ def _value(name: str, text: str, decimal: str) -> Any:
     if name.endswith("/accuracy"):
         _check_fraction(number)
     return int(number) if dtype == WHOLE else number
+
+
+def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
+    """Convert a boolean, or one of the names that a setting may have in its place."""
+    if text in names:
+        return text
+    if text.lower() not in ("true", "false"):
+        others = f", nor {join_words(names, 'or')}" if names else ""
+        raise ValueError(f"{_cut(repr(text))} is neither true nor false{others}")
+    return text.lower() == "true"
 
 
 def _status(text: str) -> str:

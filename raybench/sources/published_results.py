@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from raybench.config.yaml_document import Document, read_yaml
 from raybench.core.identity import digest, trial_id
+from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.datasets.paths import user_path
 from raybench.errors import FileError, Problem, UsageError, nearest
@@ -39,6 +40,7 @@ def _columns(columns: Mapping[str, Any], allowed_columns: Mapping[str, Any]) -> 
         if name not in allowed_columns:
             raise ValueError(f"{name} is no column that can stand here; {nearest(name, allowed_columns)}")
         types = _TYPES.get(allowed_columns[name].dtype, ())
+        types += (bool,) if name in SETTINGS and bool in SETTINGS[name].types else ()
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
             raise ValueError(f"{name}: {value!r} is no {allowed_columns[name].dtype}")
     return columns

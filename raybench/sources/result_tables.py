@@ -212,7 +212,11 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     }
     settings = cell.settings.to_json()
     row |= {name: settings[name] for name in TRAINING if isinstance(settings.get(name), Mapping) and name in row}
-    row = {name: value if _plain(value) else as_json(value) for name, value in row.items()}
+    texts = {column.name for column in LEAVES.values() if column.dtype == c.TEXT}
+    row = {
+        name: value if _plain(value) and not (isinstance(value, bool) and name in texts) else as_json(value)
+        for name, value in row.items()
+    }
     return row | {
         leaf: value if isinstance(value, str) or value is None or _is_param_number(leaf, value) else as_json(value)
         for leaf, value in cell_leaves.items()

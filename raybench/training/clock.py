@@ -8,11 +8,8 @@ from typing import Any
 
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
-from raybench.engines.step_timer import StepTimer
+from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.user_loop import UserLoop
-
-SETTLING = 2
-"""Steps after a compiled one that count as compilation too: CUDA graphs are captured in them."""
 
 PHASES = {"data": "data", "build": "build", "train": "train", "evaluate": "evaluate"}
 """The phase of a trial, for a supervisor, in a section of the ledger."""

@@ -23,7 +23,8 @@ def test_each_declared_setting_may_stand_in_a_grid_file():
         ("learning_rate", 0.0, "greater than 0"),
         ("weight_decay", -1.0, "greater than or equal to 0"),
         ("momentum", 1.0, "less than 1"),
-        ("compile", "perhaps", "valid boolean"),
+        ("nesterov", "perhaps", "valid boolean"),
+        ("compile", "perhaps", "should be False, True, 'default', 'reduce-overhead' or 'max-autotune'"),
         ("steps_per_epoch", 0, "greater than or equal to 1"),
     ],
 )

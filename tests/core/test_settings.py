@@ -68,6 +68,13 @@ def test_every_value_is_of_the_declared_type():
             assert is_of_type(getattr(settings, name), one.type), name
 
 
+def test_compile_true_is_the_default_mode():
+    assert Settings.of({"compile": True}) == Settings.of({"compile": "default"})
+    modes = [Settings.of({"compile": mode}) for mode in (False, "default", "reduce-overhead", "max-autotune")]
+    assert len({str(mode.to_json()) for mode in modes}) == 4
+    assert [through_json(mode).compile for mode in modes] == [False, "default", "reduce-overhead", "max-autotune"]
+
+
 def test_settings_of_another_optimizer_make_no_difference():
     assert Settings.of({"optimizer": "adam", "momentum": 0.5}) == Settings.of({"optimizer": "adam"})
     assert Settings.of({"betas": [0.5, 0.6]}) == Settings.of({})

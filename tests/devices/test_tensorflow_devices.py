@@ -40,6 +40,11 @@ def test_tf32_is_refused_where_there_is_none():
     assert "precision tf32 is not available on cpu, only on cuda" in said
 
 
+@pytest.mark.parametrize(("precision", "expected"), [("fp32", ["highest", 2]), ("bf16", ["default", 0])])
+def test_fp32_on_a_tpu_multiplies_in_float32(precision, expected):
+    assert list(call("tensorflow", "tensorflow_devices_side:opened_as_tpu", precision=precision)) == expected
+
+
 def test_out_of_memory_is_recognised_and_nothing_else():
     assert call("tensorflow", "tensorflow_devices_side:out_of_memory") == [True, False, True, False]
 

@@ -223,6 +223,14 @@ def test_the_adapter_says_what_it_runs_on():
     }
     assert (found["type"], found["devices"]) == ("CPU", 1)
     assert 50e6 < found["peak"] < 8 * GIB
+    assert "highest" not in found["program"], "another precision than fp32 leaves XLA's default"
+
+
+@on_xla
+def test_fp32_multiplies_in_float32():
+    found = call("torch_xla", "xla_side:described", precision="fp32")
+    assert found["runtime_conditions"]["float32_products"] == "highest"
+    assert "operand_precision={highest,highest}" in found["program"]
 
 
 @on_xla

@@ -3,7 +3,7 @@
 import pytest
 
 from raybench.core.ledger import Ledger
-from raybench.engines.step_timer import BLOCKS, StepTimer
+from raybench.engines.step_timer import BLOCKS, SETTLING, StepTimer
 
 
 class Made:
@@ -120,6 +120,23 @@ def test_a_step_that_was_compiled_later_is_compile_too():
     steps.charge(ledger, "train")
     assert ledger.epoch() == {"compile": 0.78, "train": 0.05, "input_wait": 0.0, "evaluate": 0.0}
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
+
+
+def test_the_steps_that_capture_cuda_graphs_are_compile_too():
+    device, graphs = Made(synchronous=False, own_clock=True), [0]
+    ledger = Ledger(clock=device)
+    steps = StepTimer(device, first=True, compiled=lambda: graphs[0], settling=SETTLING)
+    ledger.begin_epoch()
+    with ledger.section("train"):
+        for number, ms in enumerate([500, 60, 10, 10, 12]):  # warm-up, recording, replays
+            steps.begin()
+            device.now += ms * 10**6
+            graphs[0] += number == 0
+            steps.end(wait=True)
+        steps.over()
+    steps.charge(ledger, "train")
+    assert ledger.epoch()["compile"] == pytest.approx(0.5 + 0.06 - 2 * 0.011)
+    assert (steps.blocks(), steps.compilations) == ([0.01, 0.012], 1)
 
 
 def test_a_compiler_that_was_not_called_counts_nothing_new():

@@ -16,6 +16,8 @@ from raybench.devices.cuda import Cuda
 from raybench.engines import EngineParts, open_engine
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import reflect
+from raybench.engines.torch import engine as torch_engine
+from raybench.engines.torch.engine import captures_cuda_graphs
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, steps_of
 from raybench.engines.torch.metric_sums import MetricSums
 from raybench.workloads.base import Workload
@@ -275,7 +277,7 @@ def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeyp
     inputs = np.linspace(-1, 1, 96, dtype=np.float32)[:, None]
     data = Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
     workload = Workload(model=lambda: Changing(1, 2), data=lambda _: data, name="changing")
-    engine, ledger = make_engine(workload=workload, data=data, compile=True)
+    engine, ledger = make_engine(workload=workload, data=data, compile="default")
     counts = []
     for epoch in (1, 2, 3):
         ledger.begin_epoch()
@@ -285,6 +287,41 @@ def test_graphs_that_are_compiled_later_are_counted_as_torch_counts_them(monkeyp
         spent = ledger.epoch()["compile"]
         counts.append((trained.new_shapes, spent > 0, len(trained.step_s), engine.evaluate()[1]))
     assert counts == [(1, True, 2, 1), (1, True, 2, 1), (0, False, 3, 0)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "device", "captures"),
+    [
+        (False, "cuda", False),
+        ("default", "cuda", False),
+        ("reduce-overhead", "cuda", True),
+        ("max-autotune", "cuda", True),
+        ("max-autotune", "cpu", False),
+    ],
+)
+def test_cuda_graphs_are_captured_in_two_modes_on_a_gpu(mode, device, captures):
+    assert captures_cuda_graphs(mode, device) is captures
+
+
+def test_with_cuda_graphs_each_step_begins_one_and_capture_is_compile(monkeypatch):
+    """The mode's own compiler needs a GPU: here torch's plain one stands for it."""
+    marks = []
+    monkeypatch.setattr(torch, "compile", lambda call, mode, original=torch.compile: original(call, backend="eager"))
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append(1))
+    monkeypatch.setattr(torch_engine, "captures_cuda_graphs", lambda mode, device: mode == "reduce-overhead")
+    plain, _ = make_engine(batch_size=16, compile="default")
+    (expected, judged), unmarked = (plain.train_epoch(1), plain.evaluate()), len(marks)
+    torch.compiler.reset()  # the same network would not be compiled again
+    engine, ledger = make_engine(batch_size=16, compile="reduce-overhead")
+    ledger.begin_epoch()
+    trained = engine.train_epoch(1)
+    assert (unmarked, len(marks)) == (0, trained.steps)
+    assert trained.metrics == expected.metrics
+    assert len(trained.step_s) == trained.steps - 3 == len(expected.step_s) - 2
+    marks.clear()
+    assert engine.evaluate()[0] == judged[0]
+    assert len(marks) == 4, "the only batch is evaluated three times as compilation, and once more"
+    assert ledger.epoch()["compile_evaluate"] > 0
 
 
 def test_what_is_fetched_to_see_an_epoch_settle_is_what_its_last_step_changed():
@@ -354,10 +391,14 @@ def test_a_loss_and_metrics_of_ones_own():
 
 
 @pytest.mark.slow
-def test_compiled_and_eager_agree():
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
+def test_compiled_and_eager_agree(mode):
     plain, _ = make_engine()
-    compiled, _ = make_engine(compile=True)
-    assert compiled.train_epoch(1).metrics["loss"] == pytest.approx(plain.train_epoch(1).metrics["loss"], rel=1e-3)
+    compiled, _ = make_engine(compile=mode)
+    for epoch in (1, 2):
+        expected = plain.train_epoch(epoch).metrics["loss"]
+        assert compiled.train_epoch(epoch).metrics["loss"] == pytest.approx(expected, rel=1e-3)
+    assert compiled.evaluate()[0]["loss"] == pytest.approx(plain.evaluate()[0]["loss"], rel=1e-3)
 
 
 def test_the_model_starts_from_the_seed():

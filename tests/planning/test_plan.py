@@ -400,6 +400,29 @@ def test_what_an_engine_has_not_got_is_skipped_with_its_reason(plan_of):
     ]
 
 
+def test_modes_of_the_compiler_are_of_torch_alone(plan_of):
+    everything = replace(LAPTOP, packages={"torch": "2.13.0", "torch_xla": "2.9.0", "tensorflow": "2.21.0"})
+    grid = "name: g\nworkload: digits_cnn\naxes: {device: [FRAMEWORK], compile: [false, true, default, max-autotune]}\n"
+    devices = "devices: {torch: {kind: cpu}, xla: {kind: xla_cpu}, tensorflow: {kind: cpu, framework: tensorflow}}\n"
+
+    def cells(framework):
+        return plan_of(grid.replace("FRAMEWORK", framework) + devices, [everything]).cells
+
+    assert [(cell.content.settings.compile, cell.skip) for cell in cells("torch")] == [
+        (False, None),
+        ("default", None),
+        ("max-autotune", None),
+    ]
+    refused = "raybench's tensorflow engine has no compile: max-autotune; use default"
+    assert [cell.skip for cell in cells("tensorflow")] == [None, None, refused]
+    assert [cell.skip for cell in cells("xla")] == [None], "it compiles everything, with any setting"
+
+
+def test_a_mistyped_mode_of_the_compiler_gets_the_nearest_one(plan_of):
+    with pytest.raises(UsageError, match=r"not one of false, true, default, .*; did you mean max-autotune"):
+        plan_of("name: g\nworkload: digits_cnn\ncompile: max-autotun\n")
+
+
 def test_gradient_clipping_is_of_a_cell_where_it_is_set_and_skipped_where_it_is_not_implemented(plan_of):
     both = replace(LAPTOP, packages={"torch": "2.13.0+cpu", "torch_xla": "2.9.0"})
     head = "name: g\nworkload: digits_cnn\n"

@@ -201,6 +201,15 @@ def test_single_steps_stay_single_and_what_ends_within_an_epoch_still_does():
     assert (single["epochs"], single["warmup_epochs"], single["steps_per_epoch"]) == (2, 1, 1)
     assert cut(epochs=9.9)["epochs"] == 1.9 and cut(epochs=0.5)["epochs"] == 0.5
     assert cut()["examples"] == {"train": 7, "val": 5} and cut()["compile"] is False
+    on_cpu = DeviceProfile(kind="cpu")
+    modes = smoke.scaled_down(
+        on_cpu,
+        base | {"epochs": 1, "warmup_epochs": 0, "steps_per_epoch": None, "compile": "reduce-overhead"},
+        {"train": None, "val": 5},
+        ["torch"],
+        2,
+    )
+    assert next(modes)[1]["compile"] == "reduce-overhead"
     assert [cut()["threads"], cut(threads=None)["threads"], cut(threads=16)["threads"]] == [1, 1, 1]
     assert (cut(cpus=64)["cpus"], cut(steps_per_execution=50)["steps_per_execution"]) == (2, 1)
 

@@ -41,7 +41,9 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
     assert frame["cell"]["a"] == frame["cell"]["b"] != frame["cell"]["c"]
     assert frame["steady_s"].to_dict() == {"a": pytest.approx(2.1), "b": 2.1, "c": 9.0}
     assert frame["first_s"].to_dict() == {"a": 5.0, "b": 5.1, "c": 9.0}
-    assert (frame["batch_size"]["a"], frame["weight_decay"]["a"], frame["compile"]["a"]) == (64, 5e-4, False)
+    assert (frame["batch_size"]["a"], frame["weight_decay"]["a"], frame["compile"]["a"]) == (64, 5e-4, "false")
+    records = epochs_csv.load_csv(tmp_path / "mine.csv")
+    assert {record.attempt.cell.settings.compile for record in records} == {False}
     assert frame["best_val_accuracy"].to_dict() == {"a": 0.6, "b": 0.7, "c": 0.4}
     assert found.epochs["val/accuracy"].isna().tolist() == [False, False, True, False, False, False]
 
@@ -84,7 +86,10 @@ def test_the_time_of_an_epoch_is_enough_and_a_target_may_be_set(tmp_path):
         (("a,2,2.0", "a,1,2.0"), "/mine.csv:3:2: epoch: 1 again: line 2 has this epoch of the same trial"),
         (("a,2,2.0", ",2,2.0"), "/mine.csv:3:1: trial: missing"),
         (("0.6,gpu,64", "0.6,gpu,32"), "/mine.csv:3:7: batch_size: 32 here and 64 on line 2: a trial has one"),
-        (("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"), "/mine.csv:3:9: compile: 'no' is neither true nor false"),
+        (
+            ("0.6,gpu,64,5e-4,false", "0.6,gpu,64,5e-4,no"),
+            "/mine.csv:3:9: compile: 'no' is neither true nor false, nor default",
+        ),
         (("0.6,gpu,64,", "0.6,gpu,"), "/mine.csv:3:1: 9 values for 10 columns"),
         (("0.6,gpu", "60,gpu"), "/mine.csv:3:5: val/accuracy: 60 is no fraction from 0 to 1; 60 % is 0.6"),
         ((CSV, "trial,epoch,train_s\n"), "/mine.csv:1:1: no epoch in it"),

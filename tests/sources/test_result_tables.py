@@ -206,12 +206,12 @@ def test_a_schedule_with_points_is_one_column(golden_events):
 
 def test_values_of_the_wrong_type_are_as_good_as_missing(golden_events):
     cell = golden_events[0]["cell"]
-    cell["settings"] |= {"batch_size": "many", "compile": "yes", "weight_decay": [1], "steps_per_epoch": 2.5}
+    cell["settings"] |= {"batch_size": "many", "channels_last": "yes", "weight_decay": [1], "steps_per_epoch": 2.5}
     golden_events[0]["t"] = "yesterday"
     golden_events[1]["metrics"]["epoch"] = 77.0
     found = of(golden_events)
     row = found.trials.iloc[0]
-    assert row[["batch_size", "compile", "weight_decay", "steps_per_epoch", "started"]].isna().all()
+    assert row[["batch_size", "channels_last", "weight_decay", "steps_per_epoch", "started"]].isna().all()
     assert list(found.epochs["epoch"]) == [1, 2], "a metric never stands in the place of a column"
 
 

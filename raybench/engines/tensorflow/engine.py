@@ -127,7 +127,7 @@ class TensorFlowEngine:
             )
         self._rate = recipe.learning_rate
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
-        jit = self._device.jit_compile(recipe.compile)
+        jit = self._device.jit_compile(bool(recipe.compile))
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
         self._device.synchronize()

@@ -17,7 +17,7 @@ from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import is_pictures, reflect
 from raybench.engines.learning_rate import schedule
 from raybench.engines.step_profiler import StepSections, untimed
-from raybench.engines.step_timer import StepTimer
+from raybench.engines.step_timer import SETTLING, StepTimer
 from raybench.engines.torch.checkpoint_state import RandomStates, read_state, write_state
 from raybench.engines.torch.distributed import ProcessGroup
 from raybench.engines.torch.ghost_batch_norm import use_ghost_batch_norm
@@ -29,6 +29,15 @@ from raybench.engines.torch.optimizers import build_optimizer
 from raybench.engines.torch.precision import LOW_PRECISION, lower_precision
 
 Metrics = Callable[[Any, Any], Mapping[str, torch.Tensor]]
+
+
+CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
+"""Modes of `torch.compile` that record the kernels of a step in CUDA graphs, and replay them."""
+
+
+def captures_cuda_graphs(mode: bool | str, device: str) -> bool:
+    """Return whether a compiled model replays CUDA graphs, with this mode and on this type of torch device."""
+    return mode in CUDA_GRAPH_MODES and device == "cuda"
 
 
 def graphs() -> int:
@@ -108,8 +117,12 @@ class TorchEngine:
         scaled = recipe.precision == "fp16" and recipe.master_weights
         self._scaler = torch.amp.GradScaler(self._on.type, enabled=scaled)
         call = self._together.model(self._model)
-        self._call = torch.compile(call) if recipe.compile else call
+        self._call = (
+            torch.compile(call, mode=None if recipe.compile is True else recipe.compile) if recipe.compile else call
+        )
         self._graphs = graphs if recipe.compile else None
+        self._captures = captures_cuda_graphs(recipe.compile, self._on.type)
+        self._settling = SETTLING if self._captures else 0
         self._synchronize()
 
     @property
@@ -197,6 +210,8 @@ class TorchEngine:
     def _outputs(self, inputs: torch.Tensor) -> Any:
         if self._stored_low and inputs.is_floating_point():
             inputs = inputs.to(self._stored_low)
+        if self._captures:  # from here on the outputs of the step before are overwritten
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         with self._autocast():
             outputs = self._call(inputs)
         self._enter("loss")
@@ -259,11 +274,11 @@ class TorchEngine:
         """Train one epoch.
 
         The first step of a new shape is followed by a wait for the device; its time beyond the epoch's median step is
-        `compile`. Other steps are only marked in the device's stream, at no cost. If an epoch is one step, there is no
-        median to compare with and all of it is `train`.
+        `compile`, as is that of the steps that capture CUDA graphs. Other steps are only marked in the device's stream,
+        at no cost. If an epoch has no other steps, there is no median to compare with and all of it is `train`.
         """
         sums, check = MetricSums(self._on, self._together), self._is_new("train", self._order.batch)
-        steps = StepTimer(self._device, check, self._graphs)
+        steps = StepTimer(self._device, check, self._graphs, self._settling)
         self._model.train()
         self._synchronize()
         if check:
@@ -313,11 +328,11 @@ class TorchEngine:
     def evaluate(self) -> tuple[Mapping[str, float], int]:
         """Evaluate the whole validation set in batches of one shape, without the padding."""
         sums, is_new = MetricSums(self._on, self._together), self._is_new("evaluate", self.evaluation_batch)
-        steps = StepTimer(self._device, is_new, self._graphs)
+        steps = StepTimer(self._device, is_new, self._graphs, self._settling)
         self._model.eval()
         if is_new:
             self._device.begin_search()
-        if is_new and self.evaluation_batch >= self._input.evaluated:
+        if is_new and self.evaluation_batch * (1 + self._settling) >= self._input.evaluated:
             self._compile_evaluation()
             is_new = False
         self._synchronize()
@@ -337,10 +352,14 @@ class TorchEngine:
         return means, steps.compilations
 
     def _compile_evaluation(self) -> None:
-        """Evaluate the only batch once before, as `compile_evaluate`: there is no median of others to compare with."""
+        """Evaluate the few batches before, as `compile_evaluate`: there is no median of others to compare with.
+
+        That is once, or as often as it takes until CUDA graphs are captured.
+        """
         self._synchronize()
         with self._ledger.section(COMPILATION["evaluate"]), self._without_gradients():
-            for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
-                self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
+            for _ in range(1 + self._settling):
+                for inputs, targets, counts in self._input.evaluate(self.evaluation_batch):
+                    self._evaluation_step(inputs, targets, counts, MetricSums(self._on, self._together))
             self._synchronize()
         self._device.end_search()

@@ -32,6 +32,32 @@ def opened(precision="fp32", threads=1, devices=1):
     }
 
 
+def opened_as_tpu(precision):
+    """The precision of products recorded by the TPU adapter, and how many of a program's two have the highest.
+
+    There is no TPU below it.
+    """
+    from types import SimpleNamespace
+
+    from raybench.devices.tensorflow import Tpu
+
+    tf.distribute.cluster_resolver.TPUClusterResolver = lambda tpu: None
+    tf.tpu.experimental.initialize_tpu_system = lambda resolver: None
+    tf.tpu.experimental.DeviceAssignment = SimpleNamespace(build=lambda topology, num_replicas: None)
+    tf.distribute.TPUStrategy = lambda resolver, experimental_device_assignment: None
+    device = Tpu(Assignment([usable_cores()[0]], [], 1))
+    device.kind = "tpu"
+    device.open(precision)
+    matrix, pictures = tf.ones([4, 4]), tf.ones([1, 4, 4, 1])
+
+    def products(matrix, pictures):
+        return tf.linalg.matmul(matrix, matrix), tf.nn.conv2d(pictures, tf.reshape(matrix, [4, 4, 1, 1]), 1, "SAME")
+
+    compiled = tf.function(products, jit_compile=True)
+    program = compiled.experimental_get_compiler_ir(matrix, pictures)(stage="hlo")
+    return device.runtime_conditions()["float32_products"], program.count("operand_precision={highest,highest}")
+
+
 def busy_threads(threads):
     """How many threads of the process spend time in a large product."""
     device = open_device("cpu", "tensorflow", Assignment([], [], threads))

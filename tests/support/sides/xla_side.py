@@ -131,15 +131,18 @@ def busy_threads(threads):
     return sum(share > sum(spent) / 10 for share in spent)
 
 
-def described(devices=1):
-    """What the adapter says of the device, and what XLA has."""
+def described(devices=1, precision="bf16"):
+    """What the adapter says of the device, what XLA has, and its program for a product of two matrices."""
+    import torch_xla
     from torch_xla import runtime
 
     device = open_device("xla_cpu", "torch_xla", Assignment([], [], 2, devices))
     device.hide_others()
-    device.open("bf16")
+    device.open(precision)
     hardware = device.describe()
+    matrix = torch.ones(4, 4).to("xla")
     return {
+        "program": torch_xla._XLAC._get_xla_tensors_hlo([matrix @ matrix]),
         "kind": hardware.kind,
         "model": hardware.model,
         "runtime_conditions": device.runtime_conditions(),
