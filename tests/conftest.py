@@ -95,8 +95,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process for the exhaustive layer, which measures; else what xdist chooses."""
-    return 0 if config.option.markexpr.strip() == "exhaustive" else None
+    """One process for the exhaustive layer, which measures, and for tests that share a device; else what xdist chooses."""
+    return 0 if config.option.markexpr.strip() in ("exhaustive", "gpu", "tpu") else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
