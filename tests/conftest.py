@@ -95,7 +95,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process for the exhaustive layer, which measures, and for tests that share a device; else what xdist chooses."""
+    """One process for tests that measure or share an accelerator; else what xdist chooses."""
     return 0 if config.option.markexpr.strip() in ("exhaustive", "gpu", "tpu") else None
 
 

@@ -239,7 +239,7 @@ def large(kind: str, **settings: Any) -> dict[str, Any]:
     return {"workload": "large", "model": size, "precision": "fp32", "learning_rate": 1e-6, **limit, **settings}
 
 
-@on([*kinds(CPU_LONG, XLA_CPU)])
+@on([*kinds(CPU_LONG)])
 def test_a_batch_that_does_not_fit_is_out_of_memory(kind: str, tmp_path: Path) -> None:
     end = events_on(kind, tmp_path / "trial", **large(kind, epochs=1, batch_size=TOO_MANY))[-1]
     assert (end["event"], end["status"]) == ("trial_ended", "oom"), end

@@ -129,7 +129,7 @@ def clock(kind, seconds=0.3):
     import torch
 
     device = open_on(kind)
-    side = 256 if device.synchronous else 4096
+    side = 256 if KINDS[kind].on_host else 4096
     matrix = torch.rand(side, side).to(device.torch_name)
 
     def multiply(times):
