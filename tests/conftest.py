@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from support.frameworks import FOR_ACCELERATORS, USERS_OWN, interpreter
 
 HOME = "RAYBENCH_TESTS_HOME"
 """Environment variable: the home folder of this test run, made by its first process."""
@@ -46,8 +47,10 @@ def _isolate() -> None:
         "XLA_",
         "CUDA_",
     )
+    users_own = {name: value for name, value in os.environ.items() if name.startswith(FOR_ACCELERATORS)}
+    os.environ[USERS_OWN] = json.dumps(users_own)
     for name in list(os.environ):
-        if name.startswith(foreign) and name not in ours:
+        if name.startswith(foreign) and name not in (*ours, USERS_OWN):
             del os.environ[name]
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONOPTIMIZE", "PYTHONWARNINGS"):
         os.environ.pop(name, None)
@@ -78,7 +81,6 @@ def _isolate() -> None:
 _isolate()
 
 from support.executors import ForkingExecutor  # noqa: E402 — the surroundings come first
-from support.frameworks import interpreter  # noqa: E402
 from support.servers import mlflow_server  # noqa: E402
 
 from raybench.execution.deferred_ray import DeferredRayExecutor  # noqa: E402
@@ -93,8 +95,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process for the exhaustive layer, which measures; else what xdist chooses."""
-    return 0 if config.option.markexpr.strip() == "exhaustive" else None
+    """One process for tests that measure or share an accelerator; else what xdist chooses."""
+    return 0 if config.option.markexpr.strip() in ("exhaustive", "gpu", "tpu") else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

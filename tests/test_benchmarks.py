@@ -23,6 +23,7 @@ SHORT = {
     "dispatch_counts": "--only davidnet pytorch_loop",
     "findings": "--grids 2",
     "fresh_process": "--rounds 1",
+    "gpu": "--short --device cpu --rounds 2 --parts airbench94 davidnet kernels compiled",
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
     "loading": "--runs 6 --epochs 2 --trials 9 --rounds 2",
     "loop": "--batch 4 --steps 1 --rounds 2 --precision bf16 --kind cpu",
@@ -52,7 +53,7 @@ def test_what_the_programs_import_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_run_prints_all_its_figures(name: str, tmp_path: Path, request: pytest.FixtureRequest, snapshot: Any):
     """The lines with each number as `#`, and the names in the JSON file."""
-    if name in ("davidnet_forms", "loop", "replicas"):
+    if name in ("davidnet_forms", "gpu", "loop", "replicas"):
         request.getfixturevalue("real_data")
     written = tmp_path / "numbers.json"
     asked = SHORT[name].split() + ([] if name in WITHOUT_JSON else ["--json", str(written)])

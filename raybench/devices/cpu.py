@@ -20,7 +20,7 @@ KIND = DeviceKind(
     adapters={"torch": "raybench.devices.cpu:Cpu", "tensorflow": "raybench.devices.tensorflow:Cpu"},
     loop_adapters={"jax": "raybench.devices.jax:Cpu", "none": "raybench.devices.no_framework:Cpu"},
     precisions=("fp32", "bf16", "fp16"),
-    status="run by the tests",
+    status="tests run it on every change",
     probe=probe,
     program_variables={"JAX_PLATFORMS": "cpu"},
 )

@@ -26,7 +26,7 @@ KIND = DeviceKind(
     label="Apple GPU",
     adapters={"torch": "raybench.devices.mps:Mps"},
     precisions=("fp32", "bf16", "fp16"),
-    status="written from the vendor's documentation; has not run on an Apple GPU yet",
+    status="never run on an Apple GPU, and by no test",
     probe=probe,
     ray_resource="GPU",
 )

@@ -112,8 +112,7 @@ KIND = DeviceKind(
     label="TPU",
     adapters={"torch_xla": "raybench.devices.tpu:Tpu", "tensorflow": "raybench.devices.tensorflow:Tpu"},
     precisions=("fp32", "bf16"),
-    status="tests run the part shared with `xla_cpu`; finding chips, one process per chip and TPUStrategy are written "
-    "to the documentation and have not run on a TPU yet",
+    status="never run on a TPU; tests run the part shared with `xla_cpu`, and its detection on a made-up file system",
     probe=probe,
     ray_resource="TPU",
     counts=(1, 2, 4, 8),

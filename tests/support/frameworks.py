@@ -28,6 +28,12 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).parents[1]
+USERS_OWN = "RAYBENCH_TESTS_USERS_OWN"
+"""Environment variable: the user's variables about accelerators, as JSON, before tests/conftest.py hid them."""
+
+FOR_ACCELERATORS = ("CUDA_", "PJRT_", "XLA_", "RAYBENCH_ACCELERATORS")
+"""Beginnings of the names of these variables."""
+
 LOADED = {
     "tensorflow": ["tensorflow", "keras"],
     "torch_xla": ["torch", "torch_xla"],
@@ -38,8 +44,12 @@ LOADED = {
 }
 
 
-def interpreter(framework: str) -> str:
-    """The Python that has a framework; skips the test where there is none."""
+def interpreter(framework: str, environment: str | None = None) -> str:
+    """The Python that has a framework; skips the test where there is none.
+
+    Args:
+        environment: the recipe of the Python environment for `torch_xla`; None: `xla`.
+    """
     import importlib.util
 
     import pytest
@@ -47,9 +57,10 @@ def interpreter(framework: str) -> str:
     if framework == "torch_xla":
         from raybench.environments import python_of
 
-        found = python_of("xla")
+        name = environment or "xla"
+        found = python_of(name)
         if found is None:
-            pytest.skip("environment xla is not built; run `raybench env create xla`")
+            pytest.skip(f"environment {name} is not built; run `raybench env create {name}`")
         return str(found)
     if framework != "none" and importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
@@ -57,13 +68,14 @@ def interpreter(framework: str) -> str:
 
 
 @cache
-def _server(framework: str, python: str) -> subprocess.Popen[str]:
+def _server(framework: str, python: str, with_accelerators: bool = False) -> subprocess.Popen[str]:
     package = Path(tempfile.mkdtemp(prefix="raybench-only-"))
     (package / "raybench").symlink_to(TESTS.parent / "raybench")
     # Without TESTS itself, whose folders would hide modules of their names, such as `datasets`.
     (package / "support").symlink_to(TESTS / "support")
     folders = sorted({str(path.parent) for path in TESTS.rglob("*.py")} - {str(TESTS)})
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OMP_NUM_THREADS")}
+    environ = accelerators_shown() if with_accelerators else os.environ
+    kept = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "OMP_NUM_THREADS")}
     environment = kept | {"PYTHONPATH": os.pathsep.join([str(package), *folders])}
     server = subprocess.Popen(
         [python, str(Path(__file__)), framework],
@@ -77,9 +89,31 @@ def _server(framework: str, python: str) -> subprocess.Popen[str]:
     return server
 
 
+def accelerators_shown() -> dict[str, str]:
+    """The environment of this process, but with the accelerators that its user sees."""
+    own = json.loads(os.environ.get(USERS_OWN, "null"))
+    if own is None:  # without tests/conftest.py, which hides them
+        return dict(os.environ)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOR_ACCELERATORS)}
+    return kept | own
+
+
 def call(framework: str, function: str, **arguments: Any) -> Any:
     """What `module:function` returns for plain arguments, called in a process of that framework's own."""
-    server = _server(framework, interpreter(framework))
+    return _ask(_server(framework, interpreter(framework)), framework, function, arguments)
+
+
+def call_on(kind: str, function: str, **arguments: Any) -> Any:
+    """As `call`, for a device kind, under its first framework and with the accelerators that the user sees."""
+    from raybench.devices import KINDS, frameworks
+
+    framework = frameworks(kind)[0]
+    environment = KINDS[kind].environments.get(framework)
+    python = interpreter(framework, environment)
+    return _ask(_server(framework, python, True), framework, function, {"kind": kind, **arguments})
+
+
+def _ask(server: subprocess.Popen[str], framework: str, function: str, arguments: dict[str, Any]) -> Any:
     assert server.stdin and server.stdout
     server.stdin.write(json.dumps([function, arguments]) + "\n")
     server.stdin.flush()

@@ -15,8 +15,7 @@ from raybench.core.settings import MEMORY, affecting
 from raybench.devices import hosted
 from raybench.devices.host import available_memory
 from raybench.engines import EngineParts, open_engine
-from raybench.trial.run import load_data, open_assigned
-from raybench.workloads import WorkloadInfo, load_workload
+from raybench.trial.run import load_data, open_assigned, workload_of
 
 NAME = "max_batch"
 
@@ -68,7 +67,7 @@ def measure(job: Job) -> dict[str, Any]:
         memory.limit(limit)
     device = open_assigned(job)
     try:
-        workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
+        workload = workload_of(job)
         data = load_data(job, workload)
         result = {"batch_size": recipe.batch_size, "examples": len(data.train)}
         if recipe.batch_size > len(data.train):

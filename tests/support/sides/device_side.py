@@ -1,0 +1,159 @@
+"""What the tests of devices do in a process that sees the user's own accelerators; plain values in and out."""
+
+import time
+from importlib import metadata
+
+from support import WORKLOADS
+from support.cells import make_cell
+
+from raybench.core import memory
+from raybench.core.job import Job
+from raybench.core.settings import DEFAULTS
+from raybench.devices import KINDS, Assignment, frameworks, missing_precision, open_device
+from raybench.devices.host import usable_cores
+from raybench.trial.record import record
+from raybench.workloads import read_reference
+
+GIB = 1 << 30
+
+
+def hardware_of(kind):
+    """This machine's first hardware of a kind; None if it has none."""
+    probe = KINDS[KINDS[kind].hardware or kind].probe
+    return next(iter(probe()), None)
+
+
+def reason_against(kind):
+    """The reason why this machine cannot test a kind; empty if it can."""
+    if hardware_of(kind) is None:
+        return f"this machine has no {KINDS[kind].label}"
+    try:
+        open_on(kind)
+    except (RuntimeError, ImportError) as error:
+        return f"{KINDS[kind].label}: {error}"
+    return ""
+
+
+def open_on(kind, precision="fp32"):
+    """The device of a kind, as a trial opens it."""
+    device = open_device(kind, frameworks(kind)[0], assignment(kind))
+    device.hide_others()
+    device.open(precision)
+    return device
+
+
+def assignment(kind):
+    cores = usable_cores()
+    return Assignment(cores, visible(kind), len(cores))
+
+
+def visible(kind):
+    """The one accelerator that a trial uses; none for a kind that computes on the host."""
+    return [] if KINDS[kind].on_host else list(hardware_of(kind).ids[:1])
+
+
+def describe(kind):
+    """Model, memory in bytes and precisions of a kind on this machine."""
+    hardware = hardware_of(kind)
+    return {
+        "model": hardware.model,
+        "memory_bytes": hardware.memory_bytes,
+        "precisions": list(KINDS[kind].precisions),
+    }
+
+
+def job(kind, folder, workload, replicas=1, check="", labels=None, memory_limit=0, profile_steps=0, **settings):
+    """The job of a trial or check on one device of a kind."""
+    framework = frameworks(kind)[0]
+    cores = usable_cores()
+    info = read_reference(f"on_device.py:{workload}", WORKLOADS)
+    missing = missing_precision(kind, settings.get("precision", "fp32"))
+    assert not missing, missing
+    cell = make_cell(
+        workload=info.identity(),
+        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
+        device={
+            "kind": kind,
+            "model": hardware_of(kind).model,
+            "count": 1,
+            "replicas": replicas,
+            "threads": len(cores),
+            **({"replication": "grouped"} if replicas > 1 else {}),
+        },
+        engine={"name": framework, "version": 1, "framework_version": metadata.version(framework)},
+        resolved={**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 64, **settings},
+    )
+    return Job(
+        trial="device-test",
+        attempt=1,
+        repeat=0,
+        seed=0,
+        cell=cell,
+        workload=info.to_json(),
+        data_root=str(WORKLOADS),
+        folder=str(folder),
+        cores=cores,
+        visible=visible(kind),
+        check=check,
+        labels=labels or {},
+        memory_limit=memory_limit,
+        profile_steps=profile_steps,
+    )
+
+
+def events_of(kind, folder, workload="small", **options):
+    """The events of one trial or check, run in this process."""
+    memory.limit(options.get("memory_limit", 0))
+    events = []
+    record(job(kind, folder, workload, **options), events.append)
+    return events
+
+
+def through_fork_server(kind, folder, **options):
+    """The events of one trial, run as in a grid: forked from a fork server and monitored."""
+    from contextlib import closing
+
+    from raybench.execution.process import ForkServer
+
+    with closing(ForkServer(frameworks(kind)[0])) as server:
+        return list(server.run(job(kind, folder, "small", **options)))
+
+
+def clock(kind, seconds=0.3):
+    """Times of the same work by several clocks, in seconds.
+
+    Returns:
+        `submitted`: until the last call returned; `wall`: until the device was done; `device`: between two marks;
+        `copy`: of a value to the host, after the device was done.
+    """
+    import torch
+
+    device = open_on(kind)
+    side = 256 if KINDS[kind].on_host else 4096
+    matrix = torch.rand(side, side).to(device.torch_name)
+
+    def multiply(times):
+        nonlocal matrix
+        start_s = time.perf_counter()
+        begin = device.mark()
+        for _ in range(times):
+            matrix = torch.mm(matrix, matrix).clamp(0, 1)
+        end = device.mark()
+        submitted_s = time.perf_counter() - start_s
+        device.synchronize()
+        wall_s = time.perf_counter() - start_s
+        start_s = time.perf_counter()
+        matrix[0, 0].cpu()
+        copy_s = time.perf_counter() - start_s
+        return {
+            "submitted": submitted_s,
+            "wall": wall_s,
+            "device": device.elapsed(begin, end) * 1e-9,
+            "copy": copy_s,
+            "synchronous": device.synchronous,
+            "own_clock": device.own_clock,
+        }
+
+    multiply(2)
+    one_s = multiply(4)["wall"] / 4
+    return multiply(min(400, max(8, round(seconds / one_s))))
