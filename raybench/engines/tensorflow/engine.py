@@ -32,6 +32,7 @@ from raybench.engines.tensorflow.ghost_batch_norm import (
 from raybench.engines.tensorflow.images import ImageAugmenter
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
+from raybench.engines.tensorflow.rows import row
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name of each precision; the device decides if float32 uses TF32."""
@@ -187,15 +188,15 @@ class TensorFlowEngine:
     def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
 
-    def _train_step(self, row: Rows, fed: Fed) -> tf.Tensor:
+    def _train_step(self, draws: Rows, fed: Fed) -> tf.Tensor:
         """One step of one replica, from its draws and its fed values.
 
         Returns:
             The sums, [metrics].
         """
-        scalars = row["scalars"]
-        row = {name: share(values) for name, values in row.items() if name != "scalars"}
-        inputs, targets = self._input.train(fed, row)
+        scalars = draws["scalars"]
+        draws = {name: share(values) for name, values in draws.items() if name != "scalars"}
+        inputs, targets = self._input.train(fed, draws)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             losses, values = self._forward(inputs, targets, training=True)
@@ -214,16 +215,12 @@ class TensorFlowEngine:
         return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums of `steps` steps from `start` on, over all replicas.
-
-        The row of a step is gathered, because XLA would take the index in `rows[index]` as a constant and compile for
-        each.
-        """
+        """The compiled function: sums of `steps` steps from `start` on, over all replicas."""
         self._traces += 1  # Python runs this line only in a trace, once per shape
 
         def one(step: tf.Tensor) -> tf.Tensor:
-            row = {name: tf.gather(values, start + step) for name, values in rows.items()}
-            sums = self._strategy.run(self._train_step, (row, tuple(tf.gather(values, step) for values in fed)))
+            draws = {name: row(values, start + step) for name, values in rows.items()}
+            sums = self._strategy.run(self._train_step, (draws, tuple(row(values, step) for values in fed)))
             return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
         if self._recipe.steps_per_execution == 1:

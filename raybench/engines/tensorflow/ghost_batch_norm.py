@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from raybench.engines.tensorflow.rows import part
+
 
 class GhostBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
     """Batch norm with the statistics of `groups` contiguous parts of the batch.
@@ -73,9 +75,8 @@ def share(values: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return values
-    batch, *dims = values.shape
-    replicas = tf.reshape(values, [context.num_replicas_in_sync, batch // context.num_replicas_in_sync, *dims])
-    return tf.gather(replicas, context.replica_id_in_sync_group)
+    size = values.shape[0] // context.num_replicas_in_sync
+    return part(values, context.replica_id_in_sync_group * size, size)
 
 
 def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:

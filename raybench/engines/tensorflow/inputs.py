@@ -15,6 +15,7 @@ from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array, plain
 from raybench.engines.tensorflow.ghost_batch_norm import share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
+from raybench.engines.tensorflow.rows import gather
 
 AHEAD = 2
 """Batches prepared in advance: one is copied while another is computed."""
@@ -95,11 +96,8 @@ class DeviceInput:
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """Gather by the step's index."""
-        inputs, targets = self._train
-        index = row["index"]
-        if self._pictures is None:
-            return tf.gather(inputs, index), tf.gather(targets, index)
-        return self._pictures.finish(self._pictures.gather(inputs, index, row), row), tf.gather(targets, index)
+        inputs, targets = (gather(values, row["index"]) for values in self._train)
+        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield the indices of each batch."""
@@ -109,7 +107,7 @@ class DeviceInput:
     def judged(self, fed: Fed) -> Examples:
         """Gather by the batch's indices."""
         index = share(fed[0])
-        inputs, targets = (tf.gather(values, index) for values in self._val)
+        inputs, targets = (gather(values, index) for values in self._val)
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
 
@@ -177,10 +175,7 @@ class HostInput:
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """This replica's part of the fed values."""
         inputs, targets = (share(values) for values in fed)
-        if self._pictures:
-            positions = tf.range(targets.shape[0], dtype=tf.int64)
-            inputs = self._pictures.finish(self._pictures.gather(inputs, positions, row), row)
-        return inputs, targets
+        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield inputs and targets of each batch."""
