@@ -32,7 +32,6 @@ from raybench.engines.tensorflow.ghost_batch_norm import (
 from raybench.engines.tensorflow.images import ImageAugmenter
 from raybench.engines.tensorflow.inputs import DeviceInput, Fed, HostInput, Input
 from raybench.engines.tensorflow.optimizers import build_optimizer
-from raybench.engines.tensorflow.rows import row
 
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name of each precision; the device decides if float32 uses TF32."""
@@ -97,7 +96,7 @@ class TensorFlowEngine:
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._strategy)
         else:
-            self._input = HostInput(train, val, pictures, self._ledger)
+            self._input = HostInput(train, val, pictures, self._ledger, self._device.copy_to())
         self._sample = self._first_of(val, 2)
         self._device.synchronize()
 
@@ -129,6 +128,7 @@ class TensorFlowEngine:
         self._rate = recipe.learning_rate
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(recipe.compile)
+        self._compiled = jit is not False
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
         self._device.synchronize()
@@ -215,12 +215,17 @@ class TensorFlowEngine:
         return clipped
 
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The compiled function: sums of `steps` steps from `start` on, over all replicas."""
+        """The compiled function: sums of `steps` steps from `start` on, over all replicas.
+
+        Values of a step are gathered, because XLA would take the index in `values[index]` as a constant and compile for
+        each. Without XLA the fed values are sliced, because TensorFlow has no GPU kernel that gathers uint8.
+        """
         self._traces += 1  # Python runs this line only in a trace, once per shape
 
         def one(step: tf.Tensor) -> tf.Tensor:
-            draws = {name: row(values, start + step) for name, values in rows.items()}
-            sums = self._strategy.run(self._train_step, (draws, tuple(row(values, step) for values in fed)))
+            draws = {name: tf.gather(values, start + step) for name, values in rows.items()}
+            examples = tuple(tf.gather(values, step) if self._compiled else values[step] for values in fed)
+            sums = self._strategy.run(self._train_step, (draws, examples))
             return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
         if self._recipe.steps_per_execution == 1:

@@ -115,6 +115,22 @@ def trained_from_a_slow_loader(seconds):
     return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
 
 
+def prefetched_to_another_device():
+    """Batches of two epochs, prefetched to a second device made of the host's cores, and the batches expected."""
+    (host,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
+    train = pictures(12)
+    source = HostInput(train, train, None, Ledger(), "CPU:1")
+    sampler = BatchSampler(12, 4, None, (8, 8), Augmentation(), SEED)
+    devices, equal = set(), []
+    for order in (sampler.epoch(), sampler.epoch()):
+        for index, fed in zip(order.index, source.calls(order, 1), strict=True):
+            devices |= {values.device.rpartition("device:")[2] for values in fed}
+            wanted = (train.inputs[index], train.targets[index])
+            equal += [np.array_equal(values[0], right) for values, right in zip(fed, wanted, strict=True)]
+    return {"devices": sorted(devices), "equal": all(equal), "tensors": len(equal)}
+
+
 def plain_loop():
     """Two epochs as anyone would write them, with Keras's own optimiser, which is the same where the rate is still."""
     train, val = pictures(), pictures(70, seed=1)
