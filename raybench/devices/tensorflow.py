@@ -75,6 +75,10 @@ class TensorFlowHost(Host):
             return tf.distribute.get_strategy()
         return tf.distribute.MirroredStrategy([f"{self._type}:{i}" for i in range(self.assignment.devices)])
 
+    def copy_to(self) -> str:
+        """TensorFlow's name of the device to which batches are copied in advance; empty if there is none or several."""
+        return ""
+
     def is_oom(self, error: BaseException) -> bool:
         """Return whether the memory of the device or of the host ran out."""
         import tensorflow as tf
@@ -133,6 +137,10 @@ class Cuda(cuda.Nvidia, Asynchronous):
             tf.config.experimental.set_memory_growth(gpu, True)
         if precision:
             tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+
+    def copy_to(self) -> str:
+        """The GPU, if there is only one: a mirrored step copies each replica's part itself."""
+        return f"{self._type}:0" if self.assignment.devices == 1 else ""
 
     def peak_memory(self) -> int:
         """Peak bytes of TensorFlow's allocator, of the GPU that held most."""

@@ -55,3 +55,8 @@ def test_marks_measure_time():
 
 def test_a_tensorflow_that_sees_no_gpu_says_so():
     assert "sees no GPU" in call("tensorflow", "tensorflow_devices_side:without_a_gpu")
+
+
+@pytest.mark.parametrize(("kind", "devices", "name"), [("cuda", 1, "GPU:0"), ("cuda", 2, ""), ("cpu", 1, "")])
+def test_batches_are_copied_in_advance_to_a_single_gpu(kind, devices, name):
+    assert call("tensorflow", "tensorflow_devices_side:copy_to", kind=kind, devices=devices) == name

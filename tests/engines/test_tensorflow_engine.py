@@ -72,6 +72,11 @@ def test_host_and_device_input_train_alike_however_many_steps_a_call_has(augment
         assert (found["epochs"][0]["ledger"]["input_wait"] > 0) == (where == "host")
 
 
+def test_batches_of_the_host_are_copied_to_the_device_in_advance():
+    found = call("tensorflow", "tensorflow_side:prefetched_to_another_device")
+    assert found == {"devices": ["CPU:1"], "equal": True, "tensors": 12}
+
+
 def test_a_slow_loader_is_input_wait():
     """The sleep is real, once a batch."""
     found = call("tensorflow", "tensorflow_side:trained_from_a_slow_loader", seconds=0.05)

@@ -96,7 +96,7 @@ class TensorFlowEngine:
         if recipe.input == "device":
             self._input: Input = DeviceInput(train, val, pictures, self._strategy)
         else:
-            self._input = HostInput(train, val, pictures, self._ledger)
+            self._input = HostInput(train, val, pictures, self._ledger, self._device.copy_to())
         self._sample = self._first_of(val, 2)
         self._device.synchronize()
 
@@ -128,6 +128,7 @@ class TensorFlowEngine:
         self._rate = recipe.learning_rate
         self._factor = schedule(recipe.schedule, self._order.steps, self._order.total / self._order.steps)
         jit = self._device.jit_compile(bool(recipe.compile))
+        self._compiled = jit is not False
         self._train = tf.function(self._train_call, jit_compile=jit, autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=jit, autograph=False)
         self._device.synchronize()
@@ -187,15 +188,15 @@ class TensorFlowEngine:
     def _sums(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float32)) for name in self._names])
 
-    def _train_step(self, row: Rows, fed: Fed) -> tf.Tensor:
+    def _train_step(self, draws: Rows, fed: Fed) -> tf.Tensor:
         """One step of one replica, from its draws and its fed values.
 
         Returns:
             The sums, [metrics].
         """
-        scalars = row["scalars"]
-        row = {name: share(values) for name, values in row.items() if name != "scalars"}
-        inputs, targets = self._input.train(fed, row)
+        scalars = draws["scalars"]
+        draws = {name: share(values) for name, values in draws.items() if name != "scalars"}
+        inputs, targets = self._input.train(fed, draws)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             losses, values = self._forward(inputs, targets, training=True)
@@ -216,14 +217,15 @@ class TensorFlowEngine:
     def _train_call(self, rows: Rows, fed: Fed, start: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
         """The compiled function: sums of `steps` steps from `start` on, over all replicas.
 
-        The row of a step is gathered, because XLA would take the index in `rows[index]` as a constant and compile for
-        each.
+        Values of a step are gathered, because XLA would take the index in `values[index]` as a constant and compile for
+        each. Without XLA the fed values are sliced, because TensorFlow has no GPU kernel that gathers uint8.
         """
         self._traces += 1  # Python runs this line only in a trace, once per shape
 
         def one(step: tf.Tensor) -> tf.Tensor:
-            row = {name: tf.gather(values, start + step) for name, values in rows.items()}
-            sums = self._strategy.run(self._train_step, (row, tuple(tf.gather(values, step) for values in fed)))
+            draws = {name: tf.gather(values, start + step) for name, values in rows.items()}
+            examples = tuple(tf.gather(values, step) if self._compiled else values[step] for values in fed)
+            sums = self._strategy.run(self._train_step, (draws, examples))
             return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
         if self._recipe.steps_per_execution == 1:

@@ -65,6 +65,12 @@ def use_ghost_batch_norm(model: keras.Model, groups: int) -> None:
         layer.groups = groups
 
 
+def constant_replica() -> int | None:
+    """The index of this replica; None on a TPU, where one program computes all replicas."""
+    replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+    return None if replica is None else int(replica)
+
+
 def share(values: tf.Tensor) -> tf.Tensor:
     """This replica's part of a batch; the whole batch on a single device.
 
@@ -75,7 +81,9 @@ def share(values: tf.Tensor) -> tf.Tensor:
         return values
     batch, *dims = values.shape
     replicas = tf.reshape(values, [context.num_replicas_in_sync, batch // context.num_replicas_in_sync, *dims])
-    return tf.gather(replicas, context.replica_id_in_sync_group)
+    replica = constant_replica()
+    # TensorFlow has no GPU kernel that gathers uint8.
+    return tf.gather(replicas, context.replica_id_in_sync_group) if replica is None else replicas[replica]
 
 
 def average(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:

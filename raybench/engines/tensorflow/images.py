@@ -19,7 +19,7 @@ def draws_of(order: EpochPlan) -> dict[str, Array]:
 
 
 class ImageAugmenter:
-    """Turns indices into normalised batches [batch, height, width, channels].
+    """Turns stored images into augmented, normalised batches [batch, height, width, channels].
 
     It is the only layout of TensorFlow.
 
@@ -35,25 +35,32 @@ class ImageAugmenter:
         self._mean, self._std = np.array(mean, np.float32), np.array(std, np.float32)
         self._size, self._cutout = size, augmentation.cutout
 
-    def gather(self, source: tf.Tensor, index: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Read a step's images as uint8 [batch, height, width, channels], cropped and flipped.
+    def augment(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """A training batch from stored images [batch, …] and the step's draws, each [batch]."""
+        return self.finish(self.crop_and_flip(pictures, draws), draws)
 
-        `index` [batch] has their positions in `source`; `draws` has the step's draws, each [batch].
+    def crop_and_flip(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """Crop and flip stored images [batch, height, width, channels] by the step's draws, each [batch].
+
+        Returns:
+            The same bytes, uint8 or as floats: TensorFlow has no GPU kernel that gathers uint8 from a tensor, and would
+            copy the images to the host and back.
         """
         if not draws.keys() & {"top", "flip"}:
-            return tf.gather(source, index)
+            return pictures
         height, width = self._size
         rows, columns = self._places(height)[None, :, None], self._places(width)[None, None, :]
         if "flip" in draws:
             columns = tf.where(draws["flip"][:, None, None] > 0, width - 1 - columns, columns)
         if "top" in draws:
             rows, columns = rows + draws["top"][:, None, None], columns + draws["left"][:, None, None]
-        _, source_height, source_width, channels = source.shape
-        pixels = tf.reshape(source, [-1, channels])  # one index per pixel is twice as fast as three
-        return tf.gather(pixels, (index[:, None, None] * source_height + rows) * source_width + columns)
+        batch, source_height, source_width, channels = pictures.shape
+        rows += self._places(batch)[:, None, None] * source_height
+        pixels = tf.reshape(tf.cast(pictures, tf.float32), [-1, channels])  # an index per pixel is faster than three
+        return tf.gather(pixels, rows * source_width + columns)
 
     def finish(self, pictures: tf.Tensor, draws: Mapping[str, tf.Tensor] | None = None) -> tf.Tensor:
-        """Normalise uint8 images to floats; set a cutout to 0, the mean."""
+        """Normalise images of values 0 to 255 to floats; set a cutout to 0, the mean."""
         values = tf.cast(pictures, tf.float32)
         if not self._as_stored:
             values = (values - self._mean) / self._std

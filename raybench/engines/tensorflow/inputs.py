@@ -13,7 +13,7 @@ from raybench.core.ledger import Ledger
 from raybench.datasets.splits import Array, Split
 from raybench.engines.batch_order import EpochPlan
 from raybench.engines.images import as_read, is_array, plain
-from raybench.engines.tensorflow.ghost_batch_norm import share
+from raybench.engines.tensorflow.ghost_batch_norm import constant_replica, share
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
 AHEAD = 2
@@ -73,6 +73,18 @@ def _padded(batch: int, examples: int) -> Iterator[tuple[Array, int]]:
         yield np.arange(start, start + batch) % examples, min(batch, examples - start)
 
 
+def _gather(variable: Any, index: tf.Tensor) -> tf.Tensor:
+    """Rows of a variable, from this replica's copy.
+
+    TensorFlow has a GPU kernel that gathers uint8 from a variable, but none that gathers it from a tensor, to which it
+    would convert a variable with several copies.
+    """
+    replica = constant_replica()
+    if replica is not None:
+        variable = tf.distribute.get_strategy().experimental_local_results(variable)[replica]
+    return tf.gather(variable, index)
+
+
 class DeviceInput:
     """Both splits on the device, images as uint8; a batch is a gather.
 
@@ -95,11 +107,8 @@ class DeviceInput:
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """Gather by the step's index."""
-        inputs, targets = self._train
-        index = row["index"]
-        if self._pictures is None:
-            return tf.gather(inputs, index), tf.gather(targets, index)
-        return self._pictures.finish(self._pictures.gather(inputs, index, row), row), tf.gather(targets, index)
+        inputs, targets = (_gather(values, row["index"]) for values in self._train)
+        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield the indices of each batch."""
@@ -109,7 +118,7 @@ class DeviceInput:
     def judged(self, fed: Fed) -> Examples:
         """Gather by the batch's indices."""
         index = share(fed[0])
-        inputs, targets = (tf.gather(values, index) for values in self._val)
+        inputs, targets = (_gather(values, index) for values in self._val)
         return self._pictures.finish(inputs) if self._pictures else inputs, targets
 
 
@@ -132,10 +141,15 @@ class HostInput:
 
     The time in which the training loop waits for a batch is charged to `input_wait`. Crop, flip and cutout run on the
     device, as in `DeviceInput`.
+
+    Args:
+        copy_to: the device to which batches are copied in advance; empty: the compiled function copies them.
     """
 
-    def __init__(self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger) -> None:
-        self._pictures, self._ledger = pictures, ledger
+    def __init__(
+        self, train: Split, val: Split, pictures: ImageAugmenter | None, ledger: Ledger, copy_to: str = ""
+    ) -> None:
+        self._pictures, self._ledger, self._copy_to = pictures, ledger, copy_to
         self._val = as_read(val.inputs), as_read(val.targets)
         with tf.device("CPU:0"):
             self._train = _Rows(train.inputs), _Rows(train.targets)
@@ -172,15 +186,15 @@ class HostInput:
             dataset = tf.data.Dataset.range(calls).map(
                 lambda call: tuple(values.at(tf.gather(index, call)) for values in self._train)
             )
-            return index, dataset.prefetch(AHEAD)
+            dataset = dataset.prefetch(AHEAD)
+        if self._copy_to:
+            dataset = dataset.apply(tf.data.experimental.prefetch_to_device(self._copy_to, AHEAD))
+        return index, dataset
 
     def train(self, fed: Fed, row: Mapping[str, tf.Tensor]) -> Examples:
         """This replica's part of the fed values."""
         inputs, targets = (share(values) for values in fed)
-        if self._pictures:
-            positions = tf.range(targets.shape[0], dtype=tf.int64)
-            inputs = self._pictures.finish(self._pictures.gather(inputs, positions, row), row)
-        return inputs, targets
+        return self._pictures.augment(inputs, row) if self._pictures else inputs, targets
 
     def validation(self, batch: int) -> Iterator[tuple[Fed, int]]:
         """Yield inputs and targets of each batch."""

@@ -106,3 +106,8 @@ def without_a_gpu():
         open_device("cuda", "tensorflow", Assignment([], [], 1)).open("fp32")
     except RuntimeError as error:
         return str(error)
+
+
+def copy_to(kind, devices):
+    """The device to which batches are copied in advance."""
+    return open_device(kind, "tensorflow", Assignment([], [], 1, devices)).copy_to()

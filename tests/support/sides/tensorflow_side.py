@@ -54,14 +54,14 @@ MODELS = {
 DATA = {"pictures": lambda: Data(pictures(), pictures(70, seed=1))}
 
 
-def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, **changes):
+def make_engine(model="network", data=None, devices=1, loss=None, metrics=None, mean=MEAN, std=STD, **changes):
     recipe = Recipe(**(RECIPE | changes | {"augmentation": tuple(changes.get("augmentation", ())), "devices": devices}))
     device = open_device("cpu", "tensorflow", Assignment([], [], 2, devices))
     device.hide_others()
     device.open(recipe.precision)
     build = MODELS[model] if isinstance(model, str) else model
     how = {"loss": loss, "metrics": metrics}
-    workload = Workload({"tensorflow": build}, "digits", mean=MEAN, std=STD, name="test", **how)
+    workload = Workload({"tensorflow": build}, "digits", mean=mean, std=std, name="test", **how)
     ledger = Ledger()
     engine = open_engine("tensorflow", EngineParts(recipe, workload, device, ledger, SEED))
     engine.load(data or DATA["pictures"]())
@@ -113,6 +113,22 @@ def trained_from_a_slow_loader(seconds):
     begun = time.perf_counter()
     engine.train_epoch(1)
     return {"wall": time.perf_counter() - begun, "ledger": ledger.epoch()}
+
+
+def prefetched_to_another_device():
+    """Batches of two epochs, prefetched to a second device made of the host's cores, and the batches expected."""
+    (host,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(host, [tf.config.LogicalDeviceConfiguration()] * 2)
+    train = pictures(12)
+    source = HostInput(train, train, None, Ledger(), "CPU:1")
+    sampler = BatchSampler(12, 4, None, (8, 8), Augmentation(), SEED)
+    devices, equal = set(), []
+    for order in (sampler.epoch(), sampler.epoch()):
+        for index, fed in zip(order.index, source.calls(order, 1), strict=True):
+            devices |= {values.device.rpartition("device:")[2] for values in fed}
+            wanted = (train.inputs[index], train.targets[index])
+            equal += [np.array_equal(values[0], right) for values, right in zip(fed, wanted, strict=True)]
+    return {"devices": sorted(devices), "equal": all(equal), "tensors": len(equal)}
 
 
 def plain_loop():
@@ -214,8 +230,8 @@ def augmented(inputs, augmentation, order, mean, std):
     drawn = EpochPlan(**{name: None if value is None else np.array(value) for name, value in order.items()})
     made = ImageAugmenter(tuple(mean), tuple(std), inputs.shape[1:3], what)
     row = {name: tf.constant(values[0]) for name, values in draws_of(drawn).items()}
-    source, index = tf.constant(reflect(inputs, what.crop)), tf.constant(drawn.index[0])
-    batch = tf.function(lambda: made.finish(made.gather(source, index, row), row))()
+    source = tf.constant(reflect(inputs, what.crop)[drawn.index[0]])
+    batch = tf.function(lambda: made.augment(source, row))()
     return batch.numpy().tolist()
 
 
