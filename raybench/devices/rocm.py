@@ -94,6 +94,7 @@ KIND = DeviceKind(
     status="written from the vendor's documentation; has not run on an AMD GPU yet",
     probe=probe,
     ray_resource="GPU",
+    energy="raybench.monitoring.energy:ZeusGpus",
     aliases=("amd", "hip"),
     visible_variable="HIP_VISIBLE_DEVICES",
     program_variables={"JAX_PLATFORMS": "rocm"},
