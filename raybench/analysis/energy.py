@@ -80,6 +80,11 @@ def target_energies(runs: Sequence[Attempt], target: Target) -> tuple[TargetAtte
     return tuple(tries)
 
 
+def epoch_energies(runs: Sequence[Attempt]) -> tuple[float, ...]:
+    """Joules per steady epoch of the completed runs that were measured."""
+    return tuple(_measured(runs, energy.steady))
+
+
 def _all_epochs(run: Attempt) -> float | None:
     """The joules of all epochs that a run was given; if it stopped early, the remaining ones are extrapolated."""
     total, epoch, planned = energy.total(run), energy.steady(run), run.cell.settings.epochs

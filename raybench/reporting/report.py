@@ -263,14 +263,15 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
 
     - `v`: the version of this format, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`,
       `target`, `synthetic_data` (the name of the data set, or none)
-    - `verdict`: at most three sentences; `ranking`: the devices, best first, each with its best `cell`, `target`,
-      `price` and `speedup` over the baseline (95%, corrected for the selection)
+    - `verdict`: at most three sentences, and one on energy if it was measured; `ranking`: the devices, best first, each
+      with its best `cell`, `target`, `price`, `energy` (joules, if measured) and `speedup` over the baseline (95%,
+      corrected for the selection)
     - `comparisons`: a `cell` and its `sentences` each
     - `deciding`: sentences on the effects on accuracy
     - `cells`: the comparison, one row per cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
       `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds per epoch: `value`, `low`, `high`,
-      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices; if measured, `energy` (joules)
-      and `energy_ratio`, as `speedup`
+      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices; if measured, `energy`
+      (joules) and `energy_ratio`, as `speedup`
     - `sections`: by table name: `title`, `says` and `records`; seconds and shares are numbers
     - `remarks` (`kind`, `says`, `remedy`, `runs`, `mark`), `troubles`, `machines`, `versions`, `grid_file`
     - `figures_left_out`: the reasons by figure name
