@@ -14,6 +14,8 @@ from raybench.core.status import TrialStatus
 from raybench.results import energy
 from raybench.results.attempt import Attempt
 
+JOULES_PER_KWH = 3.6e6
+
 Rule = Callable[[Attempt], float | None]
 
 
@@ -28,6 +30,8 @@ class CellEnergy:
         example: of the device per training example, geometric mean; None if the number of examples is not known.
         target: of the device to reach the target; its `seconds`, `low` and `high` are joules. None without a target, or
             if a run towards it was not measured.
+        price, gco2: price and grams of CO2 of a steady epoch, of the device and, if measured, its host; None if those
+            of a kilowatt-hour are not given.
     """
 
     epoch: float
@@ -36,6 +40,14 @@ class CellEnergy:
     host_epoch: float | None = None
     example: float | None = None
     target: Expected | None = None
+    price: float | None = None
+    gco2: float | None = None
+
+    def priced(self, price_per_kwh: float | None, gco2_per_kwh: float | None) -> CellEnergy:
+        """The same with the price and the CO2 of an epoch."""
+        kwh = (self.epoch + (self.host_epoch or 0.0)) / JOULES_PER_KWH
+        price, gco2 = (None if each is None else each * kwh for each in (price_per_kwh, gco2_per_kwh))
+        return replace(self, price=price, gco2=gco2)
 
 
 def cell_energy(runs: Sequence[Attempt], target: Target | None = None) -> CellEnergy | None:

@@ -84,6 +84,8 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             TableColumn("host J/epoch", [_host_energy(row) for row in rows], DETAIL),
             TableColumn("J/example", [_example_energy(row) for row in rows], DETAIL),
             TableColumn("J to target (95% CI)", [_target_energy(row) for row in rows], DETAIL, right=False),
+            TableColumn("energy price/epoch", [_price(row.energy and row.energy.price) for row in rows], EXTRA),
+            TableColumn("gCO2/epoch", [_price(row.energy and row.energy.gco2) for row in rows], EXTRA),
             TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
             TableColumn(CAUTIONS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]

@@ -412,6 +412,8 @@ def _energy_values(row: Row) -> dict[str, Any]:
         "target_energy_j": target and target.seconds,
         "target_energy_low_j": target and target.low,
         "target_energy_high_j": target and target.high,
+        "epoch_energy_price": row.energy.price,
+        "epoch_gco2": row.energy.gco2,
     }
 
 

@@ -230,6 +230,10 @@ CELLS = (
     Column("target_energy_j", NUMBER, "J", "expected energy to the target, with a restart after each miss"),
     Column("target_energy_low_j", NUMBER, "J", "lower end of its 95% confidence interval"),
     Column("target_energy_high_j", NUMBER, "J", "upper end of its 95% confidence interval"),
+    Column(
+        "epoch_energy_price", NUMBER, "currency", "price of the energy of a steady epoch and its host's, if measured"
+    ),
+    Column("epoch_gco2", NUMBER, "g", "CO2 of the energy of a steady epoch and its host's, if measured"),
     Column("cautions", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
 )
 """Columns of the table of cells. The axes of the grid have columns by their own names, after these."""

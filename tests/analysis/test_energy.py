@@ -5,6 +5,7 @@ from support.report_grids import CPU, GPU, Grid
 
 from raybench.analysis.energy import cell_energy, energy_ratio
 from raybench.core.job import Target
+from raybench.reporting.comparison_table import cell_columns
 
 TARGET = Target("val/accuracy", 0.6)
 
@@ -50,3 +51,18 @@ def test_a_run_towards_the_target_that_was_not_measured_leaves_no_estimate():
     grid = Grid(target=TARGET).add("cpu", CPU, learning=(0.4, 0.65, 0.7, 0.8), joules=(50.0, None, 50.0))
     (own,), _ = runs(grid)
     assert cell_energy(own, TARGET).target is None and cell_energy(own, TARGET).epoch == 50
+
+
+def test_the_price_and_the_co2_of_an_epoch_are_of_the_device_and_its_host():
+    grid = Grid(price_per_kwh=0.36, gco2_per_kwh=360.0)
+    report = grid.add("cpu", CPU, joules=(10e6, 10e6, 10e6)).add("gpu", GPU).report()
+    measured, unmeasured = report.results.rows
+    assert measured.energy.price == pytest.approx(0.36 * 11e6 / 3.6e6)
+    assert measured.energy.gco2 == pytest.approx(360 * 11e6 / 3.6e6) and unmeasured.energy is None
+    columns = {column.head: column.cells for column in cell_columns(report.results.rows)}
+    assert columns["energy price/epoch"] == ["1.10", "–"] and columns["gCO2/epoch"] == ["1100", "–"]
+
+
+def test_without_a_price_of_energy_there_is_no_price_column():
+    report = Grid().add("cpu", CPU, joules=(10.0, 10.0, 10.0)).report()
+    assert not {"energy price/epoch", "gCO2/epoch"} & {column.head for column in cell_columns(report.results.rows)}
