@@ -25,6 +25,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -38,6 +39,8 @@ from pathlib import Path
 
 MARK = "RAYBENCH_KILLS"
 TARGETS = ("driver", "worker", "trial", "raylet", "agent", "gcs")
+# A GCS that the command started for calls to one that has ended: it has that one's port, and Ray chooses its own.
+STAND_IN = re.compile(rb"/gcs/gcs_server\0.*--gcs_server_port=[1-9]", re.DOTALL)
 RAYS_OWN = {"raylet": b"/raylet/raylet", "agent": b"ray::DashboardAgent", "gcs": b"/gcs/gcs_server"}
 """How the command lines of Ray's own processes end, before their options."""
 
@@ -145,7 +148,10 @@ def find(target: str, driver: int) -> int | None:
     there = table()
     own = family(driver)
     if target in RAYS_OWN:
-        programs = {pid: there.get(pid, (0, "", b""))[2].split(b"\0")[0].strip() for pid in own}
+        commands = {pid: there.get(pid, (0, "", b""))[2] for pid in own}
+        programs = {
+            pid: command.split(b"\0")[0].strip() for pid, command in commands.items() if not STAND_IN.search(command)
+        }
         return next((pid for pid, program in programs.items() if program.endswith(RAYS_OWN[target])), None)
     templates = {
         pid for pid in own if b"raybench.execution.fork_server" in there.get(pid, (0, "", b""))[2].split(b"\0")
@@ -183,7 +189,7 @@ class Kills:
             "seconds": 0.0,
             "noticed": {},
         }
-        self.state |= {"faults": {}, "told": [], "duration": 20.0}
+        self.state |= {"faults": {}, "told": [], "faults_before": 0, "duration": 20.0}
         if self.path.exists():
             self.state = json.loads(self.path.read_text())
             if self.state["seed"] != seed:
@@ -203,16 +209,17 @@ class Kills:
         """Grids with kills, until there were enough and the last grid is done."""
         self.temporary.mkdir(exist_ok=True)
         while self.state["kills"] < self.wanted or self.grid.exists():
-            self.grid.mkdir(exist_ok=True)
+            if not self.grid.exists():
+                self.grid.mkdir()
+                self.state["faults_before"] = len(self.state["told"])
             (self.grid / "kills.yaml").write_text(GRID.replace("EPOCHS", str(self.epochs)))
             (self.grid / "careless.py").write_text(WORKLOAD)
             begun = time.monotonic()
-            faults = len(self.state["told"])
             done = self.command()
             self.state["seconds"] += time.monotonic() - begun
             if done:
                 self.look_at_the_end()
-                if len(self.state["told"]) == faults:
+                if len(self.state["told"]) == self.state["faults_before"]:
                     shutil.rmtree(self.grid)
                 else:
                     self.grid.rename(self.grid.with_name(f"{self.grid.name}-with-faults"))

@@ -99,10 +99,9 @@ def accuracy_factors(runs: Accuracies, examples: int | None = None) -> list[Fact
         facts.append(InteractionFact(tuple(source.name for source in axes)))
     facts += map(ConfoundedAxisFact, decomposition.confounded)
     facts.append(RunNoiseFact(decomposition.repeatability_limit))
-    if examples:
-        facts.append(
-            ValidationNoiseFact(validation_set_uncertainty(fmean(accuracy for _, accuracy in runs), examples), examples)
-        )
+    mean_accuracy = fmean(accuracy for _, accuracy in runs)
+    if examples and examples > 0 and 0 <= mean_accuracy <= 1:
+        facts.append(ValidationNoiseFact(validation_set_uncertainty(mean_accuracy, examples), examples))
     return facts
 
 

@@ -18,10 +18,10 @@ from raybench.results.parsing import (
     error_in,
     flat_in,
     mapping_in,
-    number_in,
     seconds_in,
     target_in,
     text_in,
+    time_in,
     valid_values_in,
     whole_in,
 )
@@ -218,7 +218,7 @@ class Attempt:
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.ended = text_in(event.get("t"))
         self.ledger, self.cpu = seconds_in(event.get("ledger")), seconds_in(event.get("cpu"))
-        self.wall, self.template_import = number_in(event.get("wall")), number_in(event.get("template_import"))
+        self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
         warnings = event.get("warnings")
         self.warnings = [str(warning) for warning in warnings] if isinstance(warnings, list) else []
         self.error = error_in(event.get("error")) or None

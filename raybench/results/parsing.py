@@ -99,6 +99,12 @@ def number_in(value: Any) -> float | None:
     return None if integer is None else float(integer)
 
 
+def time_in(value: Any) -> float | None:
+    """A number of seconds, which cannot be negative, or None."""
+    number = number_in(value)
+    return None if number is None or number < 0 else number
+
+
 def numbers_in(value: Any) -> dict[str, float]:
     """A map of names to finite numbers, without other entries."""
     items = mapping_in(value).items()

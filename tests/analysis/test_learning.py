@@ -41,3 +41,14 @@ def test_axes_that_cannot_be_told_apart():
 
 def test_one_run_of_each_cell_shows_no_effect():
     assert REPORTS["one_run_of_each"]().deciding == [SingleRunsFact()]
+
+
+@pytest.mark.parametrize(("scale", "examples"), [(100.0, 10000), (1.0, -5)])
+def test_an_accuracy_in_percent_or_a_damaged_size_has_no_noise_of_a_validation_set(scale, examples):
+    runs = [
+        ({"device": "cpu", "batch_size": size}, scale * (0.9 + size / 1000 + run / 500))
+        for size in (1, 2, 3)
+        for run in (0, 1)
+    ]
+    facts = accuracy_factors(runs, examples)
+    assert facts and not any(isinstance(fact, ValidationNoiseFact) for fact in facts)

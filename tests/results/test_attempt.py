@@ -109,6 +109,7 @@ def test_values_of_the_wrong_type_do_not_get_in():
             "attempt": 1,
             "status": 3,
             "wall": "long",
+            "template_import": -2.0,
             "warnings": "none",
             "error": "x",
         },
@@ -116,6 +117,7 @@ def test_values_of_the_wrong_type_do_not_get_in():
     (attempt,) = attempts(told).values()
     (only,) = attempt.epochs
     assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == (UNKNOWN_CELL, None, None, None)
+    assert attempt.template_import is None, "no time is negative"
     assert (only.steps, only.ledger, only.metrics) == (0, {}, {"val/accuracy": 0.5})
     assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
 

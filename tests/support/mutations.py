@@ -29,7 +29,7 @@ STATUSES = {0, 1, 2, 3}
 """How a command may end, whatever it reads."""
 
 LIMIT = 30.0
-"""Seconds that a command may take, on a busy machine too; a file that is read for ever takes more."""
+"""Processor seconds that a command may take, the same on a busy machine; a file that is read for ever takes more."""
 
 TEXTS = (
     "",
@@ -210,14 +210,14 @@ class Tally:
         Whatever it raises but the end of the process is the traceback that a user would see.
         """
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
-        begun = time.monotonic()
+        begun = time.process_time()
         with mock.patch("sys.argv", ["raybench", *map(str, arguments)]), redirect_stdout(out), redirect_stderr(err):
             try:
                 main()
                 status = 0
             except SystemExit as ended:
                 status = int(ended.code or 0)
-        seconds = time.monotonic() - begun
+        seconds = time.process_time() - begun
         self.longest = max(self.longest, seconds)
         self.statuses[status] += 1
         for stream in (out, err):

@@ -148,9 +148,9 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Difference | None:
 def geometric_mean_ci(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
     """Return the geometric mean of positive numbers and its 95% interval.
 
-    The interval needs two numbers.
+    The interval needs two numbers. All are None without numbers, or if one of them is not positive.
     """
-    estimate = mean([math.log(value) for value in values])
+    estimate = mean([math.log(value) for value in values]) if all(value > 0 for value in values) else None
     if estimate is None:
         return None, None, None
     # The interval of two very different numbers can exceed the range of a float.

@@ -96,3 +96,8 @@ def test_unequal_differences_are_found_and_equal_ones_seldom():
         heterogeneous([welch(runs(chance, 1, 0.1), runs(chance, 0, 0.1)) for _ in range(4)]) for _ in range(1000)
     )
     assert alarms / 1000 < 0.06
+
+
+def test_a_geometric_mean_is_of_positive_numbers():
+    assert intervals.geometric_mean_ci([2.0, 8.0])[0] == pytest.approx(4.0)
+    assert intervals.geometric_mean_ci([2.0, 0.0]) == (None, None, None)
