@@ -13,6 +13,7 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 
 from raybench.analysis.diagnostics.distortion import could_reverse
 from raybench.analysis.diagnostics.finding import Finding, is_of_hardware
+from raybench.analysis.energy import CellEnergy, cell_energy, energy_ratio
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.statistics.speedup import Speedup, paired_or_welch, paired_speedup
 from raybench.analysis.step_breakdown import step_profile
@@ -134,6 +135,8 @@ class Row:
         step_profile: milliseconds of each section of a training step; empty if none of its runs was profiled.
         epoch_price, total_price: price of a steady epoch and of a whole run; None without a price.
         runs: number of completed runs.
+        energy: joules of its runs; None if none was measured.
+        energy_ratio: the baseline's joules per example ÷ the cell's, as `speedup`.
     """
 
     cell_id: str
@@ -153,6 +156,8 @@ class Row:
     epoch_price: float | None = None
     total_price: float | None = None
     runs: int = 0
+    energy: CellEnergy | None = None
+    energy_ratio: Speedup | None = None
 
 
 def compare(
@@ -213,6 +218,8 @@ def compare(
                 step_profile=step_profile(completed(cell_runs)),
                 epoch_price=_price(cell, steady.value if steady else None),
                 total_price=_price(cell, median(totals) if totals else None),
+                energy=cell_energy(cell_runs, next((run.target for run in cell_runs if run.target), None)),
+                energy_ratio=energy_ratio(runs[origin], cell_runs) if origin is not None and origin != number else None,
             )
         )
     return [replace(row, cautions=tuple(sorted(codes))) for row, codes in zip(rows, cautions, strict=True)]

@@ -30,6 +30,7 @@ class GridRequest:
         description: the purpose of the grid.
         text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
+        price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
     """
 
     cells: Sequence[PlannedCell]
@@ -39,6 +40,8 @@ class GridRequest:
     description: str = ""
     text: str = ""
     part: str = ""
+    price_per_kwh: float | None = None
+    gco2_per_kwh: float | None = None
 
 
 def planned_cells(plan: Plan) -> list[PlannedCell]:
@@ -69,6 +72,8 @@ def request_of(plan: Plan) -> GridRequest:
         description=spec.description or "",
         text=spec.source_text or "",
         part=_part(plan),
+        price_per_kwh=spec.price_per_kwh,
+        gco2_per_kwh=spec.gCO2_per_kwh,
     )
 
 
@@ -91,7 +96,12 @@ def to_dict(request: GridRequest) -> dict[str, Any]:
     """
     cells = [{**vars(cell), "content": cell.content.to_json()} for cell in request.cells]
     target = asdict(request.target) if request.target else None
-    return {name: value for name, value in vars(request).items() if name != "text"} | {"cells": cells, "target": target}
+    fields = {
+        name: value
+        for name, value in vars(request).items()
+        if name != "text" and not (name.endswith("_per_kwh") and value is None)
+    }
+    return fields | {"cells": cells, "target": target}
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:

@@ -91,6 +91,7 @@ class GridResults:
         target: the quality to reach, if one was requested.
         findings: findings by attempt (`raybench.analysis.diagnostics.diagnose.diagnose_all`).
         file: the file that the runs were read from if there is no grid file; empty otherwise.
+        price_per_kwh, gco2_per_kwh: price and grams of CO2 of a kilowatt-hour; None if not given.
     """
 
     name: str
@@ -101,6 +102,8 @@ class GridResults:
     target: Target | None = None
     findings: Mapping[Key, Sequence[Finding]] = field(default_factory=dict)
     file: str = ""
+    price_per_kwh: float | None = None
+    gco2_per_kwh: float | None = None
 
     @property
     def smoke(self) -> bool:
@@ -144,7 +147,11 @@ class GridResults:
 
         Without ratios for a smoke run.
         """
-        return compare(self.cells, self.latest, {} if self.smoke else self.compared_with, self.metric, self.findings)
+        rows = compare(self.cells, self.latest, {} if self.smoke else self.compared_with, self.metric, self.findings)
+        return [
+            replace(row, energy=row.energy.priced(self.price_per_kwh, self.gco2_per_kwh)) if row.energy else row
+            for row in rows
+        ]
 
     @cached_property
     def compared_with(self) -> Mapping[str, Any]:

@@ -24,6 +24,7 @@ from raybench.analysis.comparison import (
     steady_seconds_by_repeat,
 )
 from raybench.analysis.diagnostics.finding import Finding
+from raybench.analysis.energy import epoch_energies, target_energies
 from raybench.analysis.run_counts import RunCounts, count_runs
 from raybench.analysis.statistics.break_even import RunCost, run_costs_of, startup_seconds
 from raybench.analysis.statistics.speedup import Speedup
@@ -89,6 +90,8 @@ class CellSummary:
         processes: one-time cost and cost per step of its completed runs.
         before: mean seconds that these took before their training; 0 if not recorded.
         price_per_hour: of its device.
+        energies: joules per steady epoch of its completed runs that were measured.
+        target_energies: `target_attempts` with joules in place of seconds; empty if one of them was not measured.
     """
 
     name: str
@@ -107,6 +110,8 @@ class CellSummary:
     processes: tuple[RunCost, ...] = ()
     before: float = 0.0
     price_per_hour: float | None = None
+    energies: tuple[float, ...] = ()
+    target_energies: tuple[TargetAttempt, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -287,6 +292,8 @@ def _side(
         processes=run_costs_of(completed),
         before=fmean(map(startup_seconds, completed)) if completed else 0.0,
         price_per_hour=cell.price_per_hour,
+        energies=epoch_energies(runs),
+        target_energies=target_energies(runs, target) if target else (),
     )
 
 

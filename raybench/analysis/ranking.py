@@ -29,6 +29,7 @@ class RankedDevice:
         is_baseline: whether the others are compared with this one.
         target: success rate and time to the target; None without a target.
         price: of one success at the target or, without a target, of an epoch; None without a price.
+        energy: joules of one success at the target or, without a target, of an epoch; None if not measured.
         speedup: over the baseline at its best settings, with an interval that is corrected for the selection of both
             cells (Bonferroni); None for the baseline and without times.
     """
@@ -39,6 +40,7 @@ class RankedDevice:
     is_baseline: bool = False
     target: Expected | None = None
     price: float | None = None
+    energy: float | None = None
     speedup: Speedup | None = None
 
 
@@ -78,7 +80,14 @@ def _best(
     )  # a cell without times may reach the target
     seconds = target.seconds if target else geometric_mean(side.times.values()) if side.times else None
     price = None if seconds is None or side.price_per_hour is None else side.price_per_hour * seconds / HOUR
-    return RankedDevice(device, best, candidates, target=target, price=price)
+    return RankedDevice(device, best, candidates, target=target, price=price, energy=_energy(side, bool(target)))
+
+
+def _energy(side: CellSummary, to_target: bool) -> float | None:
+    if to_target:
+        estimate = expected(side.target_energies)
+        return estimate.seconds if estimate else None
+    return geometric_mean(side.energies) if side.energies else None
 
 
 def _compared(results: GridResults, ranked: Sequence[RankedDevice], sides: Sequence[CellSummary]) -> list[RankedDevice]:
@@ -116,4 +125,19 @@ def times_ratio(first: RankedDevice, second: RankedDevice, sides: Sequence[CellS
     """
     times = [list(sides[each.number].times.values()) for each in (second, first)]
     ratio = speedup(times[0], times[1])
+    return selected(ratio, first.candidates * second.candidates) if ratio else None
+
+
+def energy_ratio(
+    first: RankedDevice, second: RankedDevice, sides: Sequence[CellSummary], to_target: bool
+) -> Speedup | None:
+    """Return how many times less energy the first device uses than the second, each at its best settings.
+
+    It is the energy to the target or of an epoch. The interval is corrected for the selection of both cells.
+    """
+    more, less = (sides[each.number] for each in (second, first))
+    if to_target:
+        ratio = compare_targets(more.target_energies, less.target_energies, learn_differently=True).seconds
+    else:
+        ratio = speedup(more.energies, less.energies)
     return selected(ratio, first.candidates * second.candidates) if ratio else None

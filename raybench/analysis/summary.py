@@ -11,7 +11,7 @@ from raybench.analysis.contrast import CellPairs, Contrast, Contrasts
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.pairs import CellSummary, Comparison
-from raybench.analysis.ranking import RankedDevice, time_to_target_ratio, times_ratio
+from raybench.analysis.ranking import RankedDevice, energy_ratio, time_to_target_ratio, times_ratio
 from raybench.analysis.remarks import finding_facts
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup, inverse, selected
@@ -201,6 +201,28 @@ class CheapestFact(Fact):
 
 
 @dataclass(frozen=True)
+class LeastEnergyFact(Fact):
+    """The device that uses the least energy at its best settings, compared with the next one.
+
+    Attributes:
+        target: if set, energies are those of reaching it, else of an epoch.
+        joules: of the device alone, without an accelerator's host.
+        low, high: the 95% interval of the ratio, corrected for the selection of both cells; None with too few runs.
+        not_measured: other devices, whose energy was not measured.
+    """
+
+    device: str
+    other: str
+    target: Target | None
+    joules: float
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    not_measured: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CellTimesFact(Fact):
     """The fastest and the slowest of many cells.
 
@@ -263,6 +285,8 @@ def summarize(
 ) -> list[Paragraph]:
     """Return the answer to the question of a grid, in at most three paragraphs of one or two facts.
 
+    If energy was measured, the device that uses the least is added.
+
     Args:
         results: the grid.
         pairs: a comparison for each cell.
@@ -282,6 +306,8 @@ def summarize(
     else:
         facts = _without_comparison(results, pairs)
     facts = [_with_cautions(fact, results, pairs) for fact in facts[:FEW]]
+    if between_devices and (energy := _least_energy(results.target, ranking, [pair.other for pair in pairs])):
+        facts.append(energy)
     if facts:
         return [[fact] for fact in facts]
     buffered = {
@@ -569,6 +595,28 @@ def _cheapest(
     differs = None if low is None or high is None else not low <= 1 <= high
     result = outcome(differs, is_higher=True, is_equal=False)
     return CheapestFact(first.device, second.device, target, price, next_price / price, low, high, result)
+
+
+def _least_energy(
+    target: Target | None, ranking: Sequence[RankedDevice], sides: Sequence[CellSummary]
+) -> LeastEnergyFact | None:
+    """Return the device that uses the least energy; None if fewer than two were measured."""
+    measured = sorted(((each, each.energy) for each in ranking if each.energy), key=lambda pair: pair[1])
+    if len(measured) < 2:
+        return None
+    (first, joules), (second, next_joules) = measured[:2]
+    ratio = energy_ratio(first, second, sides, bool(target))
+    return LeastEnergyFact(
+        first.device,
+        second.device,
+        target,
+        joules,
+        next_joules / joules,
+        ratio.low if ratio else None,
+        ratio.high if ratio else None,
+        outcome(ratio.differs if ratio else None, is_higher=True, is_equal=False),
+        tuple(each.device for each in ranking if not each.energy),
+    )
 
 
 def _without_comparison(results: GridResults, pairs: Sequence[Comparison]) -> list[Fact]:

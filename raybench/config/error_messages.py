@@ -188,9 +188,9 @@ def _unknown(path: Path) -> str:
         return f"unknown setting; did you mean {_SHORT_FOR[key]}?"
     if parents and key in GridSpec.model_fields:
         return "not allowed here; move it to the top level of the file"
-    hint = nearest(key, keys)
-    if not hint and not parents and key in DeviceProfile.model_fields:
+    if not parents and key in DeviceProfile.model_fields:
         return "not allowed here; move it to a device under `devices`"
+    hint = nearest(key, keys)
     label = "unknown setting" if len(keys) > 10 else "unknown name"
     if hint:
         return f"{label}{hint}"

@@ -177,6 +177,16 @@ class GridSpec(CellSettings):
         description="Named devices, each with its kind, resources and price.",
         examples=[{"gpu": {"kind": "cuda", "price_per_hour": 0.35}}],
     )
+    price_per_kwh: v.NotNegative | None = Field(
+        default=None,
+        description="Price of a kilowatt-hour, in the currency of the devices' prices, for measured energy.",
+        examples=[0.30],
+    )
+    gCO2_per_kwh: v.NotNegative | None = Field(  # noqa: N815
+        default=None,
+        description="Grams of CO2 of a kilowatt-hour, for the CO2 of measured energy.",
+        examples=[380],
+    )
     baseline: Entry = Field(
         default_factory=dict,
         description="Values of the baseline: each other cell is compared with the one that differs in these axes "

@@ -60,6 +60,7 @@ class DeviceKind:
         one_per_trial: returns whether a trial takes at most one accelerator of a given model.
         devices_per_accelerator: returns the number of devices that a framework sees in an accelerator of a given model.
         sensors: the class that reads its clocks and temperatures during a trial (`raybench.monitoring.accelerators`).
+        energy: the class that reads its energy counters during a trial (`raybench.monitoring.energy`).
         environments: by framework, the name of the Python environment, if it needs its own on this kind.
         aliases: other names, which error messages for a grid file translate.
         visible_variable: the environment variable that selects the accelerators a program sees; empty if there is none.
@@ -79,6 +80,7 @@ class DeviceKind:
     one_per_trial: Callable[[str], bool] = lambda model: False
     devices_per_accelerator: Callable[[str], int] = lambda model: 1
     sensors: str = ""
+    energy: str = ""
     environments: Mapping[str, str] = field(default_factory=dict)
     aliases: Sequence[str] = ()
     visible_variable: str = ""

@@ -34,6 +34,7 @@ KIND = DeviceKind(
     ray_resource="GPU",
     one_per_trial=nvidia.is_slice,
     sensors="raybench.monitoring.nvidia:Nvidia",
+    energy="raybench.monitoring.nvidia:NvidiaEnergy",
     aliases=("gpu",),
     visible_variable="CUDA_VISIBLE_DEVICES",
     program_variables={"JAX_PLATFORMS": "cuda"},

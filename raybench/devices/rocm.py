@@ -94,6 +94,7 @@ KIND = DeviceKind(
     status="never run on an AMD GPU; tests run only its detection, on made-up output of `amd-smi`",
     probe=probe,
     ray_resource="GPU",
+    energy="raybench.monitoring.energy:ZeusGpus",
     aliases=("amd", "hip"),
     visible_variable="HIP_VISIBLE_DEVICES",
     program_variables={"JAX_PLATFORMS": "rocm"},

@@ -90,7 +90,47 @@ class Nvidia:
             # Drivers and libraries before 535 use the old name.
             return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
 
+    def energy(self) -> dict[str, float]:
+        """The joules of each GPU since its driver was loaded.
+
+        Raises:
+            Unavailable: a GPU has no such counter, as those before Volta and slices of a GPU.
+        """
+        try:
+            read = self._nvml.nvmlDeviceGetTotalEnergyConsumption  # in millijoules
+            return {name: read(gpu) / 1000 for name, gpu in self._gpus.items()}
+        except self._nvml.NVMLError as error:
+            raise Unavailable(f"energy of the GPU: {error}") from None
+
     def close(self) -> None:
         """Release the library, whose users the driver counts."""
         with suppress(self._nvml.NVMLError):
             self._nvml.nvmlShutdown()
+
+
+class NvidiaEnergy:
+    """The energy counters of some NVIDIA GPUs (`raybench.monitoring.energy`).
+
+    Args:
+        names: as for `Nvidia`.
+
+    Raises:
+        Unavailable: no library, no driver, or no such GPU.
+    """
+
+    period_s = 0.1
+    longest_pause_s = float("inf")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        try:
+            self._gpus = Nvidia(names)
+        except Unavailable as error:
+            raise Unavailable(str(error).replace("GPU sensors", "energy of the GPU")) from None
+
+    def read(self) -> dict[str, float]:
+        """The joules of each GPU since its driver was loaded."""
+        return {f"gpu {name}": joules for name, joules in self._gpus.energy().items()}
+
+    def close(self) -> None:
+        """Release the library."""
+        self._gpus.close()

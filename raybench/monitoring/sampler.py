@@ -18,6 +18,8 @@ from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import host
 from raybench.monitoring.accelerators import Sensors, Unavailable, open_sensors
+from raybench.monitoring.energy import EnergyMeter
+from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
 from raybench.monitoring.processes import Session, Usage
 from raybench.monitoring.summary import Sample, Window, summarise, widen
 
@@ -54,6 +56,8 @@ class Monitor:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._clock: dict[str, float] = {}
+        self._epochs = EpochWindows(job)
+        self._energy: EnergyMeter | None = None
         self._cost = 0.0
 
     def begin(self, leader: int) -> None:
@@ -69,13 +73,14 @@ class Monitor:
         """Record the times of this process's epochs, to which the summary refers."""
         if event["event"] == "epoch_ended" and "of_attempt" not in event:
             self._window = widen(self._window, event)
+            self._epochs.see(event)
 
     def end(self) -> Event | None:
         """Stop sampling and return the summary; None if there was no process to sample.
 
         In addition to the summary of the samples: `clock`, the sampled seconds on the monotonic clock and the
-        additional advance of the wall clock (`drift_s`); `cost_cpu_s`, the cost of sampling; `missing`, unavailable
-        quantities.
+        additional advance of the wall clock (`drift_s`); `energy` (`raybench.monitoring.energy_summary`); `cost_cpu_s`,
+        the cost of sampling; `missing`, unavailable quantities.
         """
         self._stop()
         if self._thread is None:
@@ -83,6 +88,10 @@ class Monitor:
         summary = summarise(self._samples, self._window)
         summary["host"] = {"cores": len(self._cores), **summary["host"]}
         summary["clock"] = self._clock
+        if self._energy:
+            summary["energy"] = summarise_energy(
+                self._samples, self._epochs, self._energy.period_s, self._energy.missing
+            )
         audit = {**summary, "cost_cpu_s": round(self._cost, 4), "missing": self._missing}
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
@@ -101,9 +110,11 @@ class Monitor:
         # An error in reading the system's counters must never make a trial fail.
         try:
             sensors = self._sensors()
+            self._energy = EnergyMeter(self._job.cell.device.kind, self._job.visible, self._cores)
             try:
-                self._sample(leader, sensors)
+                self._sample(leader, sensors, self._energy)
             finally:
+                self._energy.close()
                 if sensors:
                     sensors.close()
         except Exception as error:
@@ -117,25 +128,28 @@ class Monitor:
             self._missing.append(str(error))
             return None
 
-    def _sample(self, leader: int, sensors: Sensors | None) -> None:
+    def _sample(self, leader: int, sensors: Sensors | None, energy: EnergyMeter) -> None:
         session = Session(leader)
         folder = Path(self._job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         start_s = previous_s = time.perf_counter()
         wall_start = time.time()  # its drift from the monotonic clock is measured, too
-        previous = _counters(self._cores, session.read())
+        previous = _counters(self._cores, session.read(), energy.socket_cores)
+        energy.read()
         with (folder / SAMPLES).open("w", encoding="utf-8", buffering=1) as file:
             over = False
             while not over:
-                over = self._over.wait(pause(previous_s - start_s))
+                over = self._over.wait(min(pause(previous_s - start_s), energy.longest_pause_s))
                 usage, now_s, wall_now = session.read(), time.perf_counter(), time.time()
-                counters = _counters(self._cores, usage)
+                counters = _counters(self._cores, usage, energy.socket_cores)
                 if counters.keys() < previous.keys() or not _alive(leader):
                     return  # the trial's process has ended, and with it its counters
                 deltas = {name: round(counters[name] - previous[name], 4) for name in previous if name in counters}
                 levels = _levels(self._cores, usage)
                 if sensors:
                     levels["gpus"] = sensors.read()
+                if joules := energy.read():
+                    levels["energy_j"] = joules
                 times = {"t": events.now(), "at": round(now_s - start_s, 3), "seconds": round(now_s - previous_s, 4)}
                 sample = {**times, **deltas, **levels}
                 self._samples.append(sample)
@@ -147,10 +161,12 @@ class Monitor:
                 previous, previous_s = counters, now_s
 
 
-def _counters(cores: list[int], usage: Usage | None) -> dict[str, float]:
+def _counters(cores: list[int], usage: Usage | None, socket_cores: list[int]) -> dict[str, float]:
     """Monotonic counters, in processor seconds; quantities that the system does not report are left out."""
     times = host.core_times(cores)
     counters = {f"{name}_s": value for name, value in asdict(times).items()} if times else {}
+    if socket_cores and (socket_times := host.core_times(socket_cores)):
+        counters["socket_busy_s"] = socket_times.busy
     return counters | ({"own_cpu_s": usage.cpu_s} if usage else {})
 
 

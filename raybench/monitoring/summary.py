@@ -14,7 +14,8 @@ Sample = Mapping[str, Any]
 `t` is its end, UTC; `at` the same in seconds since the trial's process began; `seconds` its length. Over the interval,
 in processor seconds: `busy_s`, `idle_s`, `iowait_s` and `steal_s` of the trial's cores, and `own_cpu_s` of its
 processes. At its end: `load_1m`, `mhz`, `rss_bytes`, `peak_rss_bytes` until then, and `gpus`. Quantities that the
-system does not report are left out.
+system does not report are left out. `energy_j` has joules by counter, and `socket_busy_s` the processor seconds on the
+sockets of the counters (`raybench.monitoring.energy`).
 """
 
 Window = tuple[float, float]
@@ -54,7 +55,7 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
         samples: the samples in order.
         window: the time to summarise; None for all of it.
     """
-    overlaps = [(sample, _inside(sample, window)) for sample in samples]
+    overlaps = [(sample, inside(sample, window)) for sample in samples]
     weighted = [(sample, seconds) for sample, seconds in overlaps if seconds > 0]
     if window is not None and sum(seconds for _, seconds in weighted) < LEAST_S:
         return summarise(samples)
@@ -70,7 +71,7 @@ def summarise(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     return conditions
 
 
-def _inside(sample: Sample, window: Window | None) -> float:
+def inside(sample: Sample, window: Window | None) -> float:
     """Seconds of a sample's interval that lie in the window."""
     length = float(sample["seconds"])
     if window is None:

@@ -86,6 +86,8 @@ def from_history(
         results = GridResults(name, request.workload, request.cells, last_attempts, request.baseline, request.target)
     else:
         results = _everything(of_journal(name, last_attempts), request)
+    if request:
+        results = replace(results, price_per_kwh=request.price_per_kwh, gco2_per_kwh=request.gco2_per_kwh)
     results = _with_baseline(results, baseline)
     evidence = PretrialChecks(history.of_kind("check_ended"))
     drifts = evidence.canaries.drifts(all_attempts.values())

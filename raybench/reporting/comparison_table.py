@@ -79,6 +79,13 @@ def cell_columns(rows: Sequence[Row], metric: str = ACCURACY) -> list[TableColum
             *_bottleneck(rows),
             TableColumn("price/run", [_price(row.total_price) for row in rows], EXTRA),
             TableColumn("price/epoch", [_price(row.epoch_price) for row in rows], DETAIL),
+            TableColumn("J/epoch", [_energy(row) for row in rows], EXTRA),
+            TableColumn("less energy (95% CI)", [_energy_ratio(row) for row in rows], DETAIL, right=False),
+            TableColumn("host J/epoch", [_host_energy(row) for row in rows], DETAIL),
+            TableColumn("J/example", [_example_energy(row) for row in rows], DETAIL),
+            TableColumn("J to target (95% CI)", [_target_energy(row) for row in rows], DETAIL, right=False),
+            TableColumn("energy price/epoch", [_price(row.energy and row.energy.price) for row in rows], EXTRA),
+            TableColumn("gCO2/epoch", [_price(row.energy and row.energy.gco2) for row in rows], EXTRA),
             TableColumn("ms/step", [_step_profile(row) for row in rows], DETAIL, right=False),
             TableColumn(CAUTIONS, [_marks(row, findings) for row in rows], DETAIL, right=False),
         ]
@@ -106,6 +113,7 @@ def ranking_columns(results: GridResults, ranking: Sequence[RankedDevice]) -> li
                 if target
                 else [_cost(ranking)]
             ),
+            TableColumn("energy, J", [NOTHING if each.energy is None else digits(each.energy) for each in ranking]),
             TableColumn(
                 "speed-up (95% CI)",
                 [
@@ -243,6 +251,31 @@ def _bottleneck(rows: Sequence[Row]) -> list[TableColumn]:
 
 def _cost(ranking: Sequence[RankedDevice]) -> TableColumn:
     return TableColumn("cost", [_price(each.price) for each in ranking])
+
+
+def _energy(row: Row) -> str:
+    return NOTHING if row.energy is None else digits(row.energy.epoch)
+
+
+def _energy_ratio(row: Row) -> str:
+    ratio = row.energy_ratio
+    return NOTHING if ratio is None else times(ratio.ratio, ratio.low, ratio.high)
+
+
+def _host_energy(row: Row) -> str:
+    return NOTHING if row.energy is None or row.energy.host_epoch is None else digits(row.energy.host_epoch)
+
+
+def _example_energy(row: Row) -> str:
+    return NOTHING if row.energy is None or row.energy.example is None else digits(row.energy.example)
+
+
+def _target_energy(row: Row) -> str:
+    target = row.energy.target if row.energy else None
+    if target is None or target.seconds is None:
+        return NOTHING
+    interval = "" if target.low is None or target.high is None else f" ({digits(target.low)}–{digits(target.high)})"
+    return f"{digits(target.seconds)}{interval}"
 
 
 def _seconds(each: RankedDevice, unit: str) -> str:

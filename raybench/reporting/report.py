@@ -253,18 +253,25 @@ def _versions(runs: Sequence[Attempt]) -> dict[str, list[str]]:
     return {name: [version for version, _ in counts.most_common()] for name, counts in sorted(version_counts.items())}
 
 
+def _measured(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out energy that was not measured."""
+    return {name: value for name, value in fields.items() if value is not None or not name.startswith("energy")}
+
+
 def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the report as plain data, for programs.
 
     - `v`: the version of this format, 1; `grid`, `workload`, `description`, `made` (UTC), `metric`, `baseline`,
       `target`, `synthetic_data` (the name of the data set, or none)
-    - `verdict`: at most three sentences; `ranking`: the devices, best first, each with its best `cell`, `target`,
-      `price` and `speedup` over the baseline (95%, corrected for the selection)
+    - `verdict`: at most three sentences, and one on energy if it was measured; `ranking`: the devices, best first, each
+      with its best `cell`, `target`, `price`, `energy` (joules, if measured) and `speedup` over the baseline (95%,
+      corrected for the selection)
     - `comparisons`: a `cell` and its `sentences` each
     - `deciding`: sentences on the effects on accuracy
     - `cells`: the comparison, one row per cell: `cell_id`, `cell` (its label), `axes`, `status` (text), `counts` (runs:
       `planned`, `completed`, `skip`, `endings` of the others), `steady` (seconds per epoch: `value`, `low`, `high`,
-      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices
+      `runs`), `metric`, `speedup` (`ratio`, `low`, `high`: 95%), `bound`, `findings`, prices; if measured, `energy`
+      (joules) and `energy_ratio`, as `speedup`
     - `sections`: by table name: `title`, `says` and `records`; seconds and shares are numbers
     - `remarks` (`kind`, `says`, `remedy`, `runs`, `mark`), `troubles`, `machines`, `versions`, `grid_file`
     - `figures_left_out`: the reasons by figure name
@@ -286,11 +293,13 @@ def as_json(report: Report, left_out: Mapping[str, str] | None = None) -> dict[s
         "baseline": dict(results.compared_with),
         "target": asdict(results.target) if results.target else None,
         "verdict": [plain(each) for paragraph in report.verdict for each in paragraph],
-        "ranking": [{**asdict(each), "cell": results.label(results.cells[each.number])} for each in report.ranking],
+        "ranking": [
+            {**_measured(asdict(each)), "cell": results.label(results.cells[each.number])} for each in report.ranking
+        ],
         "comparisons": [{"cell": label, "sentences": list(map(plain, facts))} for label, facts in report.comparisons],
         "deciding": list(map(plain, report.deciding)),
         "cells": [
-            {"cell": labels[row.cell_id], "status": render_phrase("run_counts", row.counts), **asdict(row)}
+            {"cell": labels[row.cell_id], "status": render_phrase("run_counts", row.counts), **_measured(asdict(row))}
             for row in results.rows
         ],
         "sections": {

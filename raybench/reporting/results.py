@@ -391,7 +391,29 @@ def _cell_row(results: GridResults, cell: PlannedCell, row: Row) -> dict[str, An
         "bottleneck": row.bottleneck.causes[0] if row.bottleneck else None,
         "epoch_price": row.epoch_price,
         "total_price": row.total_price,
+        **_energy_values(row),
         "cautions": ", ".join(row.cautions) or None,
+    }
+
+
+def _energy_values(row: Row) -> dict[str, Any]:
+    if row.energy is None:
+        return {}
+    target, ratio = row.energy.target, row.energy_ratio
+    return {
+        "epoch_energy_j": row.energy.epoch,
+        "epoch_energy_min_j": row.energy.low,
+        "epoch_energy_max_j": row.energy.high,
+        "host_epoch_energy_j": row.energy.host_epoch,
+        "example_energy_j": row.energy.example,
+        "energy_ratio": ratio and ratio.ratio,
+        "energy_ratio_low": ratio and ratio.low,
+        "energy_ratio_high": ratio and ratio.high,
+        "target_energy_j": target and target.seconds,
+        "target_energy_low_j": target and target.low,
+        "target_energy_high_j": target and target.high,
+        "epoch_energy_price": row.energy.price,
+        "epoch_gco2": row.energy.gco2,
     }
 
 

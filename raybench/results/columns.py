@@ -160,6 +160,13 @@ _RESULTS = [
     ),
     Column("price_per_hour", NUMBER, "currency/h", "price of its device, in the currency of its grid"),
     Column("total_price", NUMBER, "currency", "price of the whole run"),
+    Column("energy_j", NUMBER, "J", "energy of the device in all its epochs, with evaluation; missing if not measured"),
+    Column("steady_energy_j", NUMBER, "J", "energy of the device in a steady epoch, with its evaluation"),
+    Column("example_energy_j", NUMBER, "J", "the same per training example"),
+    Column("target_energy_j", NUMBER, "J", "energy of the device until the target; missing if it was not reached"),
+    Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory, in all its epochs"),
+    Column("steady_host_energy_j", NUMBER, "J", "the same in a steady epoch"),
+    Column("energy_missing", TEXT, "", "why energy was not measurable"),
     Column("reported_s", NUMBER, "s", "the time that the source reported; missing for runs of raybench"),
     Column("reported_rule", TEXT, "", "raybench's name of the source's timing rule; missing if there is none"),
     Column("error", TEXT, "", "type and message of its error, or the reason why it was skipped"),
@@ -181,6 +188,8 @@ EPOCHS = (
     Column("epoch_s", NUMBER, "s", "compile_s + train_s + input_wait_s"),
     Column("elapsed_s", NUMBER, "s", "epoch_s of this epoch and all before it"),
     *(_column(quantity) for quantity in QUANTITIES if not quantity.key or quantity.missing is None),
+    Column("energy_j", NUMBER, "J", "energy of the device, with evaluation; missing if the epoch is too short for it"),
+    Column("host_energy_j", NUMBER, "J", "energy of an accelerator's host, its sockets and memory"),
 )
 """Columns of the table of epochs. Metrics have columns by their own names, such as `val/accuracy`, of float64."""
 
@@ -210,6 +219,21 @@ CELLS = (
     Column("bottleneck", TEXT, "", "what limits most of its runs: compute, memory, input or overhead"),
     Column("epoch_price", NUMBER, "currency", "price of a steady epoch, in the grid's currency"),
     Column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
+    Column("epoch_energy_j", NUMBER, "J", "energy of the device in a steady epoch, geometric mean over runs"),
+    Column("epoch_energy_min_j", NUMBER, "J", "its minimum over runs"),
+    Column("epoch_energy_max_j", NUMBER, "J", "its maximum over runs"),
+    Column("host_epoch_energy_j", NUMBER, "J", "energy of an accelerator's host in a steady epoch, mean over runs"),
+    Column("example_energy_j", NUMBER, "J", "energy of the device per training example"),
+    Column("energy_ratio", NUMBER, "ratio", "baseline energy ÷ energy per example; above 1 if the cell uses less"),
+    Column("energy_ratio_low", NUMBER, "ratio", "lower end of its 95% confidence interval; missing with one run"),
+    Column("energy_ratio_high", NUMBER, "ratio", "upper end of its 95% confidence interval; missing with one run"),
+    Column("target_energy_j", NUMBER, "J", "expected energy to the target, with a restart after each miss"),
+    Column("target_energy_low_j", NUMBER, "J", "lower end of its 95% confidence interval"),
+    Column("target_energy_high_j", NUMBER, "J", "upper end of its 95% confidence interval"),
+    Column(
+        "epoch_energy_price", NUMBER, "currency", "price of the energy of a steady epoch and its host's, if measured"
+    ),
+    Column("epoch_gco2", NUMBER, "g", "CO2 of the energy of a steady epoch and its host's, if measured"),
     Column("cautions", TEXT, "", "codes of findings that could reverse a comparison, separated by commas"),
 )
 """Columns of the table of cells. The axes of the grid have columns by their own names, after these."""

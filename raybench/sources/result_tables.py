@@ -18,7 +18,7 @@ from raybench.core.identity import is_smoke
 from raybench.core.settings import PARAM, TRAINING
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
-from raybench.results import timing
+from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import QUANTITIES, Epoch
 
@@ -84,7 +84,7 @@ def tables(records: Iterable[Record]) -> tuple[DataFrame, DataFrame]:
         steady = {epoch.epoch for epoch in record.attempt.steady}
         for epoch in record.attempt.epochs:
             elapsed = round(elapsed + timing.epoch_seconds(epoch), 9)
-            epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed))
+            epochs.append(_epoch(epoch, row, epoch.epoch in steady, elapsed) | _epoch_energy(record.attempt, epoch))
     return frame(rows, c.TRIALS), frame(epochs, c.EPOCHS)
 
 
@@ -135,6 +135,7 @@ def _trial(record: Record) -> dict[str, Any]:
     if epochs:
         row |= _sums(attempt, epochs)
     row |= _roofline(attempt)
+    row |= _energy(attempt)
     row |= _target(attempt)
     row |= record.columns
     price, total = row.get("price_per_hour"), row.get("total_s")
@@ -172,6 +173,25 @@ def _roofline(attempt: Attempt) -> dict[str, Any]:
         "compute_share": roof.compute,
         "memory_share": roof.memory,
         "input_share": roof.input,
+    }
+
+
+def _energy(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "energy_j": energy.total(attempt),
+        "steady_energy_j": energy.steady(attempt),
+        "example_energy_j": energy.per_example(attempt),
+        "target_energy_j": energy.to_target(attempt),
+        "host_energy_j": energy.total(attempt, energy.HOST),
+        "steady_host_energy_j": energy.steady(attempt, energy.HOST),
+        "energy_missing": energy.missing(attempt),
+    }
+
+
+def _epoch_energy(attempt: Attempt, epoch: Epoch) -> dict[str, Any]:
+    return {
+        "energy_j": energy.of_epoch(attempt, epoch.epoch),
+        "host_energy_j": energy.of_epoch(attempt, epoch.epoch, energy.HOST),
     }
 
 

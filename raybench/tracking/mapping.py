@@ -19,7 +19,7 @@ from raybench.checks.roofline.judge import roofline
 from raybench.core.identity import COMPARE, INLINE, SMOKE, is_inline, is_smoke
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import format_value
-from raybench.results import timing
+from raybench.results import energy, timing
 from raybench.results.attempt import Attempt
 from raybench.results.epoch import QUANTITIES, Epoch
 
@@ -94,6 +94,9 @@ nothing is wrong); the tag `raybench.decay_check` says it in words
 `raybench.bottleneck` says what held the run up, `overhead` that it was not the device
 - `step_profile/*_s`, of the first repeat if the grid sets `profile_steps`: seconds of each section of a training \
 step, the median over `step_profile/steps` steps after training, with the device synchronised at every section
+- `energy/*`, where the machine has counters: joules of the device in a steady epoch (`steady_epoch_j`), per training \
+example (`example_j`), to the target (`to_target_j`) and in all epochs (`epochs_j`), with evaluation, and those of an \
+accelerator's host in a steady epoch (`host_epoch_j`)
 - the tag `raybench.requested` is `false` if the grid, as it was run last, no longer asks for the trial
 - the tag `raybench.findings` names the findings of a run; the run's description says it, with remedies, and \
 `comparison.json` of the run “grid {grid}” has what only shows beside other runs, too
@@ -262,6 +265,13 @@ def summary_metrics(attempt: Attempt) -> dict[str, float]:
         metrics |= {f"oom/{name}_bytes": float(size) for name, size in sizes.items() if isinstance(size, int)}
     metrics |= {f"{STEP_PROFILE}{name}_s": seconds for name, seconds in attempt.step_profile.items()}
     metrics[PROFILE_STEPS] = attempt.profile_steps
+    metrics |= {
+        "energy/steady_epoch_j": energy.steady(attempt),
+        "energy/example_j": energy.per_example(attempt),
+        "energy/to_target_j": energy.to_target(attempt),
+        "energy/epochs_j": energy.total(attempt),
+        "energy/host_epoch_j": energy.steady(attempt, energy.HOST),
+    }
     return {name: value for name, value in metrics.items() if value is not None} | roofline_metrics(attempt)
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from support.made_up_grids import cell_of
@@ -42,6 +43,12 @@ def test_a_request_is_read_as_it_was_written(read_back):
     plan = to_dict(REQUEST)
     assert plan["cells"][1]["content"] == CONTENT and plan["target"]["at_least"] == 0.9
     assert read_back(plan) == REQUEST
+
+
+def test_the_price_of_energy_is_part_of_a_request_that_has_one(read_back):
+    assert not [name for name in to_dict(REQUEST) if name.endswith("_per_kwh")]
+    priced = replace(REQUEST, price_per_kwh=0.3, gco2_per_kwh=380.0)
+    assert read_back(to_dict(priced)) == priced
 
 
 @pytest.mark.parametrize("content", [[1], "text", {"settings": 3}, {"device": {"kind": "cpu"}, "data": []}])

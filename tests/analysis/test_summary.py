@@ -12,6 +12,7 @@ from raybench.analysis.summary import (
     BestToTargetFact,
     CellTimesFact,
     CheapestFact,
+    LeastEnergyFact,
     NoBaselineFact,
     NoVerdictFact,
     OverallAccuracyFact,
@@ -22,7 +23,8 @@ from raybench.analysis.summary import (
 )
 from raybench.analysis.verdict import EpochTimeFact, Outcome
 from raybench.core.job import Target
-from raybench.reporting.report import make_report
+from raybench.reporting.comparison_table import cell_columns, ranking_columns
+from raybench.reporting.report import as_json, make_report
 from raybench.reporting.sentences import plain
 
 
@@ -174,6 +176,40 @@ def test_the_cheapest_device():
     assert fact.price == pytest.approx(cpu.epoch_price)
     assert fact.ratio == pytest.approx(gpu.epoch_price / cpu.epoch_price) == pytest.approx(8 / gpu.speedup.ratio)
     assert (fact.low, fact.high) == pytest.approx((8 / gpu.speedup.high, 8 / gpu.speedup.low))
+
+
+def test_the_device_with_the_least_energy():
+    grid = Grid().add("cpu", CPU, joules=(200.0, 210.0, 190.0)).add("gpu", GPU, joules=(100.0, 101.0, 99.0))
+    report = grid.add("tpu", GPU).report()
+    fact = of(report, LeastEnergyFact)
+    cpu, gpu, _ = report.results.rows
+    assert (fact.device, fact.other, fact.not_measured) == ("gpu", "cpu", ("tpu",))
+    assert fact.joules == pytest.approx(gpu.energy.epoch)
+    assert fact.ratio == pytest.approx(cpu.energy.epoch / gpu.energy.epoch) and fact.low < fact.ratio < fact.high
+    assert plain(fact) == (
+        f"gpu uses the least energy (devices alone): 100 J per epoch, 2.00x less than cpu "
+        f"(95% CI {fact.low:.2f}–{fact.high:.2f}) (not measured: tpu)."
+    )
+    data = as_json(report)
+    assert data["ranking"][0]["energy"] == pytest.approx(gpu.energy.epoch) and "energy" not in data["cells"][2]
+    columns = {column.head: column.cells for column in cell_columns(report.results.rows)}
+    assert columns["J/epoch"] == ["200", "100", "–"] and columns["host J/epoch"] == ["20.0", "10.0", "–"]
+    assert columns["less energy (95% CI)"][1].startswith("2.00x (")
+    ranked = {column.head: column.cells for column in ranking_columns(report.results, report.ranking)}
+    assert ranked["energy, J"] == ["100", "–", "200"]
+
+
+@pytest.mark.parametrize("joules", [(None, None, None), (100.0, 300.0, 50.0)])
+def test_energy_of_one_device_or_without_a_significant_difference(joules):
+    report = Grid().add("cpu", CPU, joules=(120.0, 90.0, 110.0)).add("gpu", GPU, joules=joules).report()
+    if joules[0] is None:
+        assert not any(isinstance(fact, LeastEnergyFact) for fact in facts(report))
+    else:
+        fact = of(report, LeastEnergyFact)
+        assert plain(fact) == (
+            f"cpu uses the least energy (devices alone): {fact.joules:.0f} J per epoch "
+            "(not significantly less than gpu)."
+        )
 
 
 def test_trials_that_did_not_complete_are_one_caution():

@@ -64,6 +64,16 @@ def test_the_example(grid_file):
     assert (spec.source_text, spec.source_path) == (EXAMPLE, path)
 
 
+def test_the_price_and_the_co2_of_energy(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(MINIMAL + "price_per_kwh: 0.3\ngCO2_per_kwh: 380\n")
+    spec = load_grid(path)
+    assert (spec.price_per_kwh, spec.gCO2_per_kwh) == (0.3, 380)
+    path.write_text(MINIMAL + "price_per_kwh: -1\n")
+    with pytest.raises(GridFileError, match="price_per_kwh: "):
+        load_grid(path)
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_shipped_grids(path):
     assert load_grid(path).name == path.stem

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from raybench.analysis.grid_request import request_of
 from raybench.config import GridSpec, load_grid
 from raybench.core.identity import canonical
 from raybench.devices import Hardware
@@ -55,6 +56,15 @@ def placed(trial):
 
 def axes(plan):
     return [tuple(cell.axes.values()) for cell in plan.cells]
+
+
+def test_the_price_of_energy_changes_no_cell_and_is_in_the_request(plan_of):
+    text = "name: g\nworkload: digits_cnn\naxes: {device: [cpu]}\n"
+    plain, priced = plan_of(text), plan_of(text + "price_per_kwh: 0.3\ngCO2_per_kwh: 380\n")
+    assert [cell.cell_id for cell in plain.cells] == [cell.cell_id for cell in priced.cells]
+    request = request_of(priced)
+    assert (request.price_per_kwh, request.gco2_per_kwh) == (0.3, 380)
+    assert (request_of(plain).price_per_kwh, request_of(plain).gco2_per_kwh) == (None, None)
 
 
 def test_the_product_in_the_order_of_the_file(plan_of):

@@ -33,11 +33,24 @@ class Grid:
         self.cells, self.events, self.findings = [], [], {}
         self.results = {"baseline": {"device": "cpu"}} | results
 
-    def add(self, device, seconds=(), batch=256, price=None, axes=None, plan=None, change=None, finding=None, **how):
+    def add(
+        self,
+        device,
+        seconds=(),
+        batch=256,
+        price=None,
+        axes=None,
+        plan=None,
+        change=None,
+        finding=None,
+        joules=(),
+        **how,
+    ):
         """Add a cell with a run for each of `seconds`.
 
         Args:
             price: of the device, per hour.
+            joules: of the device in an epoch of each run; None for a run that was not measured.
             axes: further axes of the cell.
             plan: fields of the planned cell.
             change: from the cell's content to another one, in place.
@@ -66,6 +79,10 @@ class Grid:
                 if event:
                     event(each)
             self.events += trial
+            if repeat < len(joules) and joules[repeat] is not None:
+                self.events.append(
+                    audited(trial[0]["trial"], joules[repeat], len(curve), self.results.get("target"), curve)
+                )
             if finding:
                 self.findings[(f"{name}-r{repeat}", 1)] = (finding,)
         return self
@@ -74,6 +91,21 @@ class Grid:
         found = latest(attempts(self.events).values())
         results = GridResults("made up", "katnoria_cnn", self.cells, found, **self.results)
         return make_report(replace(results, findings=self.findings), known)
+
+
+def audited(trial, joules, epochs, target=None, curve=(), **energy):
+    """The audit of a trial whose epochs all took the same energy, and its host a tenth of it."""
+
+    def stretch(count):
+        return {"count": count, "seconds": 10.0 * count, "device_j": joules * count, "host_j": joules * count / 10}
+
+    parts = {"epochs": stretch(epochs), "each": {str(number + 1): stretch(1) for number in range(epochs)}}
+    if epochs > 1:
+        parts["steady"] = stretch(epochs - 1)
+    reached = [number for number, value in enumerate(curve, 1) if target and value - 0.02 >= target.at_least]
+    if reached:
+        parts["target"] = stretch(reached[0])
+    return events.trial_audited(trial, 1, energy=parts | {"missing": []} | energy)
 
 
 def aimed(results: GridResults, at_least: float, metric: str = "val/accuracy") -> GridResults:

@@ -9,6 +9,7 @@ from raybench.analysis.diagnostics.concurrent_runs import AT_WORK
 from raybench.analysis.diagnostics.finding import Context, Observation, detects
 from raybench.devices import hosted
 from raybench.monitoring.summary import LEAST_S
+from raybench.results import energy
 from raybench.results.attempt import Attempt
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
@@ -61,6 +62,12 @@ WALL_DRIFT_LEAST_S = 0.02
 """Absolute tolerance in seconds.
 
 A process may be interrupted between reading the two clocks.
+"""
+
+SHARED_ENERGY = 0.1
+"""Largest fraction of the processor time on the CPU's sockets that other processes may use.
+
+RAPL counts the energy of whole sockets. The system, Ray and the sampler take a few percent of two cores.
 """
 
 OVERLAP = 0.01
@@ -278,6 +285,28 @@ def limited_clocks(attempt: Attempt, context: Context) -> Iterator[Observation]:
         limit = worst.replace("_", " ")
         says = f"its GPU ran at a configured limit ({limit}) during {shares[worst]:.0%} of the epochs"
         yield Observation(says, {"share": shares[worst]})
+
+
+@detects(
+    "energy_shared",
+    condition=f"other processes took {SHARED_ENERGY:.0%} of the processor time on the sockets whose energy was "
+    "measured",
+    remedy="run trials one at a time on a quiet machine to measure their energy alone",
+)
+def energy_shared(attempt: Attempt, context: Context) -> Iterator[Observation]:
+    """Detect other processes, such as a neighbour's trial, on the sockets whose energy was measured.
+
+    Their energy is in that of the trial. It is a note, because no time is wrong by it.
+    """
+    part = energy.DEVICE if _is_hosted(attempt) else energy.HOST
+    others = energy.others_share(attempt)
+    if others is not None and others >= SHARED_ENERGY and energy.total(attempt, part) is not None:
+        whose = "its energy" if part == energy.DEVICE else "the energy of its host"
+        yield Observation(
+            f"{whose} includes that of other programs, which used {others:.0%} of the busy processor time on its "
+            "sockets",
+            {"share": others},
+        )
 
 
 @detects(

@@ -91,6 +91,12 @@ def test_the_contracts_own_journal_has_none(golden_events):
         ({"audit": {"gpus": [{"throttled": {"thermal": 0.5}}]}}, "throttled", "slowed down (thermal) during 50%", 0.5),
         ({"audit": {"gpus": [{"throttled": {"power_cap": 0.9}}]}}, "limited_clocks", "(power cap) during 90%", None),
         ({"runtime_conditions": {"exclusive": False}}, "cores_shared", "may have run at the same time", None),
+        (
+            {"audit": {"energy": {"epochs": {"count": 2, "device_j": 9.0}, "others_share": 0.4}}},
+            "energy_shared",
+            "its energy includes that of other programs, which used 40% of the busy processor time on its sockets",
+            None,
+        ),
     ],
 )
 def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, too_long):
@@ -118,6 +124,9 @@ def test_each_is_found_alone_and_says_what_was_seen(tell, change, code, says, to
         {"audit": {"clock": {"seconds": 1000.0, "drift_s": 0.5}}},
         {"audit": {"gpus": [{"throttled": {"thermal": 0.02, "power_cap": 0.01}}]}},
         {"audit": {"host": {}, "clock": {}, "gpus": None}},
+        {"audit": {"energy": {"epochs": {"count": 2, "device_j": 9.0}, "others_share": 0.05}}},
+        {"audit": {"energy": {"epochs": {"count": 2, "device_j": 0}, "others_share": 0.4}}},
+        {"audit": {"energy": {"epochs": [], "others_share": "much"}}},
         {"audit": {"host": {"other_cpu_s": "much"}, "seconds": True, "gpus": [None, {"throttled": {"thermal": "x"}}]}},
     ],
 )

@@ -1,0 +1,159 @@
+"""Energy of a trial's epochs, from the joules in its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from raybench.core.events import Event
+from raybench.core.job import Job, Target
+from raybench.core.settings import MISSING
+from raybench.monitoring.energy import parts_of
+from raybench.monitoring.summary import Sample, Window, inside, moment, widen
+
+LEAST_PERIODS = 5
+"""Minimum length of a stretch of time whose energy is given, in periods.
+
+A period is the longest of those between two updates of a counter and of the samples in which the stretch begins and
+ends: the power within a sample is taken as constant.
+"""
+
+
+@dataclass
+class EpochWindows:
+    """The times of a trial's epochs in its own process, each with its evaluation.
+
+    Attributes:
+        windows: begin and end by the epoch's number.
+        reached: the first epoch that reached the target, if one did and all earlier epochs are known.
+    """
+
+    job: Job
+    windows: dict[int, Window] = field(default_factory=dict)
+    reached: int | None = None
+
+    def see(self, event: Event) -> None:
+        """Record an epoch; one without a number is ignored."""
+        number = event.get("epoch")
+        if not isinstance(number, int):
+            return
+        self.windows[number] = widen(None, event)
+        if self.reached is None and min(self.windows) == 1 and _reaches(self.job.target, event.get("metrics")):
+            self.reached = number
+
+    @property
+    def steady(self) -> list[int]:
+        """The epochs after the warm-up, also after that of a process which resumed, without a shorter last one."""
+        warmup = self.job.cell.warmup_epochs
+        warmup = 1 if warmup is MISSING else warmup
+        first = min(self.windows, default=1)
+        cold = max(warmup, first - 1 + max(1, warmup) if first > 1 else 0)
+        epochs = self.job.cell.settings.epochs
+        last = int(epochs) if epochs is not MISSING and epochs % 1 else max(self.windows, default=0)
+        return [number for number in sorted(self.windows) if cold < number <= last]
+
+
+def _reaches(target: Target | None, metrics: Mapping[str, float] | None) -> bool:
+    return bool(target and metrics and target.metric in metrics and target.reached(metrics))
+
+
+def summarise_energy(
+    samples: Sequence[Sample], epochs: EpochWindows, period_s: float, missing: Sequence[str]
+) -> dict[str, Any]:
+    """Summarise the energy of a trial's epochs.
+
+    Each of the parts has `seconds`, `device_j` and, on an accelerator, `host_j`; what was not measured is left out.
+
+    - `epochs`: all epochs (`count`), with evaluation and the time between two epochs.
+    - `steady`: the same of the epochs after the warm-up.
+    - `target`: from the beginning to the end of the first epoch that reached the target.
+    - `each`: single epochs, by number.
+    - `counters`: joules by counter, over all epochs.
+    - `others_share`: fraction of the processor time on the CPU's sockets that other processes used during the epochs.
+    - `missing`: why something is not measurable.
+
+    Args:
+        samples: the samples in order.
+        epochs: the times of the epochs.
+        period_s: seconds between two updates of the slowest counter.
+        missing: reasons why counters could not be read.
+    """
+    energy: dict[str, Any] = {}
+    reasons = list(dict.fromkeys(missing))
+    meter = _Meter(samples, period_s, parts_of(epochs.job.cell.device.kind))
+    if epochs.windows and any("energy_j" in sample for sample in samples):
+        every = sorted(epochs.windows)
+        stretches = {"epochs": every, "steady": epochs.steady}
+        if epochs.reached:
+            stretches["target"] = list(takewhile(lambda number: number <= (epochs.reached or 0), every))
+        for name, numbers in stretches.items():
+            if numbers and (found := meter.measure(_span(epochs.windows[number] for number in numbers))):
+                energy[name] = {"count": len(numbers), **found}
+        energy["each"] = {str(number): found for number in every if (found := meter.measure(epochs.windows[number]))}
+        whole = _span(epochs.windows.values())
+        if "epochs" in energy:
+            energy["counters"] = meter.counters(whole)
+            energy |= _others(samples, whole)
+        else:
+            reasons.append(
+                f"energy: the epochs took {whole[1] - whole[0]:.2g} s, less than {LEAST_PERIODS} times the "
+                f"{meter.period(whole):.2g} s between two readings"
+            )
+    return {**energy, "missing": reasons}
+
+
+def _span(windows: Iterable[Window]) -> Window:
+    begins, ends = zip(*windows, strict=True)
+    return min(begins), max(ends)
+
+
+class _Meter:
+    """Joules in parts of a trial's time."""
+
+    def __init__(self, samples: Sequence[Sample], period_s: float, parts: Mapping[str, Sequence[str]]) -> None:
+        self._samples, self._period_s, self._parts = samples, period_s, parts
+
+    def measure(self, window: Window) -> dict[str, float] | None:
+        """The joules of each part; None if the window is too short or nothing was measured in all of it."""
+        if window[1] - window[0] < LEAST_PERIODS * self.period(window):
+            return None
+        counters = self.counters(window)
+        sums = {
+            name: round(sum(joules), 3)
+            for name, words in self._parts.items()
+            if (joules := [value for counter, value in counters.items() if counter.split()[0] in words])
+        }
+        # A counter that stands still, as in some virtual machines, has measured nothing.
+        sums = {name: joules for name, joules in sums.items() if joules > 0}
+        return {"seconds": round(window[1] - window[0], 3), **sums} if sums else None
+
+    def counters(self, window: Window) -> dict[str, float]:
+        """The joules of each counter that was read in all of the window."""
+        weighted = [(sample, seconds) for sample in self._samples if (seconds := inside(sample, window)) > 0]
+        readings = [set(sample.get("energy_j", ())) for sample, _ in weighted]
+        names = set.intersection(*readings) if readings else set()
+        return {
+            name: round(sum(sample["energy_j"][name] * seconds / sample["seconds"] for sample, seconds in weighted), 3)
+            for name in sorted(names)
+        }
+
+    def period(self, window: Window) -> float:
+        """Seconds between two readings at the window's ends."""
+        lengths = [
+            float(sample["seconds"])
+            for sample in self._samples
+            if any(0 <= moment(sample["t"]) - end <= sample["seconds"] for end in window)
+        ]
+        return max([self._period_s, *lengths])
+
+
+def _others(samples: Sequence[Sample], window: Window) -> dict[str, float]:
+    """The share of other processes in the busy time of the CPU's sockets; empty if it is not known."""
+    own = busy = 0.0
+    for sample in samples:
+        if "socket_busy_s" in sample and "own_cpu_s" in sample:
+            part = inside(sample, window) / sample["seconds"]
+            own, busy = own + part * sample["own_cpu_s"], busy + part * sample["socket_busy_s"]
+    return {"others_share": round(max(0.0, 1 - own / busy), 4)} if busy > 0 else {}

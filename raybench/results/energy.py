@@ -1,0 +1,73 @@
+"""Energy of an attempt, from the summary of its counters (`raybench.monitoring.energy_summary`), in joules.
+
+Joules are those of the device; of an accelerator's host there are separate ones. None if they were not measured, never
+0. Unlike times, the energy of an epoch includes its evaluation, because the counters are read outside the trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from raybench.results import timing
+from raybench.results.attempt import Attempt
+from raybench.results.parsing import mapping_in, number_in, text_in
+
+DEVICE, HOST = "device_j", "host_j"
+
+
+def total(attempt: Attempt, part: str = DEVICE) -> float | None:
+    """Joules of all its epochs."""
+    return _joules(_stretch(attempt, "epochs"), part)
+
+
+def steady(attempt: Attempt, part: str = DEVICE) -> float | None:
+    """Joules per epoch after the warm-up or, if these took too little time to be measured, of all epochs."""
+    for name in ("steady", "epochs"):
+        stretch = _stretch(attempt, name)
+        joules, count = _joules(stretch, part), number_in(stretch.get("count"))
+        if joules is not None and count:
+            return round(joules / count, 9)
+    return None
+
+
+def per_example(attempt: Attempt) -> float | None:
+    """Joules per training example of a steady epoch."""
+    joules, epochs = steady(attempt), timing.steady_epochs(attempt)
+    examples = epochs[-1].examples if epochs else 0
+    return joules / examples if joules is not None and examples else None
+
+
+def to_target(attempt: Attempt) -> float | None:
+    """Joules from the beginning of training to the end of the first epoch that reached the target."""
+    return _joules(_stretch(attempt, "target"), DEVICE)
+
+
+def of_epoch(attempt: Attempt, epoch: int, part: str = DEVICE) -> float | None:
+    """Joules of one epoch; None also if it was too short to be measured singly."""
+    return _joules(mapping_in(mapping_in(_energy(attempt).get("each")).get(str(epoch))), part)
+
+
+def others_share(attempt: Attempt) -> float | None:
+    """The fraction of the processor time on the CPU's sockets that other processes used during the epochs."""
+    return number_in(_energy(attempt).get("others_share"))
+
+
+def missing(attempt: Attempt) -> str | None:
+    """Why something was not measurable; None if nothing is missing, or the trial was not monitored."""
+    reasons = _energy(attempt).get("missing")
+    texts = [text for reason in reasons if (text := text_in(reason))] if isinstance(reasons, list) else []
+    return "; ".join(texts) or None
+
+
+def _energy(attempt: Attempt) -> Mapping[str, Any]:
+    return mapping_in((attempt.audit or {}).get("energy"))
+
+
+def _stretch(attempt: Attempt, name: str) -> Mapping[str, Any]:
+    return mapping_in(_energy(attempt).get(name))
+
+
+def _joules(stretch: Mapping[str, Any], part: str) -> float | None:
+    joules = number_in(stretch.get(part))
+    return joules if joules is not None and joules > 0 else None

@@ -1,0 +1,321 @@
+"""Energy counters: a made-up RAPL tree, a made-up NVML, and a made-up Zeus."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from support.rapl import Rapl
+
+from raybench.core import events
+from raybench.core.cell import Cell, CellDevice
+from raybench.core.job import Job, Target
+from raybench.core.settings import Settings
+from raybench.devices.host import usable_cores
+from raybench.monitoring import SAMPLES, Monitor
+from raybench.monitoring.accelerators import Unavailable
+from raybench.monitoring.energy import Apple, EnergyMeter, ZeusGpus
+from raybench.monitoring.energy import Rapl as Counters
+from raybench.monitoring.energy_summary import EpochWindows, summarise_energy
+from raybench.monitoring.nvidia import LIBRARY
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
+
+
+class NVMLError(Exception):
+    """As the library's."""
+
+
+class Library(ModuleType):
+    """NVML over two GPUs, with their millijoules."""
+
+    NVMLError = NVMLError
+
+    def __init__(self):
+        super().__init__("pynvml")
+        self.open, self.mj = 0, [5000, 9000]
+
+    def nvmlInit(self):
+        self.open += 1
+
+    def nvmlShutdown(self):
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self):
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
+        if self.mj is None:
+            raise NVMLError("Not Supported")
+        return self.mj[gpu]
+
+
+@pytest.fixture
+def library(monkeypatch):
+    made = Library()
+    monkeypatch.setitem(sys.modules, LIBRARY, made)
+    return made
+
+
+@linux
+def test_the_sockets_of_the_trials_cores_and_their_memory_are_read(tmp_path):
+    rapl = Rapl(tmp_path, {0: [0, 1], 1: [2, 3]})
+    meter = EnergyMeter("cpu", [], [2], tmp_path)
+    rapl.set("intel-rapl:0", 7_001_000)
+    rapl.set("intel-rapl:1", 4_001_000)
+    rapl.set("intel-rapl:1:1", 2_001_000)
+    assert meter.read() == {"cpu 1": 4.0, "dram 1": 2.0}
+    assert meter.read() == {"cpu 1": 0.0, "dram 1": 0.0}, "joules since the last call"
+    assert meter.missing == [] and meter.socket_cores == [2, 3]
+
+
+@linux
+def test_a_counter_that_starts_again_at_zero_keeps_its_joules(tmp_path):
+    rapl = Rapl(tmp_path, {0: [0]}, range_uj=10_000_000, dram=False)
+    rapl.set("intel-rapl:0", 9_000_000)
+    meter = EnergyMeter("cpu", [], [0], tmp_path)
+    rapl.set("intel-rapl:0", 500_000)
+    assert meter.read() == {"cpu 0": 1.5}
+    assert meter.longest_pause_s == pytest.approx(0.005), "it is read before it can wrap twice at 1000 W"
+
+
+@linux
+def test_a_machine_without_counters_is_not_measurable(tmp_path):
+    meter = EnergyMeter("cpu", [], [0], tmp_path)
+    assert meter.read() == {}
+    assert meter.missing == ["energy of the CPU: this machine has no RAPL counters; virtual machines usually have none"]
+
+
+@linux
+def test_counters_of_the_administrator_alone_name_the_file(tmp_path, monkeypatch):
+    rapl = Rapl(tmp_path, {0: [0]})
+    allowed = type(rapl.folder).read_text
+
+    def read_text(file, *arguments, **options):
+        if file.name == "energy_uj":
+            raise PermissionError(13, "Permission denied", str(file))
+        return allowed(file, *arguments, **options)
+
+    monkeypatch.setattr(type(rapl.folder), "read_text", read_text)
+    with pytest.raises(Unavailable, match=r"no permission to read .*intel-rapl:0/energy_uj; .* chmod a\+r"):
+        Counters([0], tmp_path)
+
+
+@linux
+def test_a_counter_that_disappears_is_not_read_again(tmp_path):
+    rapl = Rapl(tmp_path, {0: [0]})
+    meter = EnergyMeter("cpu", [], [0], tmp_path)
+    rapl.file("intel-rapl:0").unlink()
+    assert meter.read() == {} and meter.read() == {}
+    (reason,) = meter.missing
+    assert "No such file" in reason
+
+
+@linux
+def test_the_joules_of_a_trials_gpu_and_of_its_host_are_apart(library, tmp_path):
+    rapl = Rapl(tmp_path, {0: [0]}, dram=False)
+    meter = EnergyMeter("cuda", ["1"], [0], tmp_path)
+    library.mj = [6000, 12_500]
+    rapl.set("intel-rapl:0", 2_001_000)
+    assert meter.read() == {"cpu 0": 2.0, "gpu 1": 3.5}
+    meter.close()
+    assert library.open == 0
+
+
+@linux
+def test_a_gpu_without_a_counter_and_one_that_runs_backwards(library, tmp_path):
+    meter = EnergyMeter("cuda", ["0"], [0], tmp_path)
+    library.mj = [4000, 0]
+    assert meter.read() == {}
+    assert meter.missing[-1] == "energy: the counter gpu 0 ran backwards" and library.open == 0
+    library.mj = None
+    assert EnergyMeter("cuda", ["0"], [0], tmp_path).missing[-1] == "energy of the GPU: Not Supported"
+
+
+@linux
+def test_kinds_without_a_counter_say_so(tmp_path):
+    meter = EnergyMeter("tpu", ["0"], [0], tmp_path)
+    assert meter.missing[-1] == "energy of the device: no counter is known for the device kind tpu"
+
+
+class ZeusDevice(ModuleType):
+    """Zeus over two AMD GPUs, and over an Apple chip."""
+
+    def __init__(self, accurate=True):
+        super().__init__("zeus.device")
+        self.accurate, self.mj = accurate, 1500
+
+    def get_gpus(self):
+        return self
+
+    def __len__(self):
+        return 2
+
+    def supports_get_total_energy_consumption(self, index):
+        return self.accurate
+
+    def get_soc(self):
+        parts = SimpleNamespace(cpu_total_mj=2000, dram_mj=None, gpu_mj=7000)
+        return SimpleNamespace(get_total_energy_consumption=lambda: parts)
+
+    def get_total_energy_consumption(self, index):
+        return self.mj + index
+
+
+def test_zeus_reads_amds_gpus_and_apples_chip(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice())
+    assert ZeusGpus([]).read() == {"gpu 0": 1.5, "gpu 1": 1.501}
+    assert Apple().read() == {"cpu 0": 2.0, "gpu 0": 7.0}
+    with pytest.raises(Unavailable, match="which 1 of the machine's 2 GPUs the trial uses is not known"):
+        ZeusGpus(["1"])
+    monkeypatch.setitem(sys.modules, "zeus.device", ZeusDevice(accurate=False))
+    with pytest.raises(Unavailable, match="not accurate"):
+        ZeusGpus([])
+
+
+def test_without_zeus_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zeus.device", None)
+    for opened in (Apple, lambda: ZeusGpus([])):
+        with pytest.raises(Unavailable, match=r"the package zeus is not installed; install raybench\[energy\]"):
+            opened()
+
+
+def job(folder="", kind="cpu", target=None, epochs=None):
+    settings = Settings() if epochs is None else Settings(epochs=epochs)
+    return Job("t-r0", 1, 0, 0, Cell(device=CellDevice(kind), settings=settings), {}, "", str(folder), target=target)
+
+
+def stamp(second):
+    return f"2026-01-01T00:{int(second) // 60:02d}:{second % 60:06.3f}Z"
+
+
+def samples(watts, seconds=1.0, **more):
+    """One sample for each number of watts, by counter."""
+    return [
+        {"t": stamp((number + 1) * seconds), "seconds": seconds, **more}
+        | {"energy_j": {name: power * seconds for name, power in each.items()}}
+        for number, each in enumerate(watts)
+    ]
+
+
+def windows(own, *epochs, **metrics):
+    found = EpochWindows(own)
+    for number, (begin, end) in enumerate(epochs, 1):
+        values = {name: each[number - 1] for name, each in metrics.items()}
+        event = events.epoch_ended("t-r0", 1, epoch=number, ledger={"train": end - begin}, metrics=values)
+        found.see(event | {"t": stamp(end)})
+    return found
+
+
+def test_each_epoch_has_the_joules_of_its_time():
+    read = samples([{"cpu 0": 100.0}] * 10 + [{"cpu 0": 50.0}] * 10)
+    energy = summarise_energy(read, windows(job(), (1, 7), (8, 13.5), (13.5, 19)), 0.001, [])
+    assert energy["each"]["1"] == {"seconds": 6.0, "device_j": 600.0}
+    assert energy["each"]["2"]["device_j"] == pytest.approx(200 + 3.5 * 50)
+    assert energy["steady"] == {"count": 2, "seconds": 11.0, "device_j": pytest.approx(200 + 9 * 50)}
+    assert energy["epochs"]["count"] == 3 and energy["counters"] == {"cpu 0": 900 + 450}
+    assert energy["missing"] == []
+
+
+def test_epochs_shorter_than_five_readings_have_only_their_sum():
+    read = samples([{"cpu 0": 10.0}] * 20)
+    energy = summarise_energy(read, windows(job(), *((at, at + 2) for at in range(1, 19, 2))), 0.001, [])
+    assert energy["each"] == {}
+    assert energy["steady"] == {"count": 8, "seconds": 16.0, "device_j": 160.0}
+
+
+def test_too_short_a_trial_is_not_measurable_and_not_zero():
+    energy = summarise_energy(samples([{"cpu 0": 10.0}] * 20), windows(job(), (1, 2), (2, 3)), 0.001, [])
+    assert "epochs" not in energy and "steady" not in energy and energy["each"] == {}
+    assert energy["missing"] == ["energy: the epochs took 2 s, less than 5 times the 1 s between two readings"]
+
+
+def test_a_counter_that_was_lost_in_an_epoch_has_no_joules_there():
+    read = samples([{"gpu 0": 300.0, "cpu 0": 100.0}] * 10 + [{"cpu 0": 100.0}] * 10)
+    energy = summarise_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), 0.1, ["lost"])
+    assert energy["each"] == {
+        "1": {"seconds": 8.0, "device_j": 2400.0, "host_j": 800.0},
+        "2": {"seconds": 9.0, "host_j": 900.0},
+    }
+    assert energy["epochs"]["host_j"] == 1700.0 and "device_j" not in energy["epochs"]
+    assert energy["missing"] == ["lost"]
+
+
+def test_a_counter_that_stands_still_has_measured_nothing():
+    energy = summarise_energy(samples([{"cpu 0": 0.0}] * 20), windows(job(), (1, 18)), 0.001, [])
+    assert "epochs" not in energy
+
+
+def test_the_energy_to_the_target_ends_with_its_epoch():
+    epochs = [(1, 7), (7, 13), (13, 19)]
+    own = job(target=Target("val/loss", at_most=0.5))
+    found = windows(own, *epochs, **{"val/loss": [0.9, 0.4, 0.3]})
+    assert summarise_energy(samples([{"cpu 0": 10.0}] * 20), found, 0.001, [])["target"] == {
+        "count": 2,
+        "seconds": 12.0,
+        "device_j": 120.0,
+    }
+    missed = windows(own, *epochs, **{"val/loss": [0.9, 0.8, 0.7]})
+    assert "target" not in summarise_energy(samples([{"cpu 0": 10.0}] * 20), missed, 0.001, [])
+
+
+def test_steady_epochs_are_those_of_the_times():
+    assert windows(job(epochs=2.5), (1, 7), (7, 13), (13, 15)).steady == [2], "the last epoch is shorter"
+    resumed = EpochWindows(job())
+    for number in (4, 5, 6):
+        event = events.epoch_ended("t-r0", 1, epoch=number, ledger={"train": 1.0}, metrics={})
+        resumed.see(event)
+    assert resumed.steady == [5, 6], "a process that resumed has a warm-up of its own"
+
+
+def test_the_part_of_other_processes_on_the_sockets_is_known():
+    read = samples([{"cpu 0": 100.0}] * 10, own_cpu_s=3.0, socket_busy_s=4.0)
+    assert summarise_energy(read, windows(job(), (1, 9)), 0.001, [])["others_share"] == 0.25
+
+
+@linux
+def test_a_monitored_trial_has_energy_in_its_samples_and_its_event(tmp_path, monkeypatch):
+    cores = usable_cores()
+    rapl = Rapl(tmp_path, {0: cores}, dram=False)
+    monkeypatch.setattr("raybench.monitoring.sampler.EnergyMeter", partial(EnergyMeter, root=tmp_path))
+    monkeypatch.setattr("raybench.monitoring.energy_summary.LEAST_PERIODS", 1)  # for a short test
+    over = threading.Event()
+
+    def burn():
+        begun = time.perf_counter()
+        while not over.wait(0.005):
+            rapl.set("intel-rapl:0", 1000 + int(50e6 * (time.perf_counter() - begun)))
+
+    def whole(folder, text):
+        """Written in one step, so that it is never read half."""
+        draft = folder.with_suffix(".draft")
+        draft.write_text(text)
+        draft.replace(folder)
+
+    monkeypatch.setattr(rapl, "set", lambda zone, value: whole(rapl.file(zone), str(value)))
+    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    thread = threading.Thread(target=burn)
+    try:
+        with Monitor(job(tmp_path)) as audit:
+            thread.start()
+            audit.begin(trial.pid)
+            time.sleep(2.6)
+            audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
+            time.sleep(0.1)
+            energy = audit.end()["energy"]
+    finally:
+        over.set()
+        thread.join()
+        trial.kill()
+        trial.wait()
+    read = [json.loads(line) for line in (tmp_path / SAMPLES).read_text().splitlines()]
+    assert sum(sample["energy_j"]["cpu 0"] for sample in read) == pytest.approx(50 * read[-1]["at"], rel=0.1)
+    assert all("socket_busy_s" in sample for sample in read)
+    assert energy["epochs"]["device_j"] == pytest.approx(120, rel=0.1)

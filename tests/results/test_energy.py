@@ -1,0 +1,62 @@
+"""Energy of an attempt, and its place in tables and MLflow."""
+
+import pytest
+from support.made_up_grids import cell_of, told
+from support.report_grids import audited
+
+from raybench.core import events
+from raybench.results import energy
+from raybench.results.attempt import attempts, latest
+from raybench.sources.result_tables import Record, tables
+from raybench.tracking.mapping import summary_metrics
+
+
+def trial(*audits, epochs=4):
+    curve = [0.4, 0.6, 0.7, 0.8][:epochs]
+    own = told(cell_of("gpu", 256, epochs=4), 0, [1.0] * epochs, curve, "completed", None, "gpu", 2.0)
+    audits = [{**audit, "trial": own[0]["trial"]} for audit in audits]
+    (attempt,) = latest(attempts([*own, *audits]).values()).values()
+    return attempt
+
+
+def test_joules_of_epochs_examples_and_the_host():
+    run = trial(audited("", 120.0, 4))
+    examples = run.epochs[-1].examples
+    assert energy.total(run) == 480 and energy.total(run, energy.HOST) == pytest.approx(48)
+    assert energy.steady(run) == 120 and energy.per_example(run) == pytest.approx(120 / examples)
+    assert energy.of_epoch(run, 2) == 120 and energy.of_epoch(run, 9) is None
+    assert energy.to_target(run) is None and energy.missing(run) is None
+
+
+def test_without_a_measured_steady_part_the_mean_of_all_epochs_is_given():
+    whole = {"epochs": {"count": 4, "device_j": 100.0}, "each": {}, "missing": []}
+    assert energy.steady(trial(events.trial_audited("", 1, energy=whole))) == 25
+
+
+@pytest.mark.parametrize("damaged", [0, -3.0, "many", None, True, [1]])
+def test_damaged_joules_are_not_measured(damaged):
+    whole = {"epochs": {"count": 4, "device_j": damaged}, "each": [], "steady": 7}
+    run = trial(events.trial_audited("", 1, energy=whole))
+    assert energy.total(run) is None and energy.steady(run) is None and energy.of_epoch(run, 1) is None
+
+
+def test_tables_and_mlflow_have_the_measured_joules():
+    run = trial(audited("", 120.0, 4))
+    trials, epochs = tables([Record(run)])
+    row = trials.iloc[0]
+    assert (row["energy_j"], row["steady_energy_j"], row["steady_host_energy_j"]) == (480, 120, 12)
+    assert epochs["energy_j"].tolist() == [120] * 4 and epochs["host_energy_j"].tolist() == [12] * 4
+    metrics = {name: value for name, value in summary_metrics(run).items() if name.startswith("energy/")}
+    assert metrics == {
+        "energy/steady_epoch_j": 120,
+        "energy/example_j": row["example_energy_j"],
+        "energy/epochs_j": 480,
+        "energy/host_epoch_j": 12,
+    }
+
+
+def test_an_unmeasured_trial_has_the_reason_and_no_metric():
+    run = trial(events.trial_audited("", 1, energy={"missing": ["no counters", "no permission"]}))
+    row = tables([Record(run)])[0].iloc[0]
+    assert row["energy_missing"] == "no counters; no permission" and row.isna()["energy_j"]
+    assert not any(name.startswith("energy/") for name in summary_metrics(run))
