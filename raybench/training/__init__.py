@@ -5,6 +5,7 @@ A trial of a declared workload runs an engine of raybench. A training function, 
 Outside of raybench the same code runs with a local `Trial` that prints a line per epoch.
 """
 
-from raybench.training.trial import Trial, current_trial
+from raybench.training.current import current_trial
+from raybench.training.trial import Trial
 
 __all__ = ["Trial", "current_trial"]

@@ -558,25 +558,3 @@ class Steps(Generic[T]):
 def _as_json(optimizer: OptimizerSettings) -> dict[str, Any]:
     """An optimizer's settings as in the journal."""
     return {"class": optimizer.name, "lr": optimizer.lr, "weight_decay": optimizer.weight_decay}
-
-
-_current: Trial | None = None
-
-
-def set_current(trial: Trial | None) -> None:
-    """Set the trial that `current_trial` returns in this process."""
-    global _current
-    _current = trial
-
-
-def current_trial(*, epochs: float | None = None) -> Trial:
-    """Return the trial that this process runs; outside of raybench a local one, which prints a line per epoch.
-
-    Args:
-        epochs: outside of raybench, how many epochs are trained, whatever the loop says.
-    """
-    if _current is not None:
-        return _current
-    from raybench.training.local import local_trial
-
-    return local_trial(epochs)

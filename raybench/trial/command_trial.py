@@ -19,10 +19,11 @@ from raybench.core.rank import Rank, current_rank, set_rank
 from raybench.core.status import TrialStatus
 from raybench.engines.user_loop import NONE, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
+from raybench.training.current import current_trial as local_or_current
+from raybench.training.current import set_current
 from raybench.training.epoch_record import Diverged
 from raybench.training.local import program_device
-from raybench.training.trial import SavedState, Trial, set_current
-from raybench.training.trial import current_trial as local_or_current
+from raybench.training.trial import SavedState, Trial
 from raybench.trial.channel import JOB, VARIABLE, RankConflict, Writer
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase

@@ -25,8 +25,9 @@ from raybench.datasets.splits import Array
 from raybench.devices import Device
 from raybench.engines.user_loop import open_loop
 from raybench.training.clock import TrainingClock
+from raybench.training.current import set_current
 from raybench.training.epoch_record import Diverged
-from raybench.training.trial import SavedState, Trial, TrialOptions, set_current
+from raybench.training.trial import SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.phase import Phase
 from raybench.trial.run import NOT_KEPT, failure, open_assigned, opening

@@ -1,0 +1,26 @@
+"""The trial of this process, for scripts and libraries that are not given one."""
+
+from __future__ import annotations
+
+from raybench.training.trial import Trial
+
+_current: Trial | None = None
+
+
+def set_current(trial: Trial | None) -> None:
+    """Set the trial that `current_trial` returns in this process."""
+    global _current
+    _current = trial
+
+
+def current_trial(*, epochs: float | None = None) -> Trial:
+    """Return the trial that this process runs; outside of raybench a local one, which prints a line per epoch.
+
+    Args:
+        epochs: outside of raybench, how many epochs are trained, whatever the loop says.
+    """
+    if _current is not None:
+        return _current
+    from raybench.training.local import local_trial
+
+    return local_trial(epochs)
