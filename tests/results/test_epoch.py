@@ -9,10 +9,10 @@ import pytest
 from raybench.results.columns import EPOCHS
 from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, epoch_of, epoch_of_columns, over_ranks
 
-FIELD = """    energy_j: float | None = measured(
+FIELD = """    charge_c: float | None = measured(
         Kind.NUMBER,
-        "energy of the device",
-        Quantity("energy_j", "J", "used by the device", metric="energy/joules", over_epochs=Combine.SUM),
+        "charge that the device drew",
+        Quantity("charge_c", "C", "drawn by the device", metric="charge/coulombs", over_epochs=Combine.SUM),
         over_ranks=Combine.SUM,
     )
 """
@@ -35,20 +35,20 @@ from raybench.sources.result_tables import Record, tables
 from raybench.tracking import mapping
 from raybench.trial import launch_ranks
 
-def epoch(number, energy):
-    return events.epoch_ended("c-r0", 1, epoch=number, ledger={"train": 1.0}, metrics={}, energy_j=energy)
+def epoch(number, charge):
+    return events.epoch_ended("c-r0", 1, epoch=number, ledger={"train": 1.0}, metrics={}, charge_c=charge)
 
 told = [epoch(1, 2.0), launch_ranks.over_ranks([epoch(2, 3.0), epoch(2, 4.0)])]
 (attempt,) = attempts(told).values()
 trials, epochs = tables([Record(attempt, "g")])
 described = {column.name: [column.unit, column.meaning] for column in columns.TRIALS + columns.EPOCHS}
 print(json.dumps({
-    "attribute": [epoch.energy_j for epoch in attempt.epochs],
-    "described": described["energy_j"],
-    "epochs": list(epochs["energy_j"]),
-    "trials": list(trials["energy_j"]),
-    "metrics": [mapping.epoch_metrics(epoch)["energy/joules"] for epoch in attempt.epochs],
-    "note": "- `energy/joules` (J): used by the device" in mapping.experiment_tags("g", 0)["mlflow.note.content"],
+    "attribute": [epoch.charge_c for epoch in attempt.epochs],
+    "described": described["charge_c"],
+    "epochs": list(epochs["charge_c"]),
+    "trials": list(trials["charge_c"]),
+    "metrics": [mapping.epoch_metrics(epoch)["charge/coulombs"] for epoch in attempt.epochs],
+    "note": "- `charge/coulombs` (C): drawn by the device" in mapping.experiment_tags("g", 0)["mlflow.note.content"],
 }))
 """
 
@@ -60,7 +60,7 @@ def test_a_new_field_needs_no_other_edit():
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "attribute": [2.0, 7.0],
-        "described": ["J", "used by the device"],
+        "described": ["C", "drawn by the device"],
         "epochs": [2.0, 7.0],
         "trials": [9.0],
         "metrics": [2.0, 7.0],
