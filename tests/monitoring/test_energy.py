@@ -9,6 +9,7 @@ from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from support.made_up_gpus import Nvml, NVMLError
 from support.rapl import Rapl
 
 from raybench.core import events
@@ -26,30 +27,12 @@ from raybench.monitoring.nvidia import LIBRARY
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
 
 
-class NVMLError(Exception):
-    """As the library's."""
-
-
-class Library(ModuleType):
+class Library(Nvml):
     """NVML over two GPUs, with their millijoules."""
 
-    NVMLError = NVMLError
-
     def __init__(self):
-        super().__init__("pynvml")
-        self.open, self.mj = 0, [5000, 9000]
-
-    def nvmlInit(self):
-        self.open += 1
-
-    def nvmlShutdown(self):
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self):
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index):
-        return index
+        super().__init__([0, 1])
+        self.mj = [5000, 9000]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
         if self.mj is None:
