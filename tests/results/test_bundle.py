@@ -153,6 +153,10 @@ WRONG = {
     "an execution that the journal lacks": ({"executions/x/grid.yaml": b"x"}, "no execution x"),
     "an attempt that the journal lacks": ({"trials/a-r0/attempt-1/error.txt": b"x"}, "no attempt 1 at trial a-r0"),
     "a journal of something else": ({"journal.jsonl": b"[]\n"}, "line 1 of journal.jsonl is not a JSON object"),
+    "a line without the name of an event": (
+        {"journal.jsonl": b'{"event":["a"]}\n'},
+        "line 1 of journal.jsonl is no event",
+    ),
     "numbers that are not finite": ({"journal.jsonl": b'{"event":"trial_ended","a":NaN}\n'}, "is damaged"),
     "a journal without trials": ({"journal.jsonl": b'{"event":"grid_ended"}\n'}, "no trial that has ended"),
     "text that is not UTF-8": ({"journal.jsonl": b"\xff\xfe\n"}, "is damaged"),

@@ -34,6 +34,13 @@ def test_the_same_run_counts_once():
     assert numbers == {("0123456789ab-r1", 1): 1}
 
 
+def test_an_attempt_without_a_run_is_known_by_its_events_even_if_one_is_there_twice():
+    """A damaged start, which has neither run nor time, is read from the journal and from the attempt's own record."""
+    start = {"event": "trial_started", "trial": "a-r0", "attempt": 1}
+    union = EventUnion(GridEvents("A", "tiny", [start, start]))
+    assert union.add(GridEvents("B", "tiny", [start])) == ([], {})
+
+
 def test_another_run_of_the_same_trial_gets_the_next_number():
     union = EventUnion(part("A", trial("a", "x")))
     other = part("B", trial("b", "y"), trial("b", "z", attempt=2))
