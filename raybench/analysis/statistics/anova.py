@@ -46,6 +46,33 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class _Fit:
+    """A fit of an additive model.
+
+    Attributes:
+        squares: residual sum of squares.
+        rank: number of independent effects, including the mean.
+        effects: by value, those of the first axis first; defined up to contrasts that the runs cannot identify.
+        counts: runs by value of the first axis.
+        shares: for each value of the first axis, the fractions of its runs that have each value of the other axes.
+        inverse: generalized inverse of the normal equations of the other axes.
+    """
+
+    squares: float
+    rank: int
+    effects: Any
+    counts: Any
+    shares: Any
+    inverse: Any
+
+    def variance(self, contrast: Any) -> float:
+        """Return the variance of a contrast of effects, for a residual variance of 1."""
+        first, others = np.split(contrast, [len(self.counts)])
+        moved = others - first @ self.shares
+        return float(first @ (first / self.counts) + moved @ self.inverse @ moved)
+
+
+@dataclass(frozen=True)
 class Decomposition:
     """Variance decomposition of a grid's runs.
 
@@ -64,8 +91,7 @@ class Decomposition:
     luck_df: int
     confounded: tuple[str, ...]
     _columns: Mapping[tuple[str, Hashable], int]
-    _effects: Any
-    _covariance: Any
+    _fit: _Fit
 
     @property
     def interaction(self) -> Factor | None:
@@ -103,13 +129,13 @@ class Decomposition:
         """
         if axis in self.confounded or axis not in {source.name for source in self.sources}:
             return None
-        contrast = np.zeros(len(self._effects))
+        contrast = np.zeros(len(self._fit.effects))
         contrast[self._columns[axis, first]] += 1
         contrast[self._columns[axis, second]] -= 1
-        value = float(contrast @ self._effects)
+        value = float(contrast @ self._fit.effects)
         if self.residual_sd is None:
             return Difference(value)
-        error = self.residual_sd * math.sqrt(max(0.0, float(contrast @ self._covariance @ contrast)))
+        error = self.residual_sd * math.sqrt(max(0.0, self._fit.variance(contrast)))
         half = self._reach_of(axis, chosen) * error
         return Difference(value, value - half, value + half, float(self.luck_df), error)
 
@@ -127,6 +153,9 @@ INTERACTION = "interaction"
 
 NOTHING = 1e-9
 """Largest fraction of squares that is attributed to floating-point error."""
+
+SINGULAR = 1e-10
+"""Largest eigenvalue of normal equations, relative to the number of runs, that counts as 0."""
 
 
 def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
@@ -155,16 +184,14 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
     varied = [axis for axis in axes if len(levels[axis]) > 1]
     numbers = np.array([value for _, value in runs], float)
     numbers = numbers - numbers.mean()
-    blocks = {
-        axis: np.array([[place[axis] == level for level in levels[axis]] for place, _ in runs], float)
-        for axis in varied
-    }
-    ones = np.ones((len(runs), 1))
-    design = np.hstack([ones, *blocks.values()])
+    codes = {}
+    for axis in sorted(varied, key=lambda axis: -len(levels[axis])):
+        code_of = {level: code for code, level in enumerate(levels[axis])}
+        codes[axis] = np.array([code_of[place[axis]] for place, _ in runs])
     cells: dict[tuple[Hashable, ...], list[float]] = {}
     for (place, _), number in zip(runs, numbers, strict=True):
         cells.setdefault(tuple(place[axis] for axis in axes), []).append(float(number))
-    total, (residual, rank) = float(numbers @ numbers), _fit(design, numbers)
+    total, fit = float(numbers @ numbers), _fit(list(codes.values()), numbers)
     means = {place: fmean(cell_numbers) for place, cell_numbers in cells.items()}
     unexplained = sum((number - means[place]) ** 2 for place, cell_numbers in cells.items() for number in cell_numbers)
     luck_df = len(runs) - len(cells)
@@ -183,33 +210,68 @@ def decompose(runs: Sequence[Run], floor: float = 0.0) -> Decomposition | None:
 
     sources, confounded = [], []
     for axis in varied:
-        other_design = np.hstack([ones, *(block for name, block in blocks.items() if name != axis)])
-        larger_residual, smaller_rank = _fit(other_design, numbers)
-        if rank - smaller_rank < len(levels[axis]) - 1:
+        smaller = _fit([each for name, each in codes.items() if name != axis], numbers)
+        if fit.rank - smaller.rank < len(levels[axis]) - 1:
             confounded.append(axis)
         else:
-            sources.append(source(axis, larger_residual - residual, rank - smaller_rank))
-    if len(cells) > rank:
-        sources.append(source(INTERACTION, residual - unexplained, len(cells) - rank))
-    inverse = np.linalg.pinv(design.T @ design)
-    places = [(axis, level) for axis in varied for level in levels[axis]]
+            sources.append(source(axis, smaller.squares - fit.squares, fit.rank - smaller.rank))
+    if len(cells) > fit.rank:
+        sources.append(source(INTERACTION, fit.squares - unexplained, len(cells) - fit.rank))
+    places = [(axis, level) for axis in codes for level in levels[axis]]
     return Decomposition(
         sources=tuple(sources),
         residual_sd=luck,
         luck_share=unexplained / total if total else 0.0,
         luck_df=luck_df,
         confounded=tuple(confounded),
-        _columns={place: number + 1 for number, place in enumerate(places)},
-        _effects=inverse @ design.T @ numbers,
-        _covariance=inverse,
+        _columns={place: number for number, place in enumerate(places)},
+        _fit=fit,
     )
 
 
-def _fit(design: Any, numbers: Any) -> tuple[float, int]:
-    """Return the residual sum of squares and the design's rank.
+def _fit(axes: Sequence[Any], numbers: Any) -> _Fit:
+    """Fit an additive model by least squares.
 
-    The fit is by least squares.
+    The effects of the first axis are eliminated from the normal equations, which is a division by its counts. The
+    equations that remain are as many as the other axes have values, however many runs there are.
+
+    Args:
+        axes: the number of the value of each run (from 0), by axis; the one with the most values first.
+        numbers: of the runs, with a mean of 0.
     """
-    coefficients, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
-    residuals = numbers - design @ coefficients
-    return float(residuals @ residuals), int(rank)
+    if not axes:
+        return _Fit(float(numbers @ numbers), 1, np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)))
+    first, *others = axes
+    counts, sizes = np.bincount(first), [int(codes.max()) + 1 for codes in others]
+    means = np.bincount(first, numbers) / counts
+    shared = np.hstack([np.zeros((len(counts), 0)), *(_counts(first, codes) for codes in others)])
+    gram = np.vstack(
+        [np.zeros((0, sum(sizes))), *(np.hstack([_counts(codes, each) for each in others]) for codes in others)]
+    )
+    sums = np.concatenate([np.zeros(0), *(np.bincount(codes, numbers) for codes in others)])
+    shares = shared / counts[:, None]
+    inverse, rank = _inverse(gram - shared.T @ shares, np.sqrt(np.diag(gram)))
+    other_effects = inverse @ (sums - shared.T @ means)
+    effects = np.concatenate([means - shares @ other_effects, other_effects])
+    starts = np.cumsum([0, len(counts), *sizes])
+    residuals = numbers - sum(effects[start + codes] for start, codes in zip(starts, axes, strict=False))
+    return _Fit(float(residuals @ residuals), len(counts) + rank, effects, counts, shares, inverse)
+
+
+def _counts(first: Any, second: Any) -> Any:
+    """Return the numbers of runs by the values of two axes."""
+    rows, columns = int(first.max()) + 1, int(second.max()) + 1
+    return np.bincount(first * columns + second, minlength=rows * columns).reshape(rows, columns).astype(float)
+
+
+def _inverse(matrix: Any, scale: Any) -> tuple[Any, int]:
+    """Return a generalized inverse of a symmetric matrix, and its rank.
+
+    Args:
+        matrix: the matrix.
+        scale: divides its rows and columns, so that the size of an eigenvalue does not depend on the number of runs.
+    """
+    scales = np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(matrix / scales)
+    kept = values > SINGULAR
+    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / scales, int(kept.sum())

@@ -90,3 +90,62 @@ def test_the_best_value_against_the_worst_is_covered_though_it_was_picked(levels
         held.append(gap.low <= 0 <= gap.high)
         assert held[-1] or found.sources[0].shown, "what is not shown as a whole is not shown of two values"
     assert np.mean(held) >= 0.935
+
+
+def by_dummy_variables(runs):
+    """Squares, rank and effects by a fit of one column per value, which decomposes the whole matrix of runs."""
+    axes = {axis: sorted({place[axis] for place, _ in runs}) for axis in runs[0][0]}
+    columns = [[1.0] * len(runs)]
+    places = [None]
+    for axis, levels in axes.items():
+        columns += [[float(place[axis] == level) for place, _ in runs] for level in levels]
+        places += [(axis, level) for level in levels]
+    design, numbers = np.array(columns).T, np.array([value for _, value in runs])
+    effects, _, rank, _ = np.linalg.lstsq(design, numbers, rcond=None)
+    residuals = numbers - design @ effects
+    return float(residuals @ residuals), rank, dict(zip(places, effects, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("kept", [0.2, 0.6, 1.0])
+def test_the_fit_is_that_of_dummy_variables_if_cells_are_missing(seed, kept):
+    """With cells missing, axes can be confounded in part or wholly, and the matrix lacks more ranks."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(2, 6, 3)
+    cells = [place for place in np.ndindex(*sizes) if random.random() < kept] or [(0, 0, 0), (1, 1, 1)]
+    places = [dict(zip("abc", place, strict=True)) for place in cells for _ in range(3)]
+    runs = [(place, sum(place.values()) + random.normal()) for place in places]
+    found = decompose(runs)
+    residual, rank, effects = by_dummy_variables(runs)
+    numbers = np.array([value for _, value in runs])
+    total = float(np.sum((numbers - numbers.mean()) ** 2))
+    assert found.interaction is None or found.interaction.df == len(cells) - rank
+    for source in found.sources:
+        if source.name == "interaction":
+            continue
+        larger, smaller_rank, _ = by_dummy_variables(
+            [({axis: value for axis, value in place.items() if axis != source.name}, number) for place, number in runs]
+        )
+        assert source.df == rank - smaller_rank == len({place[source.name] for place in places}) - 1
+        assert source.share == pytest.approx((larger - residual) / total, rel=1e-9, abs=1e-12)
+        first, *others = sorted({place[source.name] for place in places})
+        for other in others:
+            difference = effects[source.name, other] - effects[source.name, first]
+            assert found.effect(source.name, other, first).value == pytest.approx(difference, rel=1e-9, abs=1e-9)
+    for axis in found.confounded:
+        _, smaller_rank, _ = by_dummy_variables(
+            [({name: value for name, value in place.items() if name != axis}, number) for place, number in runs]
+        )
+        assert rank - smaller_rank < len({place[axis] for place in places}) - 1
+
+
+def test_an_axis_with_hundreds_of_values_in_a_chain_that_just_holds_together():
+    """Each value of one axis shares a single value of the other with the next: the worst connected of full ranks."""
+    count = 300
+    places = [{"first": step, "second": step + side} for step in range(count) for side in (0, 1)]
+    runs = [(place, place["first"] - 2.0 * place["second"]) for place in places for _ in range(2)]
+    found = decompose(runs)
+    assert found.confounded == ()
+    assert found.effect("first", count - 1, 0).value == pytest.approx(count - 1)
+    assert found.effect("second", count, 0).value == pytest.approx(-2.0 * count)
+    assert decompose(runs[:200] + runs[204:]).confounded == ("first", "second"), "the chain is in two pieces"
