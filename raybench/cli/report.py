@@ -9,6 +9,7 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.progress import reading
 from raybench.cli.terminal import say
+from raybench.core.collector import collector_paused
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 
@@ -56,6 +57,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "--all", "everything", is_flag=True, help="Include all cells in the journal, not only those of the last request."
 )
+@collector_paused()
 def command(
     sources: tuple[str, ...],
     results: Path,

@@ -20,6 +20,7 @@ from raybench.analysis.grid_results import GridResults, has_percent, in_fraction
 from raybench.analysis.remarks import NoStartupFact, PartOfGridFact, PercentFact
 from raybench.checks.pretrial import PretrialChecks
 from raybench.checks.roofline import schedule
+from raybench.core.collector import collector_paused
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import INLINE, SMOKE, is_inline, is_smoke, trial_id
@@ -188,6 +189,7 @@ def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
     return [] if all_cells or request is None or not request.part else [PartOfGridFact(request.part)]
 
 
+@collector_paused()
 def files(report: Report) -> dict[str, str]:
     """Return the files of a report by name.
 
@@ -234,6 +236,7 @@ def text(data: Mapping[str, Any]) -> str:
     return printable_json(json.dumps(data, indent=1, default=str, ensure_ascii=False)) + "\n"
 
 
+@collector_paused()
 def from_source(
     source: str,
     results: Path,
@@ -279,6 +282,7 @@ def from_source(
     return _of_journal(journal, str(journal), journal.absolute().parent.name, (), everything, baseline)
 
 
+@collector_paused()
 def from_sources(
     sources: Sequence[str],
     results: Path,
@@ -367,7 +371,7 @@ def _of_journal(
         problems: descriptions of missing parts.
         all_cells, baseline: see `from_source`.
     """
-    history = GridHistory.read(journal)
+    history = GridHistory.read(journal, with_epochs=False)
     damaged_lines = history.damaged_lines
     if not history.attempts:
         raise UsageError(

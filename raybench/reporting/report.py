@@ -119,7 +119,10 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
     """Return the report of a grid, without reading files or drawing figures."""
     context = context or ReportContext()
     # Use the file's current target, not the one that runs were started with.
-    latest_runs = {name: replace(run, target=results.target) for name, run in results.latest.items()}
+    latest_runs = {
+        name: run if run.target == results.target else replace(run, target=results.target)
+        for name, run in results.latest.items()
+    }
     cell_pairs = pairs(results.cells, latest_runs, results.compared_with, results.metric, results.findings)
     cell_facts = [
         (results.label(cell), cell_statement(pair)) for cell, pair in zip(results.cells, cell_pairs, strict=True)

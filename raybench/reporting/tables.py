@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -72,7 +73,7 @@ class ReportTable:
         lines = render_phrase(f"{self.name}_table", *self.arguments, of="tables.html.j2").strip().split("\n")
         return [line.strip() for line in lines if line.strip()]
 
-    @property
+    @cached_property
     def shown(self) -> list[Column]:
         """The columns with at least one value."""
         return [column for column in self.columns if any(record.get(column.key) is not None for record in self.records)]

@@ -39,7 +39,7 @@ class GridHistory:
         told: events that are known already.
 
     Attributes:
-        events: all events, in order.
+        events: all events, in order; without those of epochs if it was read without them.
         attempts: the attempts of those events, in the order of their first event.
         damaged_lines: the numbers (from 1) of the journal's damaged lines, which are skipped.
         warnings: about damage of the journal that no earlier command has reported.
@@ -52,23 +52,27 @@ class GridHistory:
         self.damaged_lines: list[int] = []
         self.warnings: list[str] = []
         self._lock = Lock()
+        self._with_epochs = True
         self._executions: dict[str, Summary | None] = {}
         for event in told:
             self.take(event)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path, with_epochs: bool = True) -> Self:
         """Read a journal and, from the trials' own records, its missing events.
 
         Nothing is written. An attempt without an end stays open, as it may still be running.
 
         Args:
             path: the journal, which may be missing.
+            with_epochs: whether to keep the events of epochs, which take most of the memory; attempts have their
+                epochs in either case.
 
         Raises:
             UsageError: it is not a regular file, or cannot be read.
         """
         history = cls(path)
+        history._with_epochs = with_epochs
         history._read()
         if path.name == JOURNAL:
             for _, missing in list(history._missing()):
@@ -116,7 +120,8 @@ class GridHistory:
     def take(self, event: Event) -> None:
         """Add an event as returned by `raybench.results.journal.Journal.append`."""
         with self._lock:
-            self.events.append(event)
+            if self._with_epochs or event.get("event") != "epoch_ended":
+                self.events.append(event)
             apply_event(self.attempts, event)
 
     def executions(self) -> Iterator[Summary]:

@@ -106,16 +106,22 @@ def time_in(value: Any) -> float | None:
 
 
 def numbers_in(value: Any) -> dict[str, float]:
-    """A map of names to finite numbers, without other entries."""
-    items = mapping_in(value).items()
-    if all(type(number) is float and -LARGEST_FLOAT < number < LARGEST_FLOAT for _, number in items):
-        return dict(items)  # the usual case, for speed
-    return {str(name): number for name, text in items if (number := number_in(text)) is not None}
+    """A map of names to finite numbers, without other entries; the map itself if it has no others."""
+    if type(value) is dict:  # the usual case; no generator, for speed
+        for number in value.values():
+            if type(number) is not float or not -LARGEST_FLOAT < number < LARGEST_FLOAT:
+                break
+        else:
+            return value
+    return {str(name): number for name, text in mapping_in(value).items() if (number := number_in(text)) is not None}
 
 
 def seconds_in(value: Any) -> dict[str, float]:
-    """A map of names to times, without negative ones."""
-    return {name: seconds for name, seconds in numbers_in(value).items() if seconds >= 0}
+    """A map of names to times, without negative ones; the map itself if it has no others."""
+    numbers = numbers_in(value)
+    if not numbers or min(numbers.values()) >= 0:
+        return numbers
+    return {name: seconds for name, seconds in numbers.items() if seconds >= 0}
 
 
 def sequence_in(value: Any) -> tuple[float, ...]:
