@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +27,13 @@ from raybench.analysis.comparison import (
 from raybench.analysis.diagnostics.finding import Finding
 from raybench.analysis.energy import epoch_energies, target_energies
 from raybench.analysis.run_counts import RunCounts, count_runs
-from raybench.analysis.statistics.break_even import RunCost, run_costs_of, startup_seconds
+from raybench.analysis.statistics.break_even import (
+    BreakEven,
+    RunCost,
+    break_even_length,
+    run_costs_of,
+    startup_seconds,
+)
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.statistics.time_to_target import TargetAttempt, target_attempt_of
 from raybench.core.cell import Cell
@@ -150,6 +157,16 @@ class Comparison:
     even: bool = True
     examples: int | None = None
     target: Target | None = None
+
+    @cached_property
+    def break_even(self) -> BreakEven | None:
+        """The faster side by the length of a job in steps.
+
+        None if a step is other work on the two sides, or without the costs of a side.
+        """
+        if self.baseline is None or not self.same_steps:
+            return None
+        return break_even_length(self.baseline.processes, self.other.processes)
 
     @property
     def learning_differences(self) -> tuple[SettingDifference, ...]:

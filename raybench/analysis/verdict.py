@@ -14,7 +14,7 @@ from raybench.analysis.pairs import CellSummary, Comparison, SettingDifference
 from raybench.analysis.run_counts import RunCounts
 from raybench.analysis.statistics import intervals
 from raybench.analysis.statistics.accuracy import MARGIN, POINTS, compare_accuracy
-from raybench.analysis.statistics.break_even import Estimate, break_even_length, break_even_price, cost_ratio
+from raybench.analysis.statistics.break_even import Estimate, break_even_price, cost_ratio
 from raybench.analysis.statistics.speedup import ALIKE, AS_FAST, Speedup
 from raybench.checks.roofline.judge import INPUT, OVERHEAD
 
@@ -389,9 +389,9 @@ def break_even(pair: Comparison, baseline: CellSummary) -> BreakEvenFact | None:
     from warm-up epochs alone, or an optimizer step is different work on the two sides.
     """
     other = pair.other
-    if not pair.same_steps or baseline.from_warmup or other.from_warmup:
+    if baseline.from_warmup or other.from_warmup:
         return None
-    crossing = break_even_length(baseline.processes, other.processes)
+    crossing = pair.break_even
     if crossing is None or not crossing.long_run.differs:
         return None
     winner, loser = (other, baseline) if crossing.long_run.ratio > 1 else (baseline, other)

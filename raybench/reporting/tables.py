@@ -12,7 +12,7 @@ from raybench.analysis.comparison import PlannedCell, baseline_indices
 from raybench.analysis.grid_results import PLACE, GridResults
 from raybench.analysis.pairs import Comparison
 from raybench.analysis.statistics import break_even, time_to_target
-from raybench.analysis.statistics.break_even import RunCost, break_even_length, speedup_at
+from raybench.analysis.statistics.break_even import RunCost, speedup_at
 from raybench.analysis.statistics.speedup import Speedup
 from raybench.analysis.target import mean_accuracy
 from raybench.analysis.verdict import Outcome
@@ -336,7 +336,7 @@ def job_lengths(results: GridResults, pairs: Sequence[Comparison]) -> ReportTabl
             record |= {f"epochs_{number}": _ratio(speedup_at(baseline, other, number)) for number in JOB_LENGTHS}
         if pair.same_steps:
             record["step"] = _ratio(speedup_at(pair.baseline.processes, pair.other.processes, 1))
-            crossing = break_even_length(pair.baseline.processes, pair.other.processes)
+            crossing = pair.break_even
             if crossing and crossing.long_run.differs:
                 record |= {"turns_at": crossing.turns_at, "sure_from": crossing.sure_from}
         if len(record) > 1:

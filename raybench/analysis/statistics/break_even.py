@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -44,6 +45,8 @@ class RunCost:
 
     def seconds(self, steps: float) -> float:
         """Return the seconds of a job with this number of steps."""
+        if not self.warmup:
+            return self.once + steps * self.steady
         warmup_steps = int(min(steps, len(self.warmup)))
         return self.once + sum(self.warmup[:warmup_steps]) + (steps - warmup_steps) * self.steady
 
@@ -142,25 +145,29 @@ def break_even_length(baseline: Sequence[RunCost], other: Sequence[RunCost]) -> 
         return BreakEven(first, last, None, None, None)
     sign = 1 if last.ratio > 1 else -1
 
-    def at(steps: int) -> Speedup:
+    @cache  # the searches ask for the same lengths
+    def wins(steps: int) -> bool:
+        # As the ratio of `speedup_at`, without its interval.
+        logs = [fmean([math.log(each.seconds(steps)) for each in side]) for side in (baseline, other)]
+        return sign * math.log(math.exp(logs[0] - logs[1])) > 0
+
+    @cache
+    def differs(steps: int) -> bool:
         speedup = speedup_at(baseline, other, steps)
         assert speedup is not None
-        return speedup
+        return bool(speedup.differs)
 
-    def wins(speedup: Speedup) -> bool:
-        return sign * math.log(speedup.ratio) > 0
+    def surely(steps: int) -> bool:
+        return wins(steps) and differs(steps)
 
-    def surely(speedup: Speedup) -> bool:
-        return bool(speedup.differs) and wins(speedup)
+    def surely_loses(steps: int) -> bool:
+        return not wins(steps) and differs(steps)
 
-    def surely_loses(speedup: Speedup) -> bool:
-        return bool(speedup.differs) and not wins(speedup)
-
-    turns_at = None if wins(first) else _from(lambda steps: wins(at(steps)))
-    sure_from = 1 if surely(first) else _from(lambda steps: surely(at(steps)))
+    turns_at = None if wins(1) else _from(wins)
+    sure_from = 1 if surely(1) else _from(surely)
     sure_before = None
-    if surely_loses(first):
-        open_from = _from(lambda steps: not surely_loses(at(steps)))
+    if surely_loses(1):
+        open_from = _from(lambda steps: not surely_loses(steps))
         sure_before = open_from - 1 if open_from else None
     return BreakEven(first, last, turns_at, sure_before, sure_from)
 

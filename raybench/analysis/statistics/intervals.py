@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 
 CONFIDENCE = 0.95
@@ -176,6 +177,7 @@ def variance(values: Sequence[float]) -> float:
     return sum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
+@lru_cache(maxsize=100_000)
 def quantile(df: float, probability: float = 0.5 + CONFIDENCE / 2) -> float:
     """Return a quantile of Student's t.
 
