@@ -89,7 +89,7 @@ def command(
 
     with reading(f"reading {', '.join(map(redact, sources))}") as progress:
         report = build.from_sources(sources, results, everything, smoke, grid, baseline, progress, inline)
-    files = build.files(report) if html else {}
+    files = build.files(report, with_data=bool(data)) if html else {}
     if html:
         write_file(html, files[build.HTML])
     if data:

@@ -154,7 +154,7 @@ def _with_warmup(all_attempts: Mapping[Key, Attempt], request: GridRequest) -> d
     }
     return {
         key: replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs[attempt.cell_id]))
-        if attempt.cell and attempt.cell_id in warmup_epochs
+        if attempt.cell and attempt.cell.warmup_epochs != warmup_epochs.get(attempt.cell_id, attempt.cell.warmup_epochs)
         else attempt
         for key, attempt in all_attempts.items()
     }
@@ -190,10 +190,14 @@ def _left_out(request: GridRequest | None, all_cells: bool) -> list[Fact]:
 
 
 @collector_paused()
-def files(report: Report) -> dict[str, str]:
+def files(report: Report, with_data: bool = True) -> dict[str, str]:
     """Return the files of a report by name.
 
     These are the page, the data, and each figure as an SVG.
+
+    Args:
+        report: the report.
+        with_data: whether to include the data, which in a large grid takes as long as the page.
     """
     from raybench.reporting.figures import FIGURES, rendered_figures
     from raybench.reporting.html import page
@@ -204,7 +208,8 @@ def files(report: Report) -> dict[str, str]:
     figures = {f"figure_{picture.name}.svg": picture.svg for picture in drawn}
     pages = {HTML: page(report, drawn, titles), **figures}
     # Users may print the page to a terminal (`cat report.html`), and XML does not allow control characters.
-    return {**{name: printable(content) for name, content in pages.items()}, DATA: text(as_json(report, left_out))}
+    data = {DATA: text(as_json(report, left_out))} if with_data else {}
+    return {name: printable(content) for name, content in pages.items()} | data
 
 
 def write_page(folder: Path, contents: Mapping[str, str]) -> None:

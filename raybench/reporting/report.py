@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 from raybench.analysis.fact import Fact
 from raybench.analysis.grid_results import GridResults
@@ -93,9 +94,8 @@ class Report:
         context: information besides its results.
         verdict: at most three paragraphs of facts, the most important first.
         ranking: the devices, each at its best settings; empty if there is one.
-        comparisons: label and facts of each cell.
+        pairs: a comparison for each cell.
         deciding: effects on accuracy: of the device, a setting or noise; empty if they cannot be determined.
-        sections: tables of evidence.
         remarks: those that affect verdicts first.
         troubles: trials that did not complete: label, status, error in one line, phase and line of code.
         machines: the hardware: a record for each kind of device on each host.
@@ -106,13 +106,52 @@ class Report:
     context: ReportContext
     verdict: Sequence[Sequence[Fact]]
     ranking: Sequence[RankedDevice]
-    comparisons: Sequence[tuple[str, Sequence[Fact]]]
+    pairs: Sequence[Comparison]
     deciding: Sequence[Fact]
-    sections: Sequence[ReportTable]
     remarks: Sequence[Remark]
     troubles: Sequence[Record]
     machines: Sequence[Record]
     versions: Mapping[str, Sequence[str]]
+
+    @property
+    def comparisons(self) -> Sequence[tuple[str, Sequence[Fact]]]:
+        """Label and facts of each cell."""
+        return [] if self.results.smoke else CellStatements(self.results, self.pairs)
+
+    @cached_property
+    def sections(self) -> Sequence[ReportTable]:
+        """Tables of evidence."""
+        if self.results.smoke:
+            return []
+        published_section = published(self.results, self.context.published)
+        return [*sections(self.results, self.pairs), *([published_section] if published_section else [])]
+
+
+class CellStatements(Sequence[tuple[str, Sequence[Fact]]]):
+    """Label and facts of each cell, made when they are read: a page shows few of a large grid's.
+
+    Args:
+        results: the grid.
+        pairs: a comparison for each cell.
+    """
+
+    def __init__(self, results: GridResults, pairs: Sequence[Comparison]) -> None:
+        self._results = results
+        self._pairs = pairs
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, Sequence[Fact]]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[str, Sequence[Fact]]]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[number] for number in range(len(self))[place]]
+        return self._results.label(self._results.cells[place]), cell_statement(self._pairs[place])
 
 
 def make_report(results: GridResults, context: ReportContext | None = None) -> Report:
@@ -124,23 +163,16 @@ def make_report(results: GridResults, context: ReportContext | None = None) -> R
         for name, run in results.latest.items()
     }
     cell_pairs = pairs(results.cells, latest_runs, results.compared_with, results.metric, results.findings)
-    cell_facts = [
-        (results.label(cell), cell_statement(pair)) for cell, pair in zip(results.cells, cell_pairs, strict=True)
-    ]
     ranking = rank(results, cell_pairs)
     examples = next((each.examples for each in cell_pairs if each.examples), None)
-    published_section = published(results, context.published)
     runs = [run for cell in results.cells for run in results.runs(cell)]
     return Report(
         results=results,
         context=context,
         verdict=summarize(results, cell_pairs, ranking),
         ranking=ranking,
-        comparisons=[] if results.smoke else cell_facts,
+        pairs=cell_pairs,
         deciding=[] if results.smoke else accuracy_factors(results.accuracies, examples),
-        sections=[]
-        if results.smoke
-        else [*sections(results, cell_pairs), *([published_section] if published_section else [])],
         remarks=list(_remarks(results, context, cell_pairs)),
         troubles=[
             _trouble(run) for run in runs if run.status not in (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED)

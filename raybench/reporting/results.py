@@ -331,7 +331,7 @@ def _page(
         report = build.from_grid(next(each for each in source._grids if each.name == chosen), baseline=texts)
     else:
         report = source.report
-    return build.files(report)[build.HTML]
+    return build.files(report, with_data=False)[build.HTML]
 
 
 def _summary(report: Report, width: int) -> _Summary:

@@ -5,8 +5,8 @@ raybench's own loops do what the grid says, which its tests show; a loop of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from raybench.analysis.diagnostics.finding import Context, Observation, detects
 from raybench.core.identity import canonical
@@ -22,6 +22,8 @@ OPTIMIZER = ("weight_decay", "learning_rate")
 
 DISTINCT = 3
 """Fewest different numbers that are the same in two runs by no coincidence: an accuracy alone may be that of chance."""
+
+K = TypeVar("K", bound=Hashable)
 
 Observations = Mapping[Key, Mapping[str, Observation]]
 
@@ -52,11 +54,11 @@ def compare_effects(attempts: Iterable[Attempt], axes: Iterable[str]) -> Observa
             if in_optimizer and _same(group, _optimizers):
                 says = f"its optimizer has the same learning rate and weight decay with `{name}` {listed}"
                 note("optimizer_unchanged", group, says, f"pass `{name}` to the optimizer")
-            if in_learning and _same(group, _metrics):
+            if in_learning and _same_metrics(group):
                 note("no_effect", group, f"all its metrics are the same to the last digit with `{name}` {listed}")
     for repeats in _by(runs, lambda run: run.cell_id).values():
         seeds = {run.seed for run in repeats}
-        if len(seeds) > 1 and _same(repeats, _metrics):
+        if len(seeds) > 1 and _same_metrics(repeats):
             note("seed_unused", repeats, f"all its metrics are the same to the last digit with {len(seeds)} seeds")
     return observations
 
@@ -65,9 +67,13 @@ def _groups(runs: Iterable[Attempt], axis: str) -> Iterator[tuple[list[Attempt],
     """Yield runs of one repeat that differ in one axis alone, with their values on it."""
     leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
 
-    def rest(run: Attempt) -> str:
-        others = {name: value for name, value in run.cell.leaves().items() if name != leaf}
-        return canonical({"repeat": run.repeat, "cell": others})
+    other_leaves: dict[int, str] = {}
+
+    def rest(run: Attempt) -> tuple[int, str]:
+        key = id(run.cell)  # attempts at one cell share the object
+        if key not in other_leaves:
+            other_leaves[key] = canonical({name: value for name, value in run.cell.leaves().items() if name != leaf})
+        return run.repeat, other_leaves[key]
 
     for group in _by(runs, rest).values():
         on_axis = [run.cell.leaves().get(leaf) for run in group]
@@ -76,8 +82,8 @@ def _groups(runs: Iterable[Attempt], axis: str) -> Iterator[tuple[list[Attempt],
             yield group, values
 
 
-def _by(runs: Iterable[Attempt], key: Callable[[Attempt], str]) -> dict[str, list[Attempt]]:
-    groups: dict[str, list[Attempt]] = {}
+def _by(runs: Iterable[Attempt], key: Callable[[Attempt], K]) -> dict[K, list[Attempt]]:
+    groups: dict[K, list[Attempt]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return groups
@@ -85,8 +91,16 @@ def _by(runs: Iterable[Attempt], key: Callable[[Attempt], str]) -> dict[str, lis
 
 def _same(group: Sequence[Attempt], values_of: Callable[[Attempt], Any]) -> bool:
     """Return whether values are known in all runs, and the same."""
-    values = [values_of(run) for run in group]
-    return bool(values[0]) and all(value == values[0] for value in values)
+    first, *others = group
+    values = values_of(first)
+    return bool(values) and all(values_of(run) == values for run in others)
+
+
+def _same_metrics(group: Sequence[Attempt]) -> bool:
+    """Return whether the metrics of all epochs are known in all runs, and the same."""
+    last = [run.epochs[-1].metrics if run.epochs else None for run in group]
+    # Those of the last epoch alone nearly always differ.
+    return all(metrics == last[0] for metrics in last) and _same(group, _metrics)
 
 
 def _optimizers(run: Attempt) -> list[Any]:

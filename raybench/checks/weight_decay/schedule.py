@@ -128,6 +128,8 @@ class DecayChecks:
 
         A damaged cell has none.
         """
+        if not self._known:
+            return []
         keys = dict.fromkeys(filter(None, map(_key, cells)))
         return [self._known[key] for key in keys if key in self._known]
 
