@@ -1,17 +1,21 @@
 """The report as a single self-contained HTML page.
 
-It has no external resources, and a script only to sort tables. It is laid out for desktop, phone and print.
+It has no external resources, and a script only to sort and search tables. It is laid out for desktop, phone and print.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING
 
-from raybench.reporting.comparison_table import cell_columns, notes, ranking_columns, skip_notes
+from raybench.reporting.comparison_table import TableColumn, cell_columns, notes, ranking_columns, skip_notes
 from raybench.reporting.report import NOTE, Report, grouped_troubles
 from raybench.reporting.sentences import as_html, environment, render_phrase
+from raybench.reporting.tables import ReportTable
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -28,6 +32,10 @@ The data files contain those of more cells.
 """
 
 
+ROWS = 500
+"""Maximum number of rows of a table that are on the page at once; all rows of a longer one are in it as CSV."""
+
+
 def with_code(text: str) -> Markup:
     """Escape a text and mark its parts between backticks as code.
 
@@ -36,6 +44,25 @@ def with_code(text: str) -> Markup:
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def csv_of_columns(columns: Sequence[TableColumn]) -> str:
+    """Return a table of texts as CSV in base64, for a link."""
+    return _csv([column.head for column in columns], zip(*(column.cells for column in columns), strict=True))
+
+
+def csv_of_section(section: ReportTable) -> str:
+    """Return a table of evidence as CSV in base64, for a link."""
+    rows = ([text for _, text in section.cells(record)] for record in section.records)
+    return _csv([column.head for column in section.shown], rows)
+
+
+def _csv(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = StringIO()
+    # The script of the page reads quoted cells, one row per line.
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerows([" ".join(cell.split()) for cell in row] for row in (heads, *rows))
+    return b64encode(text.getvalue().encode("utf-8", "replace")).decode()
 
 
 def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapping[str, str] | None = None) -> str:
@@ -69,6 +96,9 @@ def page(report: Report, pictures: Sequence[RenderedFigure] = (), left_out: Mapp
             troubles=grouped_troubles(report.troubles),
             remarks=[remark for remark in report.remarks if remark.kind == NOTE],
             comparisons=report.comparisons[:COMPARISONS],
+            most_rows=ROWS,
+            csv_of_columns=csv_of_columns,
+            csv_of_section=csv_of_section,
             html=as_html,
             with_code=with_code,
         )

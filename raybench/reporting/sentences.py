@@ -58,7 +58,12 @@ def environment() -> Environment:
 
     loader = PackageLoader("raybench.reporting", "templates")
     templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # otherwise it looks at the template's file for each phrase
     )
     filters = (between, digits, end, inverse, join_words, plural, label, format_value, signed, size, starting, times)
     templates.filters.update({each.__name__: each for each in filters})

@@ -1,5 +1,7 @@
 """The report of a grid: its sentences, its tables, its page and its data."""
 
+import base64
+import csv
 import dataclasses
 import io
 import json
@@ -19,6 +21,7 @@ from raybench.checks.canary.judge import Drift
 from raybench.cli.report_view import show_report, show_table, show_verdict
 from raybench.core.job import Target
 from raybench.reporting import build
+from raybench.reporting import html as html_page
 from raybench.reporting.comparison_table import cell_columns, ranking_columns
 from raybench.reporting.html import page
 from raybench.reporting.report import (
@@ -126,6 +129,28 @@ def test_the_page_has_its_parts_in_order(odd_files):
     assert text.index("x faster than cpu") < places[0], "the verdict first"
     assert "a proof has failed" in text and "name: made_up" in text and "torch 2.13.0" in text
     assert "A grid in which much went wrong." in text
+
+
+def test_a_long_table_has_its_first_rows_and_all_of_them_as_csv(odd_report, odd_files, monkeypatch):
+    whole = odd_files[build.HTML]
+    assert not any("download" in attrs for _, attrs in Page(whole).tags)
+    monkeypatch.setattr(html_page, "ROWS", 2)
+    short = page(odd_report)
+    columns = cell_columns(odd_report.results.rows, odd_report.results.metric_label)
+    count = len(columns[0].cells)
+    assert f"The first 2 of {count} rows." in Page(short).text
+    links = [attrs for tag, attrs in Page(short).tags if tag == "a" and "download" in attrs]
+    assert len(links) == len(re.findall(r"The first 2 of \d+ rows\.", short)) > 1
+    tables = [
+        list(csv.reader(io.StringIO(base64.b64decode(each["href"].split(",")[1]).decode(), newline="")))
+        for each in links
+    ]
+    cells = [[column.head for column in columns], *map(list, zip(*(column.cells for column in columns), strict=True))]
+    assert cells in tables
+    for section in odd_report.sections:
+        rows = [[text for _, text in section.cells(record)] for record in section.records]
+        assert len(rows) <= 2 or [[column.head for column in section.shown], *rows] in tables
+    assert all(body.count("<tr>") <= 2 for body in re.findall("<tbody>(.*?)</tbody>", short, re.S)[:-1])
 
 
 def test_names_from_files_are_text():
