@@ -270,12 +270,12 @@ EPOCH_FIELDS = _fields()
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables and MLflow show, except metrics and values derived from these numbers."""
 
-_READERS = tuple((each.name, _PARSERS[each.kind]) for each in EPOCH_FIELDS)
+_READERS = {each.name: _PARSERS[each.kind] for each in EPOCH_FIELDS}
 
 
 def epoch_of(number: int, event: Event) -> Epoch:
     """Build an epoch from its number and its event."""
-    values = {name: parse(event[name]) for name, parse in _READERS if name in event}
+    values = {name: _READERS[name](value) for name, value in event.items() if name in _READERS}
     return Epoch(number, text_in(event.get("t")), **values)
 
 
