@@ -427,9 +427,9 @@ class Trial:
         if not self._options.stop_at_target or target is None:
             return False
         if self.world_size == 1 or self._diverged:
-            return target.metric in metrics and target.reached(metrics)
+            return target.reached(metrics)
         if self._decision[0] != epoch:  # rank 0 decides once, as others may have read it
-            stops = target.metric in metrics and target.reached(metrics)
+            stops = target.reached(metrics)
             self._decision = epoch, self._recorder.decide(epoch, stops)
         return self._decision[1]
 
